@@ -1,2 +1,23 @@
+//! Bellwether's decisions, without its effects.
+//!
+//! Everything here is a value or a pure function: no I/O, no clock, no randomness, no async. Time and
+//! random numbers are passed in; what should happen comes back as data ([`txn::Txn`], a machine's effects).
+//! The crate boundary enforces it: `tokio`, `ractor` and the ZooKeeper client are not among the dependencies.
+//!
+//! * [`name`], [`time`], [`job`]: the words of the domain and their bounds.
+//! * [`wire`]: how each of them is stored in a znode. [`path`]: where.
+//! * [`txn`]: every transaction that changes a namespace, in one place, and how a lost reply is resolved.
+//! * [`machine`]: the state machines that actors feed.
 #![forbid(unsafe_code)]
-//! Bellwether core.
+
+pub mod backoff;
+pub mod budget;
+pub mod job;
+pub mod machine;
+pub mod name;
+pub mod outcome;
+pub mod path;
+pub mod time;
+pub mod txn;
+pub mod wire;
+pub mod worker;

@@ -1,0 +1,50 @@
+//! The bounds, each with its argument. Beyond one the caller gets a typed error before anything is written.
+
+use std::time::Duration;
+
+/// Longest name in bytes. Keeps a 5,000-entry child list under ZooKeeper's 1 MB reply limit for Java tools.
+pub const MAX_NAME_BYTES: usize = 128;
+
+/// Largest payload or result. ZooKeeper is a coordination service: larger data belongs in a store, its address here.
+pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
+
+/// Longest error text kept with a job; the rest is cut at a character boundary.
+pub const MAX_ERROR_BYTES: usize = 4 * 1024;
+
+/// Most tags on a job or a worker.
+pub const MAX_TAGS: usize = 32;
+
+/// Most kinds that one worker serves.
+pub const MAX_KINDS: usize = 256;
+
+/// Most attempts or losses a policy may allow: a job that needs more is a loop, not a retry.
+pub const MAX_ATTEMPTS: u32 = 1_000;
+
+/// Longest wait between attempts, and longest timeout of one: a week.
+pub const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Hash buckets under `/jobs` and `/queue`.
+pub const BUCKETS: u16 = 256;
+
+/// Most entries of one bucket: a fifth of where the Java tools' child lists break.
+pub const MAX_BUCKET_ENTRIES: usize = 5_000;
+
+/// Most operations of one multi. The throughput knee is at 50 to 100 jobs; a job is two to four operations.
+pub const MAX_TXN_OPS: usize = 500;
+
+/// Most bytes of one multi: a quarter of ZooKeeper's default 1 MB request limit, beyond which the server
+/// drops the connection and every request behind it.
+pub const MAX_TXN_BYTES: usize = 256 * 1024;
+
+/// Most requests in flight per session: enough to fill the server's pipeline, few enough that a lost
+/// connection leaves a readable number of unknown outcomes.
+pub const MAX_IN_FLIGHT: usize = 64;
+
+/// Most paths of one batched read.
+pub const MAX_READ_BATCH: usize = 100;
+
+/// Largest stored record: payload, result, error and the rest of a job record, with room for a later field.
+pub const MAX_RECORD_BYTES: usize = 2 * MAX_PAYLOAD_BYTES + MAX_ERROR_BYTES + 16 * 1024;
+
+/// Most slots of one worker.
+pub const MAX_SLOTS: u32 = 4_096;

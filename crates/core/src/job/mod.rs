@@ -1,0 +1,27 @@
+//! A job: what was submitted, what happened to it so far, and what happens next.
+//!
+//! ```text
+//!              submit                 assign
+//!   (client) ─────────▶ queued ────────────────▶ assigned ──▶ succeeded
+//!                        ▲  ▲                      │  │  └───▶ cancelled
+//!                promote │  │ worker lost, handed  │  └──────▶ dead
+//!                        │  └──────── back ────────┤
+//!                      delayed ◀────── failed ─────┘
+//! ```
+//!
+//! The record holds what must survive; *where* an open job is (queued, delayed, assigned) is told by the one
+//! place that holds its entry, and every move between places is one transaction ([`crate::txn`]). Assignment
+//! does not touch the record, so the record's zkVersion stays the fencing token of the attempt from the
+//! moment that the previous attempt was closed.
+
+mod entry;
+mod payload;
+mod policy;
+mod record;
+
+pub use entry::{Assignment, QueueEntry};
+pub use payload::{ContentType, ContentTypeError, Payload, PayloadError};
+pub use policy::{Policy, PolicyError};
+pub use record::{
+    Attempt, AttemptEnd, AttemptEndKind, Ending, JobRecord, JobState, Next, Placement, Verdict,
+};

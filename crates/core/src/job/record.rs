@@ -1,0 +1,387 @@
+//! The record and its transitions.
+
+use crate::budget::MAX_ERROR_BYTES;
+use crate::job::{Payload, Policy, QueueEntry};
+use crate::name::{AffinityKey, Kind, Tag, WorkerId};
+use crate::time::WallMillis;
+use uuid::Uuid;
+
+/// Where a job may run, and where it would rather.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Placement {
+    /// Tags that the worker must have; sorted, without repeats.
+    pub tags: Vec<Tag>,
+    /// Jobs of one key prefer one worker under the rendezvous strategy.
+    pub affinity: Option<AffinityKey>,
+}
+
+/// Everything about a job that must survive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Which handler runs it.
+    pub kind: Kind,
+    /// What the handler gets.
+    pub payload: Payload,
+    /// How often and how long it is tried.
+    pub policy: Policy,
+    /// Where it may run.
+    pub placement: Placement,
+    /// Chosen by the submitting call: tells its own record from another's when a reply was lost.
+    pub token: Uuid,
+    /// When it was submitted, by the client's wall clock.
+    pub submitted_at: WallMillis,
+    /// 1, and one more for each operator's retry of a dead job.
+    pub generation: u32,
+    /// Attempts of this generation that are closed; the next is `attempts + 1`.
+    pub attempts: u32,
+    /// How many of them failed.
+    pub failures: u32,
+    /// How many of them lost their worker.
+    pub losses: u32,
+    /// The attempt that was closed last.
+    pub last: Option<AttemptEnd>,
+    /// The last error, also of an earlier generation.
+    pub last_error: Option<String>,
+    /// Open or terminal.
+    pub state: JobState,
+}
+
+/// Whether a job goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobState {
+    /// Queued, delayed or assigned: the place that holds its entry tells which.
+    Open {
+        /// Set while it waits out a backoff: names its minute under `/delayed`.
+        not_before: Option<WallMillis>,
+    },
+    /// Over; never changes but by an operator's retry of a dead job.
+    Terminal {
+        /// How it ended.
+        verdict: Verdict,
+        /// When, by the wall clock of whoever ended it.
+        at: WallMillis,
+    },
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// With this result.
+    Succeeded(Payload),
+    /// By a client's wish.
+    Cancelled,
+    /// By its own failures or its workers' losses; `last_error` tells.
+    Dead,
+}
+
+/// One assignment of a job to a worker incarnation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// 1, 2, … within the generation, without a gap (S9).
+    pub number: u32,
+    /// Who has it.
+    pub worker: WorkerId,
+}
+
+/// A closed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptEnd {
+    /// Which.
+    pub attempt: Attempt,
+    /// How it ended.
+    pub how: AttemptEndKind,
+    /// When, by the closer's wall clock.
+    pub at: WallMillis,
+}
+
+/// The stored form of an [`Ending`]; the texts and results stand elsewhere in the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptEndKind {
+    /// The handler returned a result.
+    Succeeded,
+    /// The handler failed, panicked, or ran out of time.
+    Failed,
+    /// Its worker is gone.
+    Lost,
+    /// Its worker handed it back, unfinished, while draining.
+    Released,
+    /// It was cancelled while it ran.
+    Cancelled,
+}
+
+/// How an attempt ends, with what it leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The handler returned a result.
+    Succeeded(Payload),
+    /// The handler failed, panicked, or ran out of time.
+    Failed(String),
+    /// Its worker is gone.
+    Lost,
+    /// Its worker handed it back.
+    Released,
+    /// It was cancelled while it ran.
+    Cancelled,
+}
+
+/// Where a job goes when an attempt is closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Nowhere: it is over.
+    Terminal,
+    /// Back to the queue.
+    Queue(QueueEntry),
+    /// To the delayed jobs, until its backoff is over.
+    Delay(QueueEntry),
+}
+
+impl JobRecord {
+    /// Whether the job is over.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.state, JobState::Terminal { .. })
+    }
+
+    /// The entry that stands in the queue while the job waits for its next attempt.
+    #[must_use]
+    pub fn entry(&self) -> QueueEntry {
+        let not_before = match self.state {
+            JobState::Open { not_before } => not_before.unwrap_or_default(),
+            JobState::Terminal { .. } => WallMillis::default(),
+        };
+        QueueEntry {
+            kind: self.kind.clone(),
+            attempt: self.attempts + 1,
+            placement: self.placement.clone(),
+            not_before,
+        }
+    }
+
+    /// Closes an attempt. `random` is any 64 random bits for the backoff's jitter.
+    ///
+    /// The caller commits the new record on the version that it read: a record that moved on meanwhile
+    /// rejects it.
+    #[must_use]
+    pub fn close(mut self, attempt: Attempt, ending: Ending, at: WallMillis, random: u64) -> (Self, Next) {
+        debug_assert!(!self.is_terminal(), "only an open job has an attempt to close");
+        self.attempts = attempt.number;
+        let (how, error) = match &ending {
+            Ending::Succeeded(_) => (AttemptEndKind::Succeeded, None),
+            Ending::Failed(error) => (AttemptEndKind::Failed, Some(truncated(error))),
+            Ending::Lost => {
+                let (n, worker) = (attempt.number, attempt.worker);
+                (
+                    AttemptEndKind::Lost,
+                    Some(format!("attempt {n} lost its worker {worker}")),
+                )
+            }
+            Ending::Released => (AttemptEndKind::Released, None),
+            Ending::Cancelled => (AttemptEndKind::Cancelled, None),
+        };
+        self.last = Some(AttemptEnd { attempt, how, at });
+        self.last_error = error.or(self.last_error);
+        let terminal = |verdict| JobState::Terminal { verdict, at };
+        self.state = match ending {
+            Ending::Succeeded(result) => terminal(Verdict::Succeeded(result)),
+            Ending::Cancelled => terminal(Verdict::Cancelled),
+            Ending::Released => JobState::Open { not_before: None },
+            Ending::Lost => {
+                self.losses += 1;
+                if self.losses >= self.policy.max_losses {
+                    terminal(Verdict::Dead)
+                } else {
+                    JobState::Open { not_before: None }
+                }
+            }
+            Ending::Failed(_) => {
+                self.failures += 1;
+                if self.failures >= self.policy.max_attempts {
+                    terminal(Verdict::Dead)
+                } else {
+                    let wait = self.policy.backoff.delay(self.failures, random);
+                    JobState::Open {
+                        not_before: Some(at + wait),
+                    }
+                }
+            }
+        };
+        let next = match self.state {
+            JobState::Terminal { .. } => Next::Terminal,
+            JobState::Open { not_before: None } => Next::Queue(self.entry()),
+            JobState::Open { not_before: Some(_) } => Next::Delay(self.entry()),
+        };
+        (self, next)
+    }
+
+    /// Whether `attempt` was closed by the write that made this record: how a worker recognises its own
+    /// report when the reply was lost.
+    #[must_use]
+    pub fn was_closed_by(&self, attempt: Attempt) -> bool {
+        self.last.is_some_and(|last| last.attempt == attempt)
+    }
+
+    /// Ends a job that has no attempt under way.
+    #[must_use]
+    pub fn cancel(mut self, at: WallMillis) -> Self {
+        self.state = JobState::Terminal {
+            verdict: Verdict::Cancelled,
+            at,
+        };
+        self
+    }
+
+    /// Opens a new generation of a dead or cancelled job: counters start afresh, the last error stays.
+    #[must_use]
+    pub fn reopen(mut self) -> Self {
+        self.generation += 1;
+        (self.attempts, self.failures, self.losses) = (0, 0, 0);
+        self.state = JobState::Open { not_before: None };
+        self
+    }
+
+    /// Whether submitting `other` under this record's id is the same submission: same kind and payload.
+    #[must_use]
+    pub fn is_same_submission(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.payload == other.payload
+    }
+}
+
+fn truncated(error: &str) -> String {
+    let mut end = error.len().min(MAX_ERROR_BYTES);
+    while !error.is_char_boundary(end) {
+        end -= 1;
+    }
+    error[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn job(max_attempts: u32, max_losses: u32) -> JobRecord {
+        JobRecord {
+            kind: Kind::new("sum").unwrap(),
+            payload: Payload::json(*b"{}").unwrap(),
+            policy: Policy {
+                max_attempts,
+                max_losses,
+                ..Policy::default()
+            },
+            placement: Placement::default(),
+            token: Uuid::from_u128(1),
+            submitted_at: WallMillis(1_000),
+            generation: 1,
+            attempts: 0,
+            failures: 0,
+            losses: 0,
+            last: None,
+            last_error: None,
+            state: JobState::Open { not_before: None },
+        }
+    }
+
+    fn attempt(number: u32) -> Attempt {
+        Attempt {
+            number,
+            worker: WorkerId::new(Uuid::from_u128(2)),
+        }
+    }
+
+    const NOW: WallMillis = WallMillis(5_000);
+
+    #[test]
+    fn a_failure_waits_out_its_backoff_and_keeps_its_error() {
+        let (job, next) = job(2, 1).close(attempt(1), Ending::Failed("boom".into()), NOW, 0);
+        let JobState::Open {
+            not_before: Some(until),
+        } = job.state
+        else {
+            panic!("{job:?}")
+        };
+        assert_eq!(until.since(NOW), Duration::from_millis(500));
+        let Next::Delay(entry) = next else {
+            panic!("{next:?}")
+        };
+        assert_eq!((entry.attempt, entry.not_before), (2, until));
+        assert_eq!(job.last_error.as_deref(), Some("boom"));
+    }
+
+    #[test]
+    fn the_last_failure_makes_the_job_dead() {
+        let (job, _) = job(2, 9).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
+        let (job, next) = job.close(attempt(2), Ending::Failed("two".into()), NOW, 0);
+        assert_eq!(next, Next::Terminal);
+        assert_eq!(
+            job.state,
+            JobState::Terminal {
+                verdict: Verdict::Dead,
+                at: NOW
+            }
+        );
+        assert_eq!(job.last_error.as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn losses_are_counted_apart_from_failures_and_kill_a_poison_job() {
+        let (job, _) = job(2, 2).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
+        let (job, next) = job.close(attempt(2), Ending::Lost, NOW, 0);
+        assert!(
+            matches!(next, Next::Queue(ref entry) if entry.attempt == 3),
+            "{next:?}"
+        );
+        let (job, next) = job.close(attempt(3), Ending::Lost, NOW, 0);
+        assert_eq!(next, Next::Terminal);
+        assert_eq!((job.failures, job.losses), (1, 2));
+        assert!(job.last_error.unwrap().starts_with("attempt 3 lost its worker"));
+    }
+
+    #[test]
+    fn a_hand_back_counts_as_neither() {
+        let (job, next) = job(1, 1).close(attempt(1), Ending::Released, NOW, 0);
+        assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
+        assert!(
+            matches!(next, Next::Queue(ref entry) if entry.attempt == 2),
+            "{next:?}"
+        );
+    }
+
+    #[test]
+    fn a_long_error_is_cut_at_a_character_boundary() {
+        let (job, _) = job(1, 1).close(attempt(1), Ending::Failed("é".repeat(MAX_ERROR_BYTES)), NOW, 0);
+        let kept = job.last_error.unwrap();
+        assert!(kept.len() <= MAX_ERROR_BYTES && kept.chars().all(|c| c == 'é'));
+    }
+
+    fn endings() -> impl Strategy<Value = Ending> {
+        prop_oneof![
+            Just(Ending::Failed("x".into())),
+            Just(Ending::Lost),
+            Just(Ending::Released),
+            Just(Ending::Cancelled),
+            Just(Ending::Succeeded(Payload::json(*b"1").unwrap())),
+        ]
+    }
+
+    proptest! {
+        /// S2, S9: attempts run 1..n without a gap, bounds hold, and what is terminal stays so.
+        #[test]
+        fn any_history_keeps_the_bounds(endings in prop::collection::vec(endings(), 1..40), random: u64) {
+            let mut record = job(3, 2);
+            for (n, ending) in (1..).zip(endings) {
+                prop_assert_eq!(record.entry().attempt, n);
+                let (closed, next) = record.close(attempt(n), ending, NOW, random);
+                prop_assert!(closed.failures <= 3 && closed.losses <= 2);
+                prop_assert_eq!(closed.is_terminal(), next == Next::Terminal);
+                prop_assert!(closed.was_closed_by(attempt(n)));
+                record = closed;
+                if record.is_terminal() {
+                    break;
+                }
+            }
+        }
+    }
+}

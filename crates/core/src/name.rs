@@ -1,0 +1,248 @@
+//! Names: the bounded, path-safe strings that identify things.
+//!
+//! Every name becomes a znode name or a metric label, so all of them obey one rule: 1 to
+//! [`budget::MAX_NAME_BYTES`] bytes of `[A-Za-z0-9._-]`, and not `.` or `..`, which ZooKeeper refuses in a
+//! path. A name is checked once, where it enters (client, CLI, wire), and is trusted afterwards.
+//! Names end up in logs and in `zkCli.sh ls`: never put a secret into one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::budget;
+
+/// Why a string is not a name. The text names the field, the bound and the offending character.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The name has no characters.
+    #[error("{field} is empty: give 1 to {max} characters of [A-Za-z0-9._-]", max = budget::MAX_NAME_BYTES)]
+    Empty {
+        /// Which name was refused.
+        field: &'static str,
+    },
+    /// The name is over the bound.
+    #[error("{field} is {len} bytes long: at most {max} are allowed", max = budget::MAX_NAME_BYTES)]
+    TooLong {
+        /// Which name was refused.
+        field: &'static str,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// The name has a character outside `[A-Za-z0-9._-]`.
+    #[error("{field} has {character:?} at byte {at}: only [A-Za-z0-9._-] are allowed")]
+    Character {
+        /// Which name was refused.
+        field: &'static str,
+        /// The first offending character.
+        character: char,
+        /// Its byte offset.
+        at: usize,
+    },
+    /// The name is `.` or `..`, which a ZooKeeper path cannot hold.
+    #[error("{field} must not be {name:?}: ZooKeeper reserves it")]
+    Reserved {
+        /// Which name was refused.
+        field: &'static str,
+        /// The reserved name.
+        name: String,
+    },
+}
+
+fn check(field: &'static str, name: &str) -> Result<(), NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty { field });
+    }
+    if name.len() > budget::MAX_NAME_BYTES {
+        return Err(NameError::TooLong {
+            field,
+            len: name.len(),
+        });
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if let Some((at, character)) = name.char_indices().find(|(_, c)| !allowed(*c)) {
+        return Err(NameError::Character { field, character, at });
+    }
+    if name == "." || name == ".." {
+        return Err(NameError::Reserved {
+            field,
+            name: name.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $type:ident = $field:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $type(Arc<str>);
+
+        impl $type {
+            /// Checks `name` against the rule of this module.
+            ///
+            /// # Errors
+            /// [`NameError`] names the field, the bound and the offence.
+            pub fn new(name: impl AsRef<str>) -> Result<Self, NameError> {
+                let name = name.as_ref();
+                check($field, name)?;
+                Ok(Self(Arc::from(name)))
+            }
+
+            /// The name as it stands in paths.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = NameError;
+            fn try_from(name: String) -> Result<Self, NameError> {
+                Self::new(name)
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = NameError;
+            fn from_str(name: &str) -> Result<Self, NameError> {
+                Self::new(name)
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(name: $type) -> Self {
+                name.as_str().to_owned()
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $type {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+names! {
+    /// Identifies a job within its namespace, for ever: the same id is the same job.
+    JobId = "job id";
+    /// Which handler runs a job.
+    Kind = "kind";
+    /// What a worker offers and a job may require (`gpu`, `eu-west`).
+    Tag = "tag";
+    /// Jobs with one affinity key prefer one worker under the rendezvous strategy.
+    AffinityKey = "affinity key";
+    /// A key whose jobs run one at a time, in submission order.
+    Lane = "lane";
+    /// One process, as its operator calls it. Two nodes may share a name by mistake; nothing relies on it.
+    NodeId = "node id";
+}
+
+impl JobId {
+    /// The id of a job that was submitted without one.
+    #[must_use]
+    pub fn from_uuid(uuid: Uuid) -> Self {
+        Self(Arc::from(uuid.hyphenated().to_string()))
+    }
+}
+
+/// One incarnation of a node's worker role: fresh for each ZooKeeper session and each restart, never
+/// derived from a host name, so that no incarnation inherits its predecessor's assignments (S14).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WorkerId(Uuid);
+
+impl WorkerId {
+    /// Wraps a UUID that was made for this incarnation alone.
+    #[must_use]
+    pub const fn new(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+
+    /// The UUID.
+    #[must_use]
+    pub const fn uuid(self) -> Uuid {
+        self.0
+    }
+
+    /// Reads the id from its znode name; `None` when it is not a hyphenated UUID.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Uuid::try_parse(name)
+            .ok()
+            .filter(|uuid| uuid.hyphenated().to_string() == name)
+            .map(Self)
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_the_allowed_characters_is_kept_as_given() {
+        for name in ["a", "A.b_c-9", &"x".repeat(budget::MAX_NAME_BYTES)] {
+            assert_eq!(JobId::new(name).unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn a_refused_name_says_which_field_and_why() {
+        let refused = |name: &str| Kind::new(name).unwrap_err().to_string();
+        assert_eq!(
+            refused(""),
+            "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]"
+        );
+        assert_eq!(
+            refused(&"x".repeat(129)),
+            "kind is 129 bytes long: at most 128 are allowed"
+        );
+        assert_eq!(
+            refused("a/b"),
+            "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed"
+        );
+        assert_eq!(
+            refused("a\u{0}"),
+            "kind has '\\0' at byte 1: only [A-Za-z0-9._-] are allowed"
+        );
+        assert_eq!(
+            refused("é"),
+            "kind has 'é' at byte 0: only [A-Za-z0-9._-] are allowed"
+        );
+        assert_eq!(refused(".."), "kind must not be \"..\": ZooKeeper reserves it");
+    }
+
+    #[test]
+    fn a_worker_id_is_read_back_only_from_its_own_spelling() {
+        let id = WorkerId::new(Uuid::from_u128(7));
+        assert_eq!(WorkerId::parse(&id.to_string()), Some(id));
+        assert_eq!(WorkerId::parse("00000000000000000000000000000007"), None);
+        assert_eq!(WorkerId::parse("web-1"), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! The three outcomes of a write.
+//!
+//! A write was applied, was definitely refused, or nobody here knows. The third is normal: a connection
+//! breaks after the server committed and before its reply arrives, and the request may even be applied
+//! *after* we have reconnected. An unknown outcome is resolved by reading back what the write would have
+//! changed, never by a blind retry.
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// The server said so.
+    Applied(T),
+    /// The server refused it, or it was never sent: nothing changed and nothing will.
+    Rejected(Rejection),
+    /// The connection was lost before the reply: applied, or not, or not yet.
+    Unknown,
+}
+
+impl<T> Outcome<T> {
+    /// Maps the applied value.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Self::Applied(value) => Outcome::Applied(f(value)),
+            Self::Rejected(rejection) => Outcome::Rejected(rejection),
+            Self::Unknown => Outcome::Unknown,
+        }
+    }
+}
+
+/// A definite refusal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("operation {at} was rejected: {reason}")]
+pub struct Rejection {
+    /// Index of the operation that failed; 0 for a single operation or a request refused as a whole.
+    pub at: usize,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a request was definitely refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The znode, or the parent of the one to create, is absent.
+    #[error("no such znode")]
+    NoNode,
+    /// The znode is there already.
+    #[error("the znode exists")]
+    NodeExists,
+    /// The znode has another version.
+    #[error("the znode has another version")]
+    BadVersion,
+    /// The znode to delete has children.
+    #[error("the znode has children")]
+    NotEmpty,
+    /// ACLs forbid it.
+    #[error("not authorised")]
+    NoAuth,
+    /// It was never handed to ZooKeeper, because the session was not connected.
+    #[error("not sent: the session is not connected")]
+    NotSent,
+    /// It breaks a budget and was never sent.
+    #[error("not sent: {0}")]
+    OverBudget(String),
+    /// Another definite server code.
+    #[error("ZooKeeper refused it: {0}")]
+    Other(String),
+}

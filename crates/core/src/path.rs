@@ -1,0 +1,202 @@
+//! Where everything lives under the namespace's root. The only place that spells a path.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::budget::BUCKETS;
+use crate::name::{JobId, WorkerId};
+
+/// The layout version of a namespace.
+pub const LAYOUT: &str = "/layout";
+/// Parent of the candidates of the strategy `queue`.
+pub const ELECTION: &str = "/election";
+/// The leader's ephemeral of the strategy `single`.
+pub const LEADER: &str = "/leader";
+/// Who leads; its version is the epoch.
+pub const EPOCH: &str = "/epoch";
+/// Parent of the live workers.
+pub const WORKERS: &str = "/workers";
+/// Parent of the buckets of job records.
+pub const JOBS: &str = "/jobs";
+/// Parent of the buckets of unassigned jobs.
+pub const QUEUE: &str = "/queue";
+/// Parent of the minutes of delayed jobs.
+pub const DELAYED: &str = "/delayed";
+/// Parent of the workers' inboxes.
+pub const ASSIGNMENTS: &str = "/assignments";
+/// Parent of jobs whose stored bytes could not be read.
+pub const QUARANTINE: &str = "/quarantine";
+
+/// The parents that a namespace consists of, besides the buckets.
+pub const PARENTS: [&str; 7] = [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, ASSIGNMENTS, QUARANTINE];
+
+/// A hash bucket, so that no child list grows near `jute.maxbuffer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bucket(u8);
+
+impl Bucket {
+    /// The bucket of a job: fixed for ever, because it is part of the job's path.
+    #[must_use]
+    pub fn of(job: &JobId) -> Self {
+        let hash = xxh3_64(job.as_str().as_bytes());
+        Self(u8::try_from(hash % u64::from(BUCKETS)).expect("256 buckets fit a byte"))
+    }
+
+    /// All buckets in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..=u8::MAX).map(Self)
+    }
+
+    /// The bucket's position, 0 to 255.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Its znode under `/jobs`.
+    #[must_use]
+    pub fn jobs(self) -> String {
+        format!("{JOBS}/{:02x}", self.0)
+    }
+
+    /// Its znode under `/queue`.
+    #[must_use]
+    pub fn queue(self) -> String {
+        format!("{QUEUE}/{:02x}", self.0)
+    }
+}
+
+/// A job's record.
+#[must_use]
+pub fn record(job: &JobId) -> String {
+    format!("{JOBS}/{:02x}/{job}", Bucket::of(job).0)
+}
+
+/// A job's queue entry.
+#[must_use]
+pub fn queue_entry(job: &JobId) -> String {
+    format!("{QUEUE}/{:02x}/{job}", Bucket::of(job).0)
+}
+
+/// The jobs that are delayed to a minute.
+#[must_use]
+pub fn delayed_minute(minute: u64) -> String {
+    format!("{DELAYED}/{minute}")
+}
+
+/// A delayed job's entry.
+#[must_use]
+pub fn delayed_entry(minute: u64, job: &JobId) -> String {
+    format!("{DELAYED}/{minute}/{job}")
+}
+
+/// A live worker.
+#[must_use]
+pub fn worker(worker: WorkerId) -> String {
+    format!("{WORKERS}/{worker}")
+}
+
+/// A worker's assignments.
+#[must_use]
+pub fn inbox(worker: WorkerId) -> String {
+    format!("{ASSIGNMENTS}/{worker}")
+}
+
+/// One assignment.
+#[must_use]
+pub fn assignment(worker: WorkerId, job: &JobId) -> String {
+    format!("{ASSIGNMENTS}/{worker}/{job}")
+}
+
+/// The note about a job whose stored bytes could not be read.
+#[must_use]
+pub fn quarantine(job: &JobId) -> String {
+    format!("{QUARANTINE}/{job}")
+}
+
+/// What a path that a watch reported stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A queue entry.
+    QueueEntry(JobId),
+    /// A delayed entry.
+    DelayedEntry(u64, JobId),
+    /// A live worker.
+    Worker(WorkerId),
+    /// A worker's inbox.
+    Inbox(WorkerId),
+    /// An assignment.
+    Assignment(WorkerId, JobId),
+    /// Something else, or a name that is not ours.
+    Other,
+}
+
+/// Reads a path back. Foreign names are [`Place::Other`]: an operator may leave anything in ZooKeeper.
+#[must_use]
+pub fn parse(path: &str) -> Place {
+    let mut parts = path.split('/').skip(1);
+    let place = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some("queue"), Some(bucket), Some(job), None) => JobId::new(job)
+            .ok()
+            .filter(|job| format!("{:02x}", Bucket::of(job).0) == bucket)
+            .map(Place::QueueEntry),
+        (Some("delayed"), Some(minute), Some(job), None) => minute
+            .parse()
+            .ok()
+            .zip(JobId::new(job).ok())
+            .map(|(minute, job)| Place::DelayedEntry(minute, job)),
+        (Some("workers"), Some(worker), None, None) => WorkerId::parse(worker).map(Place::Worker),
+        (Some("assignments"), Some(worker), None, None) => WorkerId::parse(worker).map(Place::Inbox),
+        (Some("assignments"), Some(worker), Some(job), None) => WorkerId::parse(worker)
+            .zip(JobId::new(job).ok())
+            .map(|(worker, job)| Place::Assignment(worker, job)),
+        (_, _, _, _) => None,
+    };
+    place.unwrap_or(Place::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn every_path_reads_back_as_its_place() {
+        let job = JobId::new("nightly.2026-11-21").unwrap();
+        let id = WorkerId::new(Uuid::from_u128(9));
+        assert_eq!(parse(&queue_entry(&job)), Place::QueueEntry(job.clone()));
+        assert_eq!(
+            parse(&delayed_entry(29, &job)),
+            Place::DelayedEntry(29, job.clone())
+        );
+        assert_eq!(parse(&worker(id)), Place::Worker(id));
+        assert_eq!(parse(&inbox(id)), Place::Inbox(id));
+        assert_eq!(parse(&assignment(id, &job)), Place::Assignment(id, job));
+    }
+
+    #[test]
+    fn foreign_paths_are_other_and_never_panic() {
+        for path in [
+            "",
+            "/",
+            "/queue",
+            "/queue/zz/a",
+            "/workers/web-1",
+            "/delayed/x/a",
+            "/queue/00/a/b",
+            "//",
+        ] {
+            assert_eq!(parse(path), Place::Other, "{path}");
+        }
+    }
+
+    /// The bucket is part of a path on disk: a change of the hash would lose every stored job.
+    #[test]
+    fn the_bucket_of_an_id_is_fixed() {
+        let buckets = ["a", "order-1", "nightly.2026-11-21"].map(|id| record(&JobId::new(id).unwrap()));
+        assert_eq!(
+            buckets,
+            ["/jobs/1f/a", "/jobs/76/order-1", "/jobs/85/nightly.2026-11-21"].map(String::from)
+        );
+    }
+}

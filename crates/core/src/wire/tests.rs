@@ -1,0 +1,205 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::backoff::Backoff;
+use crate::job::{Attempt, AttemptEnd, AttemptEndKind, JobState, Payload, Placement, Policy, Verdict};
+use crate::name::{AffinityKey, Kind, NodeId, Tag, WorkerId};
+use crate::time::WallMillis;
+
+fn job() -> JobRecord {
+    JobRecord {
+        kind: Kind::new("sum").unwrap(),
+        payload: Payload::json(*br#"{"first":1,"second":2}"#).unwrap(),
+        policy: Policy {
+            max_attempts: 5,
+            max_losses: 3,
+            backoff: Backoff {
+                initial: Duration::from_secs(1),
+                max: Duration::from_secs(300),
+            },
+            timeout: Some(Duration::from_secs(30)),
+        },
+        placement: Placement {
+            tags: vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()],
+            affinity: Some(AffinityKey::new("customer-7").unwrap()),
+        },
+        token: Uuid::from_u128(0x0102_0304),
+        submitted_at: WallMillis(1_700_000_000_000),
+        generation: 1,
+        attempts: 2,
+        failures: 1,
+        losses: 1,
+        last: Some(AttemptEnd {
+            attempt: Attempt {
+                number: 2,
+                worker: WorkerId::new(Uuid::from_u128(9)),
+            },
+            how: AttemptEndKind::Lost,
+            at: WallMillis(1_700_000_000_500),
+        }),
+        last_error: Some("attempt 2 lost its worker".into()),
+        state: JobState::Terminal {
+            verdict: Verdict::Succeeded(Payload::json(*b"3").unwrap()),
+            at: WallMillis(7),
+        },
+    }
+}
+
+fn entry() -> QueueEntry {
+    QueueEntry {
+        kind: Kind::new("sum").unwrap(),
+        attempt: 3,
+        placement: job().placement,
+        not_before: WallMillis(9),
+    }
+}
+
+fn worker() -> WorkerInfo {
+    WorkerInfo {
+        node: NodeId::new("n1").unwrap(),
+        host: "host".into(),
+        kinds: vec![Kind::new("echo").unwrap(), Kind::new("sum").unwrap()],
+        slots: 8,
+        tags: vec![],
+        codec: SCHEMA,
+        started_at: WallMillis(5),
+        draining: false,
+    }
+}
+
+fn epoch() -> EpochRecord {
+    EpochRecord {
+        node: NodeId::new("n1").unwrap(),
+        session: -5,
+        token: Uuid::from_u128(3),
+        since: WallMillis(8),
+    }
+}
+
+const ASSIGNMENT: Assignment = Assignment {
+    attempt: 3,
+    epoch: 12,
+    cancel: true,
+    assigned_at: WallMillis(77),
+};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// What a released build wrote must be read for ever: a change here is a new schema version.
+#[test]
+fn version_1_has_these_bytes() {
+    let golden = [
+        (
+            "job record",
+            hex(&encode(&job())),
+            include_str!("golden/job_record.v1.hex"),
+        ),
+        (
+            "queue entry",
+            hex(&encode(&entry())),
+            include_str!("golden/queue_entry.v1.hex"),
+        ),
+        (
+            "assignment",
+            hex(&encode(&ASSIGNMENT)),
+            include_str!("golden/assignment.v1.hex"),
+        ),
+        (
+            "worker",
+            hex(&encode(&worker())),
+            include_str!("golden/worker.v1.hex"),
+        ),
+        (
+            "epoch",
+            hex(&encode(&epoch())),
+            include_str!("golden/epoch.v1.hex"),
+        ),
+        (
+            "layout",
+            hex(&encode(&Layout { version: 1 })),
+            include_str!("golden/layout.v1.hex"),
+        ),
+    ];
+    for (what, encoded, golden) in golden {
+        assert_eq!(encoded, golden.trim(), "{what}");
+    }
+}
+
+#[test]
+fn every_type_reads_back_what_it_wrote() {
+    assert_eq!(decode::<JobRecord>(&encode(&job())), Ok(job()));
+    assert_eq!(decode::<QueueEntry>(&encode(&entry())), Ok(entry()));
+    assert_eq!(decode::<Assignment>(&encode(&ASSIGNMENT)), Ok(ASSIGNMENT));
+    assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
+    assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
+    assert_eq!(
+        decode::<Layout>(&encode(&Layout { version: 1 })),
+        Ok(Layout { version: 1 })
+    );
+}
+
+#[test]
+fn foreign_newer_and_cut_bytes_are_told_apart() {
+    let good = encode(&ASSIGNMENT);
+    let mut newer = good.clone();
+    newer[4] = 2;
+    let mut format = good.clone();
+    format[2] = 9;
+    let mut trailing = good.clone();
+    trailing.push(0);
+    assert_eq!(decode::<Assignment>(b"hello znode"), Err(WireError::Magic));
+    assert_eq!(decode::<Assignment>(b""), Err(WireError::Magic));
+    assert_eq!(
+        decode::<Assignment>(&newer).unwrap_err().to_string(),
+        "schema version 2: this build reads up to 1"
+    );
+    assert!(decode::<Assignment>(&newer).unwrap_err().is_newer());
+    assert!(decode::<Assignment>(&format).unwrap_err().is_newer());
+    assert_eq!(
+        decode::<QueueEntry>(&good),
+        Err(WireError::Kind {
+            expected: 2,
+            found: 3
+        })
+    );
+    assert_eq!(decode::<Assignment>(&trailing), Err(WireError::Trailing(1)));
+    assert!(matches!(
+        decode::<Assignment>(&good[..good.len() - 1]),
+        Err(WireError::Body(_))
+    ));
+    assert!(matches!(
+        decode::<Assignment>(&vec![0; MAX_RECORD_BYTES + 1]),
+        Err(WireError::TooLarge { .. })
+    ));
+}
+
+#[test]
+fn a_decoded_name_is_checked_again() {
+    let mut bytes = encode(&entry());
+    let at = bytes.windows(3).position(|w| w == b"sum").unwrap();
+    bytes[at] = b'/';
+    assert!(matches!(decode::<QueueEntry>(&bytes), Err(WireError::Value(_))));
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        let _ = decode::<JobRecord>(&bytes).is_ok();
+        let _ = decode::<WorkerInfo>(&bytes).is_ok();
+    }
+
+    #[test]
+    fn any_flipped_byte_is_an_error_or_another_valid_value(at in 0usize..1000, with: u8) {
+        let mut bytes = encode(&job());
+        let at = at % bytes.len();
+        bytes[at] = with;
+        if let Ok(read) = decode::<JobRecord>(&bytes) {
+            prop_assert_eq!(decode::<JobRecord>(&encode(&read)), Ok(read));
+        }
+    }
+}
