@@ -16,12 +16,14 @@
 
 mod eventually;
 mod fourletter;
+mod proxy;
 mod raw;
 mod server;
 mod shared;
 
 pub use eventually::{eventually, eventually_some};
 pub use fourletter::four_letter_word;
+pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
 pub use raw::{Credentials, RawClient};
 pub use server::{Builder, Installation, Missing, Profile, StartError, ZooKeeperServer};
 pub use shared::{namespace, shared};

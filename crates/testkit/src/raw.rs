@@ -135,11 +135,17 @@ impl RawClient {
         }
     }
 
-    /// Waits for a watch event; an error of kind `WouldBlock` or `TimedOut` when none comes within `patience`.
+    /// How long each call waits for its answer before it fails with kind `WouldBlock`. Default: 10 s.
+    pub fn set_patience(&mut self, patience: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(patience))
+    }
+
+    /// Waits for a watch event; an error of kind `WouldBlock` when none comes within `patience`.
     pub fn next_event(&mut self, patience: Duration) -> io::Result<()> {
-        self.stream.set_read_timeout(Some(patience))?;
+        let before = self.stream.read_timeout()?;
+        self.set_patience(patience)?;
         let frame = self.receive();
-        self.stream.set_read_timeout(Some(PATIENCE))?;
+        self.stream.set_read_timeout(before)?;
         match be_i32(&frame?, 0) {
             Some(-1) => Ok(()),
             _ => Err(malformed("watch event")),
