@@ -1,1 +1,67 @@
-//! Placeholder.
+//! What Bellwether's suites stand on: a real ZooKeeper per test process, faults on the wire, and one way to wait.
+//!
+//! No mock lives here. A test talks to Apache ZooKeeper in a child process, and a fault is a frame that
+//! [`Proxy`] withholds or a connection that it cuts, so the client under test runs the code that it runs in
+//! production.
+//!
+//! | a test wants | it takes |
+//! | --- | --- |
+//! | a namespace of its own | [`namespace`]: a fresh chroot on the one server that the test process shares |
+//! | to kill, freeze or restart the server | its own [`ZooKeeperServer`] |
+//! | a lost reply, a partition, an expired session | [`Proxy`] in front of either |
+//! | to wait for something | [`eventually`]: a condition and a deadline, never a sleep |
+//! | a second opinion on what the server holds | [`RawClient`]: the protocol by hand, no client library between |
+//!
+//! Nothing outlives the test process: see [`ZooKeeperServer`] for how that is kept after an abort or a SIGKILL.
+
+mod eventually;
+mod fourletter;
+mod proxy;
+mod raw;
+mod server;
+mod shared;
+
+pub use eventually::{eventually, eventually_some};
+pub use fourletter::four_letter_word;
+pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
+pub use raw::{Credentials, RawClient};
+pub use server::{Builder, Installation, Missing, Profile, StartError, ZooKeeperServer};
+pub use shared::{namespace, shared};
+
+/// Request codes of the ZooKeeper protocol, as far as the suites name them.
+pub mod op {
+    /// `create`
+    pub const CREATE: i32 = 1;
+    /// `delete`
+    pub const DELETE: i32 = 2;
+    /// `exists`
+    pub const EXISTS: i32 = 3;
+    /// `getData`
+    pub const GET_DATA: i32 = 4;
+    /// `setData`
+    pub const SET_DATA: i32 = 5;
+    /// `sync`
+    pub const SYNC: i32 = 9;
+    /// `ping`
+    pub const PING: i32 = 11;
+    /// `getChildren2`
+    pub const GET_CHILDREN2: i32 = 12;
+    /// `check`, inside a multi only
+    pub const CHECK: i32 = 13;
+    /// `multi`
+    pub const MULTI: i32 = 14;
+    /// `create2`: a create that answers with the stat
+    pub const CREATE2: i32 = 15;
+    /// `createContainer`
+    pub const CREATE_CONTAINER: i32 = 19;
+    /// `createTTL`
+    pub const CREATE_TTL: i32 = 21;
+    /// `multiRead`
+    pub const MULTI_READ: i32 = 22;
+    /// `setWatches2`
+    pub const SET_WATCHES2: i32 = 105;
+    /// `addWatch`
+    pub const ADD_WATCH: i32 = 106;
+    /// `closeSession`
+    pub const CLOSE_SESSION: i32 = -11;
+}

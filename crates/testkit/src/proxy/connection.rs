@@ -1,0 +1,211 @@
+//! One client's connection: both lanes, the inspection of its frames, and its end.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::controls::{Controls, Cut, Events};
+use super::fault::{Action, Gate, Plan, Request, Trigger};
+use super::frame::{EVENT_XID, Frame};
+use super::lane::{End, Queue, lane};
+use super::listener::Observed;
+
+/// What awaits the reply to a request that has gone to the server.
+#[derive(Debug)]
+enum ReplyFate {
+    Lost(Cut, Trigger),
+    Held(Trigger, Gate),
+}
+
+/// By xid. Replies come in order, but pings and events come between them.
+type Fates = Mutex<HashMap<i32, ReplyFate>>;
+
+/// A connection that was let in.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) client: TcpStream,
+    pub(super) upstream: SocketAddr,
+    pub(super) controls: watch::Receiver<Controls>,
+    /// The count of cuts when it was let in.
+    pub(super) born: u64,
+    pub(super) plan: Arc<Plan>,
+    pub(super) observed: Arc<Observed>,
+}
+
+impl Connection {
+    /// Serves the connection until it ends by a peer, a fault, or a cut.
+    pub(super) async fn serve(mut self) {
+        let Ok(mut server) = TcpStream::connect(self.upstream).await else {
+            return reset(self.client); // A dead server refuses, so the proxy does.
+        };
+        for socket in [&self.client, &server] {
+            // Nagle's delay would be noise in tests that measure; without the option they still hold.
+            drop(socket.set_nodelay(true));
+        }
+        let end = {
+            let (mut from_client, mut to_client) = self.client.split();
+            let (mut from_server, mut to_server) = server.split();
+            let (requests, to_server_lane) = lane(self.controls.clone(), |controls| controls.to_server);
+            let (replies, to_client_lane) = lane(self.controls.clone(), |controls| controls.to_client);
+            let fates = Fates::default();
+            let up = run(
+                read_requests(&mut from_client, requests, &self.plan, &fates),
+                to_server_lane.run(&mut to_server),
+            );
+            let down = run(
+                read_replies(&mut from_server, replies, &self.observed, &fates),
+                to_client_lane.run(&mut to_client),
+            );
+            tokio::select! {
+                biased;
+                cut = next_cut(&mut self.controls, self.born) => End::Cut(cut, None),
+                end = up => end,
+                end = down => end,
+            }
+        };
+        finish(end, self.client, server, self.controls).await;
+    }
+}
+
+/// Runs both ends of a lane. Its writer ends it: a reader that is done has queued the end behind its frames.
+async fn run(reader: impl Future<Output = ()>, writer: impl Future<Output = End>) -> End {
+    let reader = async {
+        reader.await;
+        std::future::pending().await
+    };
+    tokio::select! {
+        biased;
+        end = writer => end,
+        end = reader => end,
+    }
+}
+
+/// Waits for a cut of all connections that are as old as this one.
+async fn next_cut(controls: &mut watch::Receiver<Controls>, born: u64) -> Cut {
+    match controls.wait_for(|controls| controls.cuts != born).await {
+        Ok(controls) => controls.cut,
+        Err(_) => Cut::Reset, // The proxy is gone, and its runtime is about to drop this.
+    }
+}
+
+async fn read_requests(from: &mut (impl AsyncRead + Unpin), queue: Queue, plan: &Plan, fates: &Fates) {
+    let mut handshake = true;
+    while let Ok(frame) = Frame::read(from).await {
+        // The connect request is a frame without a header.
+        let header = frame
+            .xid()
+            .zip(frame.op())
+            .filter(|_| !std::mem::take(&mut handshake));
+        let action = header.and_then(|(xid, op)| {
+            let action = plan.take(&Request {
+                xid,
+                op,
+                body: frame.body().get(8..).unwrap_or_default(),
+            })?;
+            Some((xid, action))
+        });
+        let (xid, fate) = match action {
+            None => {
+                queue.forward(frame);
+                continue;
+            }
+            Some((_, Action::LoseRequest(cut, trigger))) => {
+                return queue.end(End::Cut(cut, Some(trigger)));
+            }
+            Some((xid, Action::LoseReply(cut, trigger))) => (xid, ReplyFate::Lost(cut, trigger)),
+            Some((xid, Action::HoldReply(trigger, gate))) => (xid, ReplyFate::Held(trigger, gate)),
+        };
+        fates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(xid, fate);
+        queue.forward(frame);
+    }
+    queue.end(End::Closed);
+}
+
+async fn read_replies(from: &mut (impl AsyncRead + Unpin), queue: Queue, observed: &Observed, fates: &Fates) {
+    match Frame::read(from).await {
+        Ok(frame) => {
+            observed.connect_response(frame.body());
+            queue.forward(frame);
+        }
+        Err(_) => return queue.end(End::Closed),
+    }
+    while let Ok(frame) = Frame::read(from).await {
+        let xid = frame.xid();
+        if xid == Some(EVENT_XID) && queue.controls().events == Events::Drop {
+            continue;
+        }
+        let fate = xid.and_then(|xid| fates.lock().unwrap_or_else(PoisonError::into_inner).remove(&xid));
+        match fate {
+            None => queue.forward(frame),
+            Some(ReplyFate::Lost(cut, trigger)) => return queue.end(End::Cut(cut, Some(trigger))),
+            Some(ReplyFate::Held(trigger, gate)) => queue.hold(frame, trigger, gate),
+        }
+    }
+    queue.end(End::Closed);
+}
+
+/// Ends a connection as ordered. The server always sees a FIN at most, so that what it has received, it carries out.
+async fn finish(end: End, mut client: TcpStream, server: TcpStream, mut controls: watch::Receiver<Controls>) {
+    match end {
+        End::Closed => {} // Both sockets are dropped, and the other peer sees it.
+        End::Cut(Cut::Reset, trigger) => {
+            reset(client);
+            drop(server);
+            fire(trigger);
+        }
+        End::Cut(Cut::Fin, trigger) => {
+            drop(server);
+            // A failure means that the client has gone first.
+            drop(client.shutdown().await);
+            fire(trigger);
+            // To drop a socket that holds unread requests would send a RST.
+            drain(&mut client).await;
+        }
+        End::Cut(Cut::Silence, trigger) => {
+            let mut born = controls.borrow_and_update().cuts;
+            fire(trigger);
+            // Until the client gives up, or a later cut gives it something to notice. The server is kept open too:
+            // it finds out by its own timeout.
+            loop {
+                let cut = tokio::select! {
+                    () = drain(&mut client) => break,
+                    cut = next_cut(&mut controls, born) => cut,
+                };
+                match cut {
+                    Cut::Silence => born = controls.borrow_and_update().cuts,
+                    Cut::Fin => break,
+                    Cut::Reset => {
+                        reset(client);
+                        break;
+                    }
+                }
+            }
+            drop(server);
+        }
+    }
+}
+
+fn fire(trigger: Option<Trigger>) {
+    if let Some(trigger) = trigger {
+        trigger.fire();
+    }
+}
+
+/// Reads until the client closes.
+async fn drain(client: &mut TcpStream) {
+    let mut sink = [0; 4096];
+    while matches!(client.read(&mut sink).await, Ok(read) if read > 0) {}
+}
+
+/// Drops a socket with a RST.
+pub(super) fn reset(socket: TcpStream) {
+    // A failure means that the peer has closed it, and then there is nothing to reset.
+    drop(socket.set_zero_linger());
+}

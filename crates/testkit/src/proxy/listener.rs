@@ -1,0 +1,110 @@
+//! The proxy's thread: it lets connections in, or resets them.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::connection::{Connection, reset};
+use super::controls::{Controls, Door};
+use super::fault::Plan;
+use crate::Credentials;
+use crate::raw::connect_response;
+
+/// What the proxy has seen pass.
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    session: Mutex<Option<Credentials>>,
+    handshakes: AtomicU64,
+}
+
+impl Observed {
+    pub(super) fn connect_response(&self, frame: &[u8]) {
+        match connect_response(frame) {
+            // A timeout of zero is how the server says that the session has expired.
+            Some((Duration::ZERO, _)) | None => {}
+            Some((_, session)) => {
+                *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+                self.handshakes.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<Credentials> {
+        self.session
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn handshakes(&self) -> u64 {
+        self.handshakes.load(Ordering::Acquire)
+    }
+}
+
+/// Starts a proxy's thread and answers where it listens. It ends when the sender of `controls` is dropped.
+pub(super) fn spawn(
+    upstream: SocketAddr,
+    controls: watch::Receiver<Controls>,
+    plan: Arc<Plan>,
+    observed: Arc<Observed>,
+) -> io::Result<SocketAddr> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    thread::Builder::new()
+        .name("fault-proxy".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).expect("a bound socket can be watched");
+                let mut alive = controls.clone();
+                tokio::select! {
+                    // The condition never holds, so this returns when the last handle is gone.
+                    _ = alive.wait_for(|_| false) => {}
+                    () = let_in(listener, upstream, controls, plan, observed) => {}
+                }
+            });
+        })?;
+    Ok(address)
+}
+
+async fn let_in(
+    listener: TcpListener,
+    upstream: SocketAddr,
+    controls: watch::Receiver<Controls>,
+    plan: Arc<Plan>,
+    observed: Arc<Observed>,
+) {
+    loop {
+        let (client, _) = listener
+            .accept()
+            .await
+            .expect("loopback accepts while descriptors last");
+        // Door and count are read at once: a connection let in before a refusal is also before its cut.
+        let Controls { door, cuts: born, .. } = *controls.borrow();
+        if door == Door::Closed {
+            reset(client);
+            continue;
+        }
+        let (controls, plan, observed) = (controls.clone(), Arc::clone(&plan), Arc::clone(&observed));
+        tokio::spawn(
+            Connection {
+                client,
+                upstream,
+                controls,
+                born,
+                plan,
+                observed,
+            }
+            .serve(),
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! A server's directory: its configuration, its data, its log.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::builder::Profile;
+use super::process::Jvm;
+use super::{Installation, StartError, ready};
+
+const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+/// The end of the log that an error shows: the stack trace of one failure.
+const LOG_TAIL: usize = 4_000;
+
+/// All that is needed to launch a server, again and again, on the same address and data.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) installation: Installation,
+    pub(super) dir: TempDir,
+    pub(super) data: PathBuf,
+    pub(super) address: SocketAddr,
+    pub(super) tick_ms: u32,
+    pub(super) profile: Profile,
+}
+
+impl Home {
+    /// Starts the server and returns when it serves.
+    pub(super) fn launch(&self) -> Result<Jvm, StartError> {
+        let config = self.dir.path().join("zoo.cfg");
+        fs::write(&config, self.zoo_cfg())?;
+        fs::create_dir_all(&self.data)?;
+        let log = File::options().create(true).append(true).open(self.log_path())?;
+
+        let mut args: Vec<String> = self
+            .profile
+            .java_flags()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".to_owned());
+        args.extend([
+            "-cp".to_owned(),
+            self.installation.class_path.clone(),
+            MAIN_CLASS.to_owned(),
+        ]);
+        args.push(config.display().to_string());
+
+        let mut jvm = Jvm::launch(&self.installation.java, &args, log, self.dir.path())?;
+        ready::wait(&mut jvm, self)?;
+        Ok(jvm)
+    }
+
+    fn zoo_cfg(&self) -> String {
+        // TTL nodes are off by default; the selector threads are 2–3 × faster per connection without a worker pool;
+        // with the default of 60 connections per address a test of many clients would be refused.
+        let mut cfg = String::from(
+            "admin.enableServer=false\n\
+             4lw.commands.whitelist=*\n\
+             extendedTypesEnabled=true\n\
+             maxClientCnxns=0\n\
+             nio.numWorkerThreads=0\n\
+             maxSessionTimeout=600000\n",
+        );
+        let (tick, data) = (self.tick_ms, self.data.display());
+        let (ip, port) = (self.address.ip(), self.address.port());
+        write!(
+            cfg,
+            "tickTime={tick}\ndataDir={data}\nclientPortAddress={ip}\nclientPort={port}\n"
+        )
+        .expect("a String takes all that is written");
+        cfg
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.path().join("zookeeper.log")
+    }
+
+    pub(super) fn log_tail(&self) -> String {
+        let read =
+            |path| -> io::Result<String> { Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned()) };
+        match read(self.log_path()) {
+            Ok(log) => {
+                let tail: Vec<char> = log.chars().rev().take(LOG_TAIL).collect();
+                tail.into_iter().rev().collect()
+            }
+            Err(error) => format!("(no log: {error})"),
+        }
+    }
+}

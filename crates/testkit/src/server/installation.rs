@@ -1,0 +1,88 @@
+//! Where Java and ZooKeeper are on this machine, and what to say when they are not.
+
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Debian's `libzookeeper-java`; the jar's manifest names the jars that it needs.
+const ZOOKEEPER_JAR: &str = "/usr/share/java/zookeeper.jar";
+/// Without a back end ZooKeeper logs nothing, and a failed start would be a riddle. Java ignores it when absent.
+const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
+
+/// A ZooKeeper that can be started.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    pub(super) java: PathBuf,
+    pub(super) class_path: String,
+}
+
+/// Something that tests need and this machine lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    what: &'static str,
+}
+
+impl Installation {
+    /// Looks for `java` in `PATH` and for Debian's ZooKeeper jar.
+    pub fn find() -> Result<Self, Missing> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        Self::find_in(env::split_paths(&path), Path::new(ZOOKEEPER_JAR))
+    }
+
+    fn find_in(mut path: impl Iterator<Item = PathBuf>, jar: &Path) -> Result<Self, Missing> {
+        let java = path.find_map(|dir| Some(dir.join("java")).filter(|java| java.is_file()));
+        let java = java.ok_or(Missing {
+            what: "no `java` in PATH",
+        })?;
+        if !jar.is_file() {
+            return Err(Missing {
+                what: "no /usr/share/java/zookeeper.jar",
+            });
+        }
+        Ok(Self {
+            java,
+            class_path: format!("{}:{LOGGER_JAR}", jar.display()),
+        })
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what } = self;
+        write!(
+            f,
+            "{what}: the tests run against a real ZooKeeper; on Debian or Ubuntu run \
+             `apt-get install zookeeper` as root, or let `cargo xtask test` do it"
+        )
+    }
+}
+
+impl std::error::Error for Missing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_java_and_a_missing_jar_each_say_what_to_install() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = || std::iter::once(dir.path().to_owned());
+        let jar = dir.path().join("zookeeper.jar");
+
+        let no_java = Installation::find_in(path(), &jar).unwrap_err().to_string();
+        assert!(
+            no_java.contains("`java`") && no_java.contains("apt-get install zookeeper"),
+            "{no_java}"
+        );
+
+        std::fs::write(dir.path().join("java"), "").unwrap();
+        let no_jar = Installation::find_in(path(), &jar).unwrap_err().to_string();
+        assert!(
+            no_jar.contains("zookeeper.jar") && no_jar.contains("apt-get install zookeeper"),
+            "{no_jar}"
+        );
+
+        std::fs::write(&jar, "").unwrap();
+        Installation::find_in(path(), &jar).unwrap();
+    }
+}

@@ -1,0 +1,136 @@
+//! A real ZooKeeper as a child process.
+//!
+//! **Why not a mock:** what breaks a coordinator is what ZooKeeper really does at the edges (a session that outlives
+//! its socket, a commit whose reply is lost), and a mock only repeats what its author believed.
+//!
+//! **How nothing leaks:** a test process may end by panic, abort or SIGKILL, so no destructor can be trusted with the
+//! JVM. [`watchdog`] reads a pipe whose other end only the test process holds; when it closes, for whatever reason,
+//! the watchdog kills the JVM and wipes its directory.
+//!
+//! **How servers do not clash:** each has its own directory and port, and counts as started only when the process
+//! that answers on the port reports this very data directory ([`ready`]), so a lost race for a port is noticed.
+
+mod builder;
+mod config;
+mod error;
+mod installation;
+mod port;
+mod process;
+mod ready;
+mod watchdog;
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitStatus;
+
+use nix::sys::signal::Signal;
+
+pub use builder::{Builder, Profile};
+pub use error::StartError;
+pub use installation::{Installation, Missing};
+
+use crate::four_letter_word;
+use config::Home;
+use process::Jvm;
+
+/// A ZooKeeper server of this test's own: standalone, on a private port and directory of 127.0.0.1.
+///
+/// Dropping it kills the server and wipes its directory. When the test process dies without dropping anything, the
+/// server dies all the same, within milliseconds.
+#[derive(Debug)]
+pub struct ZooKeeperServer {
+    home: Home,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Running(Jvm),
+    Frozen(Jvm),
+    Killed,
+}
+
+impl ZooKeeperServer {
+    /// Starts a server with the defaults for tests (see [`Builder`]).
+    ///
+    /// # Panics
+    /// When ZooKeeper is not installed, naming the package to install, or does not come up.
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// The settings for a server that is not like the others.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// `127.0.0.1:{port}`: what a client takes. A chroot may be appended to it.
+    pub fn connect_string(&self) -> String {
+        self.home.address.to_string()
+    }
+
+    /// Where it listens; stays the same over [`restart`](Self::restart).
+    pub fn address(&self) -> SocketAddr {
+        self.home.address
+    }
+
+    /// Kills the server with SIGKILL and returns when it is gone; its data stay. Killing a dead server does nothing.
+    pub fn kill(&mut self) {
+        match std::mem::replace(&mut self.state, State::Killed) {
+            State::Running(jvm) | State::Frozen(jvm) => drop(jvm),
+            State::Killed => {} // The test wanted it dead, and it is.
+        }
+    }
+
+    /// Kills the server if it lives, and starts it again on the same port and data; returns when it serves.
+    ///
+    /// Sessions survive, as ZooKeeper keeps them in its log: a client that reconnects in time keeps its ephemerals.
+    ///
+    /// # Panics
+    /// When the server does not come back.
+    pub fn restart(&mut self) {
+        self.kill();
+        match self.home.launch() {
+            Ok(jvm) => self.state = State::Running(jvm),
+            Err(error) => panic!("ZooKeeper on {} did not come back: {error}", self.home.address),
+        }
+    }
+
+    /// Stops the server in its tracks (SIGSTOP): connections stay open and nothing answers. Freezing what is not
+    /// running does nothing.
+    pub fn freeze(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Killed) {
+            State::Running(jvm) => {
+                jvm.signal(Signal::SIGSTOP);
+                State::Frozen(jvm)
+            }
+            unchanged @ (State::Frozen(_) | State::Killed) => unchanged,
+        };
+    }
+
+    /// Lets a [frozen](Self::freeze) server go on (SIGCONT). Thawing what is not frozen does nothing.
+    ///
+    /// Time has passed for the server too: a freeze longer than a session's timeout may expire that session.
+    pub fn thaw(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Killed) {
+            State::Frozen(jvm) => {
+                jvm.signal(Signal::SIGCONT);
+                State::Running(jvm)
+            }
+            unchanged @ (State::Running(_) | State::Killed) => unchanged,
+        };
+    }
+
+    /// Asks the server a [four-letter word](four_letter_word); all are enabled.
+    pub fn four_letter_word(&self, word: &str) -> io::Result<String> {
+        four_letter_word(self.home.address, word)
+    }
+
+    /// Waits until the server ends by itself, for one that runs in the foreground. A killed server answers `None`.
+    pub fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        match &mut self.state {
+            State::Running(jvm) | State::Frozen(jvm) => jvm.wait().map(Some),
+            State::Killed => Ok(None),
+        }
+    }
+}

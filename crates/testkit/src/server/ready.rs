@@ -1,0 +1,46 @@
+//! When a server counts as started.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::config::Home;
+use super::process::Jvm;
+use super::{StartError, four_letter_word};
+
+/// A start takes 0.3–2 s; many at once on two busy cores were seen to take ten times that.
+const DEADLINE: Duration = Duration::from_secs(60);
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+/// Waits until this JVM, and no other, serves on the address.
+pub(super) fn wait(jvm: &mut Jvm, home: &Home) -> Result<(), StartError> {
+    let start = Instant::now();
+    while !(serves(home.address) && is_ours(home.address, &home.data)) {
+        if let Some(status) = jvm.try_wait()? {
+            return Err(StartError::Exited {
+                status,
+                log: home.log_tail(),
+            });
+        }
+        if start.elapsed() > DEADLINE {
+            return Err(StartError::NotReady {
+                after: DEADLINE,
+                log: home.log_tail(),
+            });
+        }
+        thread::sleep(POLL_EVERY);
+    }
+    Ok(())
+}
+
+/// `srvr` names a mode only once the server takes requests; before, it says that it is not serving.
+fn serves(address: SocketAddr) -> bool {
+    four_letter_word(address, "srvr").is_ok_and(|answer| answer.contains("Mode:"))
+}
+
+/// Between the choice of a port and its use another server may have taken it, and would answer in our place.
+fn is_ours(address: SocketAddr, data: &Path) -> bool {
+    let ours = format!("dataDir={}/version-2", data.display());
+    four_letter_word(address, "conf").is_ok_and(|answer| answer.lines().any(|line| line == ours))
+}

@@ -1,0 +1,284 @@
+//! Each fault of the proxy, seen by a raw client through it and by a second one beside it.
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use bellwether_testkit::{
+    Cut, Direction, Proxy, RawClient, Request, eventually, eventually_some, namespace, op, shared,
+};
+use tokio::task::spawn_blocking;
+
+const SOON: Duration = Duration::from_secs(20);
+/// Time enough for a frame to arrive that must not.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// A proxy, a client behind it, one beside it, and a chroot that is this test's own.
+struct Stage {
+    proxy: Proxy,
+    victim: RawClient,
+    witness: RawClient,
+    chroot: String,
+}
+
+impl Stage {
+    fn set(name: &str) -> Self {
+        let namespace = namespace(name);
+        let proxy = Proxy::to(&namespace);
+        let victim = RawClient::connect(proxy.address()).expect("the proxy lets a client through");
+        let witness = RawClient::connect(shared().address()).expect("the server serves");
+        let (_, chroot) = namespace.split_once('/').expect("a namespace has a chroot");
+        Self {
+            proxy,
+            victim,
+            witness,
+            chroot: format!("/{chroot}"),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.chroot)
+    }
+}
+
+/// Runs a blocking call of the victim beside the test, and hands the victim back.
+fn beside<T: Send + 'static>(
+    mut victim: RawClient,
+    call: impl FnOnce(&mut RawClient) -> T + Send + 'static,
+) -> tokio::task::JoinHandle<(RawClient, T)> {
+    spawn_blocking(move || {
+        let outcome = call(&mut victim);
+        (victim, outcome)
+    })
+}
+
+#[tokio::test]
+async fn the_handshake_passes_and_its_session_is_sniffed() {
+    let stage = Stage::set("handshake");
+    assert_eq!(stage.proxy.session().as_ref(), Some(stage.victim.credentials()));
+    assert_eq!(stage.proxy.handshakes(), 1);
+    assert_eq!(
+        stage.proxy.connect_string(),
+        format!("{}{}", stage.proxy.address(), stage.chroot)
+    );
+}
+
+#[tokio::test]
+async fn a_swallowed_reply_leaves_the_write_committed_and_the_client_without_an_answer() {
+    for (cut, face) in [
+        (Cut::Fin, ErrorKind::UnexpectedEof),
+        (Cut::Reset, ErrorKind::ConnectionReset),
+        (Cut::Silence, ErrorKind::WouldBlock),
+    ] {
+        let Stage {
+            proxy,
+            mut victim,
+            mut witness,
+            chroot,
+        } = Stage::set("lost-reply");
+        let path = format!("{chroot}/job");
+        let fault = proxy.swallow_reply_and_cut(op::CREATE, cut);
+        if cut == Cut::Silence {
+            victim.set_patience(Duration::from_secs(1)).unwrap();
+        }
+
+        let error = victim.create(&path, b"").unwrap_err();
+
+        fault.fired().await;
+        assert_eq!(error.kind(), face, "{cut:?}");
+        assert!(witness.exists(&path).unwrap(), "{cut:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_request_leaves_nothing_committed() {
+    let mut stage = Stage::set("lost-request");
+    let path = stage.path("job");
+    let fault = stage.proxy.drop_request_and_cut(op::CREATE, Cut::Fin);
+
+    assert_eq!(
+        stage.victim.create(&path, b"").unwrap_err().kind(),
+        ErrorKind::UnexpectedEof
+    );
+
+    fault.fired().await;
+    assert!(!stage.witness.exists(&path).unwrap());
+}
+
+#[tokio::test]
+async fn a_fault_can_be_for_one_path_and_happens_once() {
+    let mut stage = Stage::set("predicate");
+    let [other, chosen] = ["other", "chosen"].map(|name| stage.path(name));
+    let fault = stage.proxy.swallow_reply_and_cut(
+        |request: &Request<'_>| request.op == op::CREATE && request.mentions("chosen"),
+        Cut::Reset,
+    );
+
+    stage.victim.create(&other, b"").unwrap();
+    assert!(!fault.has_fired());
+    stage.victim.create(&chosen, b"").unwrap_err();
+    fault.fired().await;
+
+    let mut again = RawClient::attach(stage.proxy.address(), stage.victim.credentials().clone()).unwrap();
+    again.create(&stage.path("chosen-too"), b"").unwrap();
+}
+
+#[tokio::test]
+async fn a_held_reply_arrives_when_it_is_released() {
+    let Stage {
+        proxy,
+        victim,
+        mut witness,
+        chroot,
+    } = Stage::set("held");
+    let path = format!("{chroot}/job");
+    let held = proxy.hold_reply(op::CREATE);
+    let for_victim = path.clone();
+    let call = beside(victim, move |victim| victim.create(&for_victim, b""));
+
+    held.fired().await;
+    assert!(witness.exists(&path).unwrap());
+    assert!(!call.is_finished());
+
+    held.release();
+    call.await.unwrap().1.unwrap();
+}
+
+#[tokio::test]
+async fn a_cut_ends_old_connections_and_a_refusal_keeps_new_ones_out() {
+    let mut stage = Stage::set("cut");
+    stage.proxy.refuse();
+    stage.victim.exists("/").unwrap();
+
+    stage.proxy.cut(Cut::Reset);
+    stage.victim.exists("/").unwrap_err();
+    RawClient::connect(stage.proxy.address()).unwrap_err();
+
+    stage.proxy.accept();
+    RawClient::attach(stage.proxy.address(), stage.victim.credentials().clone()).unwrap();
+    assert_eq!(stage.proxy.handshakes(), 2);
+}
+
+#[tokio::test]
+async fn a_black_hole_loses_frames_one_way_and_resets_the_stream_once_healed() {
+    let Stage {
+        proxy,
+        mut victim,
+        mut witness,
+        chroot,
+    } = Stage::set("black-hole");
+    let path = format!("{chroot}/job");
+    victim.set_patience(MOMENT).unwrap();
+
+    proxy.black_hole(Direction::ToClient);
+    assert_eq!(
+        victim.create(&path, b"").unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+    eventually("the request passed", SOON, async || {
+        witness.exists(&path).unwrap()
+    })
+    .await;
+
+    proxy.heal();
+    victim.set_patience(SOON).unwrap();
+    assert_eq!(victim.exists("/").unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn a_black_hole_to_the_server_keeps_requests_from_it() {
+    let Stage {
+        proxy,
+        mut victim,
+        mut witness,
+        chroot,
+    } = Stage::set("black-hole-up");
+    let path = format!("{chroot}/job");
+    victim.set_patience(MOMENT).unwrap();
+
+    proxy.black_hole(Direction::ToServer);
+    assert_eq!(
+        victim.create(&path, b"").unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+    assert!(!witness.exists(&path).unwrap());
+}
+
+#[tokio::test]
+async fn a_stall_delivers_what_it_held_once_healed() {
+    let Stage {
+        proxy,
+        victim,
+        mut witness,
+        chroot,
+    } = Stage::set("stall");
+    let path = format!("{chroot}/job");
+    proxy.stall(Direction::Both);
+    let for_victim = path.clone();
+    let call = beside(victim, move |victim| victim.create(&for_victim, b""));
+    assert!(!witness.exists(&path).unwrap());
+    assert!(!call.is_finished());
+
+    proxy.heal();
+    call.await.unwrap().1.unwrap();
+    assert!(witness.exists(&path).unwrap());
+}
+
+#[tokio::test]
+async fn a_delay_counts_for_each_direction() {
+    let mut stage = Stage::set("delay");
+    stage.proxy.delay(MOMENT);
+    let start = Instant::now();
+    stage.victim.exists("/").unwrap();
+    assert!(start.elapsed() >= 2 * MOMENT, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn watch_events_can_be_lost_while_replies_pass() {
+    let mut stage = Stage::set("events");
+    let path = stage.path("watched");
+
+    stage.proxy.drop_events();
+    assert!(!stage.victim.watch(&path).unwrap());
+    stage.witness.create(&path, b"").unwrap();
+    assert_eq!(
+        stage.victim.next_event(MOMENT).unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+    assert!(stage.victim.watch(&path).unwrap());
+
+    stage.proxy.heal();
+    stage.witness.set_data(&path, b"new").unwrap();
+    stage.victim.next_event(SOON).unwrap();
+}
+
+#[tokio::test]
+async fn an_expired_session_has_lost_its_ephemerals_and_cannot_return() {
+    let mut stage = Stage::set("expiry");
+    let path = stage.path("mine");
+    stage.victim.create_ephemeral(&path, b"").unwrap();
+
+    let expired = stage.proxy.expire_session().await;
+
+    assert_eq!(&expired, stage.victim.credentials());
+    assert!(!stage.witness.exists(&path).unwrap());
+    let back = RawClient::attach(stage.proxy.address(), expired).unwrap_err();
+    assert_eq!(back.kind(), ErrorKind::NotFound);
+    RawClient::connect(stage.proxy.address()).unwrap();
+}
+
+#[tokio::test]
+async fn a_proxy_stops_with_its_last_handle() {
+    let Stage {
+        proxy, mut victim, ..
+    } = Stage::set("stop");
+    let address = proxy.address();
+    drop(proxy.clone());
+    victim.exists("/").unwrap();
+
+    drop(proxy);
+    eventually_some("the listener is gone", SOON, async || {
+        RawClient::connect(address).err()
+    })
+    .await;
+    victim.exists("/").unwrap_err();
+}

@@ -1,0 +1,121 @@
+//! The real server: starting, sharing, killing, freezing, and never outliving its test.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use bellwether_testkit::{RawClient, ZooKeeperServer, eventually, four_letter_word, namespace, shared};
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_started_server_serves() {
+    let answer = shared().four_letter_word("srvr").unwrap();
+    assert!(answer.contains("Mode: standalone"), "{answer}");
+}
+
+#[test]
+fn sessions_can_be_as_short_as_two_ticks() {
+    let conf = shared().four_letter_word("conf").unwrap();
+    assert!(conf.contains("minSessionTimeout=400"), "{conf}");
+    assert!(conf.contains("maxSessionTimeout=600000"), "{conf}");
+}
+
+#[test]
+fn namespaces_exist_and_differ_even_under_one_name() {
+    let (one, two) = (namespace("same"), namespace("same"));
+    assert_ne!(one, two);
+
+    let mut client = RawClient::connect(shared().address()).unwrap();
+    for namespace in [one, two] {
+        let (_, chroot) = namespace.split_once('/').unwrap();
+        assert!(client.exists(&format!("/{chroot}")).unwrap());
+    }
+}
+
+#[test]
+fn a_killed_server_keeps_its_data_and_sessions_over_a_restart() {
+    let mut server = ZooKeeperServer::start();
+    let mut before = RawClient::connect(server.address()).unwrap();
+    before.create("/kept", b"").unwrap();
+    before.create_ephemeral("/mine", b"").unwrap();
+
+    server.kill();
+    assert!(before.exists("/kept").is_err());
+    assert!(server.four_letter_word("srvr").is_err());
+
+    server.restart();
+    let mut after = RawClient::attach(server.address(), before.credentials().clone()).unwrap();
+    assert!(after.exists("/kept").unwrap());
+    assert!(after.exists("/mine").unwrap());
+}
+
+#[test]
+fn a_frozen_server_is_silent_until_it_thaws() {
+    let mut server = ZooKeeperServer::start();
+    let mut client = RawClient::connect(server.address()).unwrap();
+
+    server.freeze();
+    let address = server.address();
+    let waiting = std::thread::spawn(move || client.exists("/"));
+    assert!(four_letter_word(address, "ruok").is_err());
+    assert!(!waiting.is_finished());
+
+    server.thaw();
+    assert!(waiting.join().unwrap().unwrap());
+}
+
+#[test]
+fn servers_run_side_by_side() {
+    let servers: Vec<_> = (0..3)
+        .map(|_| std::thread::spawn(ZooKeeperServer::start))
+        .collect();
+    let servers: Vec<_> = servers.into_iter().map(|server| server.join().unwrap()).collect();
+    for server in &servers {
+        let mut client = RawClient::connect(server.address()).unwrap();
+        client.create("/only-here", b"").unwrap();
+    }
+}
+
+/// Not a test of its own: the process that the next test kills.
+#[test]
+#[ignore = "the victim of a_server_dies_with_its_test_process"]
+fn victim() {
+    let Ok(home) = std::env::var("BELLWETHER_VICTIM_DIR") else {
+        return; // Somebody runs the ignored tests by hand.
+    };
+    let server = ZooKeeperServer::start();
+    std::fs::write(Path::new(&home).join("connect-string"), server.connect_string()).unwrap();
+    std::thread::park();
+}
+
+#[tokio::test]
+async fn a_server_dies_with_its_test_process_and_its_directory_goes_too() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "victim"])
+        .env("TMPDIR", tmp.path())
+        .env("BELLWETHER_VICTIM_DIR", tmp.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let connect_string = tmp.path().join("connect-string");
+    eventually("the victim serves", SOON, async || {
+        std::fs::read_to_string(&connect_string).is_ok_and(|text| !text.is_empty())
+    })
+    .await;
+    let address = std::fs::read_to_string(&connect_string).unwrap().parse().unwrap();
+    four_letter_word(address, "srvr").unwrap();
+
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+
+    eventually("nobody serves", SOON, async || {
+        four_letter_word(address, "srvr").is_err()
+    })
+    .await;
+    eventually("only the victim's own file is left", SOON, async || {
+        std::fs::read_dir(tmp.path()).unwrap().count() == 1
+    })
+    .await;
+}
