@@ -22,9 +22,7 @@ impl Backoff {
     #[must_use]
     pub fn delay(&self, retry: u32, random: u64) -> Duration {
         let doublings = retry.saturating_sub(1).min(40);
-        let whole = as_millis(self.initial)
-            .saturating_mul(1 << doublings)
-            .min(as_millis(self.max));
+        let whole = as_millis(self.initial).saturating_mul(1 << doublings).min(as_millis(self.max));
         let half = whole / 2;
         let spread = whole - half;
         Duration::from_millis(half + random % (spread + 1))
@@ -37,10 +35,7 @@ mod tests {
 
     use super::*;
 
-    const BACKOFF: Backoff = Backoff {
-        initial: Duration::from_millis(100),
-        max: Duration::from_secs(10),
-    };
+    const BACKOFF: Backoff = Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(10) };
 
     #[test]
     fn waits_double_until_the_maximum() {

@@ -55,20 +55,14 @@ fn check(field: &'static str, name: &str) -> Result<(), NameError> {
         return Err(NameError::Empty { field });
     }
     if name.len() > budget::MAX_NAME_BYTES {
-        return Err(NameError::TooLong {
-            field,
-            len: name.len(),
-        });
+        return Err(NameError::TooLong { field, len: name.len() });
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if let Some((at, character)) = name.char_indices().find(|(_, c)| !allowed(*c)) {
         return Err(NameError::Character { field, character, at });
     }
     if name == "." || name == ".." {
-        return Err(NameError::Reserved {
-            field,
-            name: name.to_owned(),
-        });
+        return Err(NameError::Reserved { field, name: name.to_owned() });
     }
     Ok(())
 }
@@ -182,10 +176,7 @@ impl WorkerId {
     /// Reads the id from its znode name; `None` when it is not a hyphenated UUID.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Uuid::try_parse(name)
-            .ok()
-            .filter(|uuid| uuid.hyphenated().to_string() == name)
-            .map(Self)
+        Uuid::try_parse(name).ok().filter(|uuid| uuid.hyphenated().to_string() == name).map(Self)
     }
 }
 
@@ -215,26 +206,11 @@ mod tests {
     #[test]
     fn a_refused_name_says_which_field_and_why() {
         let refused = |name: &str| Kind::new(name).unwrap_err().to_string();
-        assert_eq!(
-            refused(""),
-            "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]"
-        );
-        assert_eq!(
-            refused(&"x".repeat(129)),
-            "kind is 129 bytes long: at most 128 are allowed"
-        );
-        assert_eq!(
-            refused("a/b"),
-            "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed"
-        );
-        assert_eq!(
-            refused("a\u{0}"),
-            "kind has '\\0' at byte 1: only [A-Za-z0-9._-] are allowed"
-        );
-        assert_eq!(
-            refused("é"),
-            "kind has 'é' at byte 0: only [A-Za-z0-9._-] are allowed"
-        );
+        assert_eq!(refused(""), "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]");
+        assert_eq!(refused(&"x".repeat(129)), "kind is 129 bytes long: at most 128 are allowed");
+        assert_eq!(refused("a/b"), "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed");
+        assert_eq!(refused("a\u{0}"), "kind has '\\0' at byte 1: only [A-Za-z0-9._-] are allowed");
+        assert_eq!(refused("é"), "kind has 'é' at byte 0: only [A-Za-z0-9._-] are allowed");
         assert_eq!(refused(".."), "kind must not be \"..\": ZooKeeper reserves it");
     }
 

@@ -165,10 +165,7 @@ mod tests {
         let job = JobId::new("nightly.2026-11-21").unwrap();
         let id = WorkerId::new(Uuid::from_u128(9));
         assert_eq!(parse(&queue_entry(&job)), Place::QueueEntry(job.clone()));
-        assert_eq!(
-            parse(&delayed_entry(29, &job)),
-            Place::DelayedEntry(29, job.clone())
-        );
+        assert_eq!(parse(&delayed_entry(29, &job)), Place::DelayedEntry(29, job.clone()));
         assert_eq!(parse(&worker(id)), Place::Worker(id));
         assert_eq!(parse(&inbox(id)), Place::Inbox(id));
         assert_eq!(parse(&assignment(id, &job)), Place::Assignment(id, job));
@@ -176,16 +173,9 @@ mod tests {
 
     #[test]
     fn foreign_paths_are_other_and_never_panic() {
-        for path in [
-            "",
-            "/",
-            "/queue",
-            "/queue/zz/a",
-            "/workers/web-1",
-            "/delayed/x/a",
-            "/queue/00/a/b",
-            "//",
-        ] {
+        for path in
+            ["", "/", "/queue", "/queue/zz/a", "/workers/web-1", "/delayed/x/a", "/queue/00/a/b", "//"]
+        {
             assert_eq!(parse(path), Place::Other, "{path}");
         }
     }

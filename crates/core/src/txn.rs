@@ -98,11 +98,7 @@ impl Op {
     }
 
     fn create(path: String, data: Vec<u8>) -> Self {
-        Self::Create {
-            path,
-            data,
-            lifetime: Lifetime::Persistent,
-        }
+        Self::Create { path, data, lifetime: Lifetime::Persistent }
     }
 
     fn delete(path: String) -> Self {
@@ -113,19 +109,13 @@ impl Op {
 /// The first operation of every leader's multi: nothing of it happens once another leader has claimed (S3).
 #[must_use]
 pub fn fence(epoch: i32) -> Op {
-    Op::Check {
-        path: path::EPOCH.to_owned(),
-        version: epoch,
-    }
+    Op::Check { path: path::EPOCH.to_owned(), version: epoch }
 }
 
 /// Stands before the assignments to a worker: none is made once it has left or begun to drain.
 #[must_use]
 pub fn check_worker(worker: WorkerId, version: i32) -> Op {
-    Op::Check {
-        path: path::worker(worker),
-        version,
-    }
+    Op::Check { path: path::worker(worker), version }
 }
 
 /// Makes a job exist, queued.
@@ -140,10 +130,7 @@ pub fn submit(job: &JobId, record: &JobRecord) -> Vec<Op> {
 /// Moves a job from the queue to a worker's inbox. The record is not touched: its version stays the token.
 #[must_use]
 pub fn assign(job: &JobId, worker: WorkerId, assignment: &Assignment) -> Vec<Op> {
-    vec![
-        Op::delete(path::queue_entry(job)),
-        Op::create(path::assignment(worker, job), encode(assignment)),
-    ]
+    vec![Op::delete(path::queue_entry(job)), Op::create(path::assignment(worker, job), encode(assignment))]
 }
 
 /// Closes an attempt: by its worker (a result, a failure, a hand-back) or by the leader (a loss).
@@ -160,15 +147,8 @@ pub fn close(
     next: &Next,
 ) -> Vec<Op> {
     let mut ops = vec![
-        Op::Set {
-            path: path::record(job),
-            data: encode(record),
-            version,
-        },
-        Op::Delete {
-            path: path::assignment(worker, job),
-            version: assignment,
-        },
+        Op::Set { path: path::record(job), data: encode(record), version },
+        Op::Delete { path: path::assignment(worker, job), version: assignment },
     ];
     match next {
         Next::Terminal => {}
@@ -184,14 +164,8 @@ pub fn close(
 /// Moves a job whose time has come from the delayed jobs to the queue.
 #[must_use]
 pub fn promote(job: &JobId, minute: u64, entry: &QueueEntry) -> Vec<Op> {
-    let queued = QueueEntry {
-        not_before: WallMillis::default(),
-        ..entry.clone()
-    };
-    vec![
-        Op::delete(path::delayed_entry(minute, job)),
-        Op::create(path::queue_entry(job), encode(&queued)),
-    ]
+    let queued = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
+    vec![Op::delete(path::delayed_entry(minute, job)), Op::create(path::queue_entry(job), encode(&queued))]
 }
 
 /// Where the entry of a waiting job stands.
@@ -210,39 +184,21 @@ pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: Waiting) -
         Waiting::Queued => path::queue_entry(job),
         Waiting::Delayed(minute) => path::delayed_entry(minute, job),
     };
-    vec![
-        Op::Set {
-            path: path::record(job),
-            data: encode(record),
-            version,
-        },
-        Op::delete(entry),
-    ]
+    vec![Op::Set { path: path::record(job), data: encode(record), version }, Op::delete(entry)]
 }
 
 /// Asks the worker that has the job to cancel it.
 #[must_use]
 pub fn flag_cancel(job: &JobId, worker: WorkerId, version: i32, assignment: &Assignment) -> Op {
-    let flagged = Assignment {
-        cancel: true,
-        ..*assignment
-    };
-    Op::Set {
-        path: path::assignment(worker, job),
-        data: encode(&flagged),
-        version,
-    }
+    let flagged = Assignment { cancel: true, ..*assignment };
+    Op::Set { path: path::assignment(worker, job), data: encode(&flagged), version }
 }
 
 /// Queues a terminal job again as a new generation.
 #[must_use]
 pub fn reopen(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
     vec![
-        Op::Set {
-            path: path::record(job),
-            data: encode(record),
-            version,
-        },
+        Op::Set { path: path::record(job), data: encode(record), version },
         Op::create(path::queue_entry(job), encode(&record.entry())),
     ]
 }
@@ -253,11 +209,7 @@ pub fn reopen(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
 pub fn register(worker: WorkerId, info: &WorkerInfo) -> Vec<Op> {
     vec![
         Op::create(path::inbox(worker), Vec::new()),
-        Op::Create {
-            path: path::worker(worker),
-            data: encode(info),
-            lifetime: Lifetime::Ephemeral,
-        },
+        Op::Create { path: path::worker(worker), data: encode(info), lifetime: Lifetime::Ephemeral },
     ]
 }
 

@@ -33,10 +33,7 @@ impl WorkerInfo {
     #[must_use]
     pub fn can_run(&self, kind: &Kind, placement: &Placement) -> bool {
         self.kinds.binary_search(kind).is_ok()
-            && placement
-                .tags
-                .iter()
-                .all(|tag| self.tags.binary_search(tag).is_ok())
+            && placement.tags.iter().all(|tag| self.tags.binary_search(tag).is_ok())
     }
 }
 

@@ -54,10 +54,7 @@ pub fn eventually_some<T>(
         };
         match tokio::time::timeout(deadline, poll).await {
             Ok(value) => value,
-            Err(_) => panic!(
-                "{caller}: not within {:?} ({polls} polls): {what}",
-                start.elapsed()
-            ),
+            Err(_) => panic!("{caller}: not within {:?} ({polls} polls): {what}", start.elapsed()),
         }
     }
 }

@@ -36,13 +36,7 @@ pub struct RawClient {
 impl RawClient {
     /// Connects with a new session.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
-        Self::attach(
-            address,
-            Credentials {
-                session_id: 0,
-                password: vec![0; 16],
-            },
-        )
+        Self::attach(address, Credentials { session_id: 0, password: vec![0; 16] })
     }
 
     /// Connects with an existing session, and takes it from whoever holds it. An expired or foreign session is an
@@ -51,12 +45,7 @@ impl RawClient {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        let mut client = Self {
-            stream,
-            credentials,
-            timeout: Duration::ZERO,
-            xid: 0,
-        };
+        let mut client = Self { stream, credentials, timeout: Duration::ZERO, xid: 0 };
 
         let mut hello = Vec::new();
         hello.extend(0_i32.to_be_bytes());
@@ -194,17 +183,12 @@ pub(crate) fn connect_response(frame: &[u8]) -> Option<(Duration, Credentials)> 
     let session_id = i64::from_be_bytes(frame.get(8..16)?.try_into().ok()?);
     let length = usize::try_from(be_i32(frame, 16)?).ok()?;
     let password = frame.get(20..20 + length)?.to_vec();
-    Some((
-        Duration::from_millis(timeout),
-        Credentials { session_id, password },
-    ))
+    Some((Duration::from_millis(timeout), Credentials { session_id, password }))
 }
 
 /// The big-endian i32 at `offset`.
 pub(crate) fn be_i32(frame: &[u8], offset: usize) -> Option<i32> {
-    Some(i32::from_be_bytes(
-        frame.get(offset..offset + 4)?.try_into().ok()?,
-    ))
+    Some(i32::from_be_bytes(frame.get(offset..offset + 4)?.try_into().ok()?))
 }
 
 fn push_buffer(to: &mut Vec<u8>, bytes: &[u8]) {

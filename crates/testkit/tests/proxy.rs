@@ -27,12 +27,7 @@ impl Stage {
         let victim = RawClient::connect(proxy.address()).expect("the proxy lets a client through");
         let witness = RawClient::connect(shared().address()).expect("the server serves");
         let (_, chroot) = namespace.split_once('/').expect("a namespace has a chroot");
-        Self {
-            proxy,
-            victim,
-            witness,
-            chroot: format!("/{chroot}"),
-        }
+        Self { proxy, victim, witness, chroot: format!("/{chroot}") }
     }
 
     fn path(&self, name: &str) -> String {
@@ -56,10 +51,7 @@ async fn the_handshake_passes_and_its_session_is_sniffed() {
     let stage = Stage::set("handshake");
     assert_eq!(stage.proxy.session().as_ref(), Some(stage.victim.credentials()));
     assert_eq!(stage.proxy.handshakes(), 1);
-    assert_eq!(
-        stage.proxy.connect_string(),
-        format!("{}{}", stage.proxy.address(), stage.chroot)
-    );
+    assert_eq!(stage.proxy.connect_string(), format!("{}{}", stage.proxy.address(), stage.chroot));
 }
 
 #[tokio::test]
@@ -69,12 +61,7 @@ async fn a_swallowed_reply_leaves_the_write_committed_and_the_client_without_an_
         (Cut::Reset, ErrorKind::ConnectionReset),
         (Cut::Silence, ErrorKind::WouldBlock),
     ] {
-        let Stage {
-            proxy,
-            mut victim,
-            mut witness,
-            chroot,
-        } = Stage::set("lost-reply");
+        let Stage { proxy, mut victim, mut witness, chroot } = Stage::set("lost-reply");
         let path = format!("{chroot}/job");
         let fault = proxy.swallow_reply_and_cut(op::CREATE, cut);
         if cut == Cut::Silence {
@@ -95,10 +82,7 @@ async fn a_dropped_request_leaves_nothing_committed() {
     let path = stage.path("job");
     let fault = stage.proxy.drop_request_and_cut(op::CREATE, Cut::Fin);
 
-    assert_eq!(
-        stage.victim.create(&path, b"").unwrap_err().kind(),
-        ErrorKind::UnexpectedEof
-    );
+    assert_eq!(stage.victim.create(&path, b"").unwrap_err().kind(), ErrorKind::UnexpectedEof);
 
     fault.fired().await;
     assert!(!stage.witness.exists(&path).unwrap());
@@ -124,12 +108,7 @@ async fn a_fault_can_be_for_one_path_and_happens_once() {
 
 #[tokio::test]
 async fn a_held_reply_arrives_when_it_is_released() {
-    let Stage {
-        proxy,
-        victim,
-        mut witness,
-        chroot,
-    } = Stage::set("held");
+    let Stage { proxy, victim, mut witness, chroot } = Stage::set("held");
     let path = format!("{chroot}/job");
     let held = proxy.hold_reply(op::CREATE);
     let for_victim = path.clone();
@@ -160,24 +139,13 @@ async fn a_cut_ends_old_connections_and_a_refusal_keeps_new_ones_out() {
 
 #[tokio::test]
 async fn a_black_hole_loses_frames_one_way_and_resets_the_stream_once_healed() {
-    let Stage {
-        proxy,
-        mut victim,
-        mut witness,
-        chroot,
-    } = Stage::set("black-hole");
+    let Stage { proxy, mut victim, mut witness, chroot } = Stage::set("black-hole");
     let path = format!("{chroot}/job");
     victim.set_patience(MOMENT).unwrap();
 
     proxy.black_hole(Direction::ToClient);
-    assert_eq!(
-        victim.create(&path, b"").unwrap_err().kind(),
-        ErrorKind::WouldBlock
-    );
-    eventually("the request passed", SOON, async || {
-        witness.exists(&path).unwrap()
-    })
-    .await;
+    assert_eq!(victim.create(&path, b"").unwrap_err().kind(), ErrorKind::WouldBlock);
+    eventually("the request passed", SOON, async || witness.exists(&path).unwrap()).await;
 
     proxy.heal();
     victim.set_patience(SOON).unwrap();
@@ -186,31 +154,18 @@ async fn a_black_hole_loses_frames_one_way_and_resets_the_stream_once_healed() {
 
 #[tokio::test]
 async fn a_black_hole_to_the_server_keeps_requests_from_it() {
-    let Stage {
-        proxy,
-        mut victim,
-        mut witness,
-        chroot,
-    } = Stage::set("black-hole-up");
+    let Stage { proxy, mut victim, mut witness, chroot } = Stage::set("black-hole-up");
     let path = format!("{chroot}/job");
     victim.set_patience(MOMENT).unwrap();
 
     proxy.black_hole(Direction::ToServer);
-    assert_eq!(
-        victim.create(&path, b"").unwrap_err().kind(),
-        ErrorKind::WouldBlock
-    );
+    assert_eq!(victim.create(&path, b"").unwrap_err().kind(), ErrorKind::WouldBlock);
     assert!(!witness.exists(&path).unwrap());
 }
 
 #[tokio::test]
 async fn a_stall_delivers_what_it_held_once_healed() {
-    let Stage {
-        proxy,
-        victim,
-        mut witness,
-        chroot,
-    } = Stage::set("stall");
+    let Stage { proxy, victim, mut witness, chroot } = Stage::set("stall");
     let path = format!("{chroot}/job");
     proxy.stall(Direction::Both);
     let for_victim = path.clone();
@@ -240,10 +195,7 @@ async fn watch_events_can_be_lost_while_replies_pass() {
     stage.proxy.drop_events();
     assert!(!stage.victim.watch(&path).unwrap());
     stage.witness.create(&path, b"").unwrap();
-    assert_eq!(
-        stage.victim.next_event(MOMENT).unwrap_err().kind(),
-        ErrorKind::WouldBlock
-    );
+    assert_eq!(stage.victim.next_event(MOMENT).unwrap_err().kind(), ErrorKind::WouldBlock);
     assert!(stage.victim.watch(&path).unwrap());
 
     stage.proxy.heal();
@@ -268,17 +220,12 @@ async fn an_expired_session_has_lost_its_ephemerals_and_cannot_return() {
 
 #[tokio::test]
 async fn a_proxy_stops_with_its_last_handle() {
-    let Stage {
-        proxy, mut victim, ..
-    } = Stage::set("stop");
+    let Stage { proxy, mut victim, .. } = Stage::set("stop");
     let address = proxy.address();
     drop(proxy.clone());
     victim.exists("/").unwrap();
 
     drop(proxy);
-    eventually_some("the listener is gone", SOON, async || {
-        RawClient::connect(address).err()
-    })
-    .await;
+    eventually_some("the listener is gone", SOON, async || RawClient::connect(address).err()).await;
     victim.exists("/").unwrap_err();
 }

@@ -67,9 +67,7 @@ fn a_frozen_server_is_silent_until_it_thaws() {
 
 #[test]
 fn servers_run_side_by_side() {
-    let servers: Vec<_> = (0..3)
-        .map(|_| std::thread::spawn(ZooKeeperServer::start))
-        .collect();
+    let servers: Vec<_> = (0..3).map(|_| std::thread::spawn(ZooKeeperServer::start)).collect();
     let servers: Vec<_> = servers.into_iter().map(|server| server.join().unwrap()).collect();
     for server in &servers {
         let mut client = RawClient::connect(server.address()).unwrap();
@@ -110,10 +108,7 @@ async fn a_server_dies_with_its_test_process_and_its_directory_goes_too() {
     victim.kill().unwrap();
     victim.wait().unwrap();
 
-    eventually("nobody serves", SOON, async || {
-        four_letter_word(address, "srvr").is_err()
-    })
-    .await;
+    eventually("nobody serves", SOON, async || four_letter_word(address, "srvr").is_err()).await;
     eventually("only the victim's own file is left", SOON, async || {
         std::fs::read_dir(tmp.path()).unwrap().count() == 1
     })

@@ -1,1 +1,30 @@
-//! Placeholder.
+//! Everything in Bellwether that touches the ZooKeeper client.
+//!
+//! The rest of Bellwether sees four things:
+//!
+//! * [`ConnectString`]: where ZooKeeper is, checked before anything connects;
+//! * [`Zk`]: one session. Requests are sent in the order in which its methods are *called*; what comes back is
+//!   a future that owns what it needs, to be awaited elsewhere;
+//! * [`Outcome`](bellwether_core::outcome::Outcome) of a write, which tells a refusal from an unknown result;
+//! * [`Watch`] and [`Glance`]: hints that something changed. They are never the truth: read again.
+//!
+//! One code path serves an embedded keeper and an ensemble; there is no mock.
+#![forbid(unsafe_code)]
+
+mod connect_string;
+mod contact;
+mod eager;
+mod error;
+mod metrics;
+mod namespace;
+mod read;
+mod session;
+mod watch;
+mod write;
+
+pub use connect_string::{ConnectString, ConnectStringError};
+pub use error::ReadError;
+pub use namespace::{NamespaceError, open_namespace};
+pub use read::{Node, ReadResult};
+pub use session::{ConnectError, SessionState, Zk, connect};
+pub use watch::{Change, ChangeKind, Glance, Watch};

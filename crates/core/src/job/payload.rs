@@ -21,11 +21,7 @@ impl ContentType {
     /// When it is empty, over 127 bytes, or has a character that is not visible ASCII.
     pub fn new(name: &str) -> Result<Self, ContentTypeError> {
         let fine = (1..128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
-        if fine {
-            Ok(Self(Arc::from(name)))
-        } else {
-            Err(ContentTypeError(name.chars().take(128).collect()))
-        }
+        if fine { Ok(Self(Arc::from(name))) } else { Err(ContentTypeError(name.chars().take(128).collect())) }
     }
 
     /// `application/json`.

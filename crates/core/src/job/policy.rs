@@ -24,10 +24,7 @@ impl Default for Policy {
         Self {
             max_attempts: 5,
             max_losses: 3,
-            backoff: Backoff {
-                initial: Duration::from_secs(1),
-                max: Duration::from_secs(300),
-            },
+            backoff: Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(300) },
             timeout: None,
         }
     }
@@ -51,10 +48,7 @@ impl Policy {
     /// # Errors
     /// The first bound that is out of its range.
     pub fn check(&self) -> Result<(), PolicyError> {
-        for (field, given) in [
-            ("max attempts", self.max_attempts),
-            ("max losses", self.max_losses),
-        ] {
+        for (field, given) in [("max attempts", self.max_attempts), ("max losses", self.max_losses)] {
             if !(1..=MAX_ATTEMPTS).contains(&given) {
                 return Err(PolicyError {
                     field,
@@ -72,11 +66,7 @@ impl Policy {
             let Some(wait) = wait else { continue };
             if !(Duration::from_millis(1)..=MAX_WAIT).contains(&wait) {
                 let allowed = format!("1 ms to {} s", MAX_WAIT.as_secs());
-                return Err(PolicyError {
-                    field,
-                    allowed,
-                    given: format!("{wait:?}"),
-                });
+                return Err(PolicyError { field, allowed, given: format!("{wait:?}") });
             }
         }
         Ok(())
@@ -89,22 +79,10 @@ mod tests {
 
     #[test]
     fn a_bound_out_of_range_is_named_with_its_range() {
-        let none = Policy {
-            max_attempts: 0,
-            ..Policy::default()
-        };
-        assert_eq!(
-            none.check().unwrap_err().to_string(),
-            "max attempts must be 1 to 1000, not 0"
-        );
-        let instant = Policy {
-            timeout: Some(Duration::ZERO),
-            ..Policy::default()
-        };
-        assert_eq!(
-            instant.check().unwrap_err().to_string(),
-            "timeout must be 1 ms to 604800 s, not 0ns"
-        );
+        let none = Policy { max_attempts: 0, ..Policy::default() };
+        assert_eq!(none.check().unwrap_err().to_string(), "max attempts must be 1 to 1000, not 0");
+        let instant = Policy { timeout: Some(Duration::ZERO), ..Policy::default() };
+        assert_eq!(instant.check().unwrap_err().to_string(), "timeout must be 1 ms to 604800 s, not 0ns");
         assert_eq!(Policy::default().check(), Ok(()));
     }
 }

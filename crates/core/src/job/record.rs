@@ -170,10 +170,7 @@ impl JobRecord {
             Ending::Failed(error) => (AttemptEndKind::Failed, Some(truncated(error))),
             Ending::Lost => {
                 let (n, worker) = (attempt.number, attempt.worker);
-                (
-                    AttemptEndKind::Lost,
-                    Some(format!("attempt {n} lost its worker {worker}")),
-                )
+                (AttemptEndKind::Lost, Some(format!("attempt {n} lost its worker {worker}")))
             }
             Ending::Released => (AttemptEndKind::Released, None),
             Ending::Cancelled => (AttemptEndKind::Cancelled, None),
@@ -199,9 +196,7 @@ impl JobRecord {
                     terminal(Verdict::Dead)
                 } else {
                     let wait = self.policy.backoff.delay(self.failures, random);
-                    JobState::Open {
-                        not_before: Some(at + wait),
-                    }
+                    JobState::Open { not_before: Some(at + wait) }
                 }
             }
         };
@@ -223,10 +218,7 @@ impl JobRecord {
     /// Ends a job that has no attempt under way.
     #[must_use]
     pub fn cancel(mut self, at: WallMillis) -> Self {
-        self.state = JobState::Terminal {
-            verdict: Verdict::Cancelled,
-            at,
-        };
+        self.state = JobState::Terminal { verdict: Verdict::Cancelled, at };
         self
     }
 
@@ -266,11 +258,7 @@ mod tests {
         JobRecord {
             kind: Kind::new("sum").unwrap(),
             payload: Payload::json(*b"{}").unwrap(),
-            policy: Policy {
-                max_attempts,
-                max_losses,
-                ..Policy::default()
-            },
+            policy: Policy { max_attempts, max_losses, ..Policy::default() },
             placement: Placement::default(),
             token: Uuid::from_u128(1),
             submitted_at: WallMillis(1_000),
@@ -285,10 +273,7 @@ mod tests {
     }
 
     fn attempt(number: u32) -> Attempt {
-        Attempt {
-            number,
-            worker: WorkerId::new(Uuid::from_u128(2)),
-        }
+        Attempt { number, worker: WorkerId::new(Uuid::from_u128(2)) }
     }
 
     const NOW: WallMillis = WallMillis(5_000);
@@ -296,16 +281,9 @@ mod tests {
     #[test]
     fn a_failure_waits_out_its_backoff_and_keeps_its_error() {
         let (job, next) = job(2, 1).close(attempt(1), Ending::Failed("boom".into()), NOW, 0);
-        let JobState::Open {
-            not_before: Some(until),
-        } = job.state
-        else {
-            panic!("{job:?}")
-        };
+        let JobState::Open { not_before: Some(until) } = job.state else { panic!("{job:?}") };
         assert_eq!(until.since(NOW), Duration::from_millis(500));
-        let Next::Delay(entry) = next else {
-            panic!("{next:?}")
-        };
+        let Next::Delay(entry) = next else { panic!("{next:?}") };
         assert_eq!((entry.attempt, entry.not_before), (2, until));
         assert_eq!(job.last_error.as_deref(), Some("boom"));
     }
@@ -315,13 +293,7 @@ mod tests {
         let (job, _) = job(2, 9).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
         let (job, next) = job.close(attempt(2), Ending::Failed("two".into()), NOW, 0);
         assert_eq!(next, Next::Terminal);
-        assert_eq!(
-            job.state,
-            JobState::Terminal {
-                verdict: Verdict::Dead,
-                at: NOW
-            }
-        );
+        assert_eq!(job.state, JobState::Terminal { verdict: Verdict::Dead, at: NOW });
         assert_eq!(job.last_error.as_deref(), Some("two"));
     }
 
@@ -329,10 +301,7 @@ mod tests {
     fn losses_are_counted_apart_from_failures_and_kill_a_poison_job() {
         let (job, _) = job(2, 2).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
         let (job, next) = job.close(attempt(2), Ending::Lost, NOW, 0);
-        assert!(
-            matches!(next, Next::Queue(ref entry) if entry.attempt == 3),
-            "{next:?}"
-        );
+        assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 3), "{next:?}");
         let (job, next) = job.close(attempt(3), Ending::Lost, NOW, 0);
         assert_eq!(next, Next::Terminal);
         assert_eq!((job.failures, job.losses), (1, 2));
@@ -343,10 +312,7 @@ mod tests {
     fn a_hand_back_counts_as_neither() {
         let (job, next) = job(1, 1).close(attempt(1), Ending::Released, NOW, 0);
         assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
-        assert!(
-            matches!(next, Next::Queue(ref entry) if entry.attempt == 2),
-            "{next:?}"
-        );
+        assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 2), "{next:?}");
     }
 
     #[test]

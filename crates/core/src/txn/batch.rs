@@ -35,12 +35,7 @@ impl<K> Batch<K> {
     #[must_use]
     pub fn new(fence: Vec<Op>) -> Self {
         let (ops, bytes) = (fence.len(), fence.iter().map(Op::bytes).sum());
-        Self {
-            fence,
-            groups: Vec::new(),
-            ops,
-            bytes,
-        }
+        Self { fence, groups: Vec::new(), ops, bytes }
     }
 
     /// Adds a group, or gives it back when the batch would break a budget with it. The first group always fits:
@@ -74,9 +69,7 @@ impl<K> Batch<K> {
 
     /// All operations in order, for one multi.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
-        self.fence
-            .iter()
-            .chain(self.groups.iter().flat_map(|(_, ops)| ops))
+        self.fence.iter().chain(self.groups.iter().flat_map(|(_, ops)| ops))
     }
 
     /// Whose operation stands at an index of [`Batch::ops`].
@@ -119,10 +112,7 @@ mod tests {
     use super::*;
 
     fn delete(path: &str) -> Op {
-        Op::Delete {
-            path: path.to_owned(),
-            version: None,
-        }
+        Op::Delete { path: path.to_owned(), version: None }
     }
 
     fn batch() -> Batch<&'static str> {
@@ -136,10 +126,7 @@ mod tests {
     fn every_operation_is_located() {
         let loci = (0..5).map(|at| batch().locate(at)).collect::<Vec<_>>();
         let group = |group, op| Some(Locus::Group { group, op });
-        assert_eq!(
-            loci,
-            [Some(Locus::Fence(0)), group(0, 0), group(0, 1), group(1, 0), None]
-        );
+        assert_eq!(loci, [Some(Locus::Fence(0)), group(0, 0), group(0, 1), group(1, 0), None]);
     }
 
     #[test]
@@ -152,21 +139,12 @@ mod tests {
     #[test]
     fn a_full_batch_gives_the_group_back() {
         let mut batch = Batch::new(vec![delete("/f")]);
-        let pushed = (0..MAX_TXN_OPS)
-            .take_while(|n| batch.push(*n, vec![delete("/x"); 2]).is_ok())
-            .count();
+        let pushed = (0..MAX_TXN_OPS).take_while(|n| batch.push(*n, vec![delete("/x"); 2]).is_ok()).count();
         assert_eq!(pushed, (MAX_TXN_OPS - 1) / 2);
         assert!(batch.ops().count() <= MAX_TXN_OPS);
         let data = vec![0; MAX_TXN_BYTES];
-        let large = Op::Set {
-            path: "/x".into(),
-            data,
-            version: 0,
-        };
-        assert!(
-            Batch::new(vec![]).push(0, vec![large.clone()]).is_ok(),
-            "the first always fits"
-        );
+        let large = Op::Set { path: "/x".into(), data, version: 0 };
+        assert!(Batch::new(vec![]).push(0, vec![large.clone()]).is_ok(), "the first always fits");
         assert!(batch.push(0, vec![large]).is_err());
     }
 }

@@ -162,25 +162,14 @@ pub fn decode<T: Stored>(bytes: &[u8]) -> Result<T, WireError> {
         return Err(WireError::Magic);
     }
     if format != FORMAT {
-        return Err(WireError::Version {
-            what: "format",
-            found: format.into(),
-            known: FORMAT.into(),
-        });
+        return Err(WireError::Version { what: "format", found: format.into(), known: FORMAT.into() });
     }
     if kind != T::KIND {
-        return Err(WireError::Kind {
-            expected: T::KIND,
-            found: kind,
-        });
+        return Err(WireError::Kind { expected: T::KIND, found: kind });
     }
     let schema = u16::from_le_bytes([s0, s1]);
     if schema != SCHEMA {
-        return Err(WireError::Version {
-            what: "schema",
-            found: schema,
-            known: SCHEMA,
-        });
+        return Err(WireError::Version { what: "schema", found: schema, known: SCHEMA });
     }
     let config = bincode::config::standard().with_limit::<MAX_RECORD_BYTES>();
     let (value, used): (T::Body, usize) = bincode::serde::decode_from_slice(body, config)

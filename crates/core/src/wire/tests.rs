@@ -16,10 +16,7 @@ fn job() -> JobRecord {
         policy: Policy {
             max_attempts: 5,
             max_losses: 3,
-            backoff: Backoff {
-                initial: Duration::from_secs(1),
-                max: Duration::from_secs(300),
-            },
+            backoff: Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(300) },
             timeout: Some(Duration::from_secs(30)),
         },
         placement: Placement {
@@ -33,10 +30,7 @@ fn job() -> JobRecord {
         failures: 1,
         losses: 1,
         last: Some(AttemptEnd {
-            attempt: Attempt {
-                number: 2,
-                worker: WorkerId::new(Uuid::from_u128(9)),
-            },
+            attempt: Attempt { number: 2, worker: WorkerId::new(Uuid::from_u128(9)) },
             how: AttemptEndKind::Lost,
             at: WallMillis(1_700_000_000_500),
         }),
@@ -79,12 +73,8 @@ fn epoch() -> EpochRecord {
     }
 }
 
-const ASSIGNMENT: Assignment = Assignment {
-    attempt: 3,
-    epoch: 12,
-    cancel: true,
-    assigned_at: WallMillis(77),
-};
+const ASSIGNMENT: Assignment =
+    Assignment { attempt: 3, epoch: 12, cancel: true, assigned_at: WallMillis(77) };
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -94,36 +84,12 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn version_1_has_these_bytes() {
     let golden = [
-        (
-            "job record",
-            hex(&encode(&job())),
-            include_str!("golden/job_record.v1.hex"),
-        ),
-        (
-            "queue entry",
-            hex(&encode(&entry())),
-            include_str!("golden/queue_entry.v1.hex"),
-        ),
-        (
-            "assignment",
-            hex(&encode(&ASSIGNMENT)),
-            include_str!("golden/assignment.v1.hex"),
-        ),
-        (
-            "worker",
-            hex(&encode(&worker())),
-            include_str!("golden/worker.v1.hex"),
-        ),
-        (
-            "epoch",
-            hex(&encode(&epoch())),
-            include_str!("golden/epoch.v1.hex"),
-        ),
-        (
-            "layout",
-            hex(&encode(&Layout { version: 1 })),
-            include_str!("golden/layout.v1.hex"),
-        ),
+        ("job record", hex(&encode(&job())), include_str!("golden/job_record.v1.hex")),
+        ("queue entry", hex(&encode(&entry())), include_str!("golden/queue_entry.v1.hex")),
+        ("assignment", hex(&encode(&ASSIGNMENT)), include_str!("golden/assignment.v1.hex")),
+        ("worker", hex(&encode(&worker())), include_str!("golden/worker.v1.hex")),
+        ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
+        ("layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
         assert_eq!(encoded, golden.trim(), "{what}");
@@ -137,10 +103,7 @@ fn every_type_reads_back_what_it_wrote() {
     assert_eq!(decode::<Assignment>(&encode(&ASSIGNMENT)), Ok(ASSIGNMENT));
     assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
-    assert_eq!(
-        decode::<Layout>(&encode(&Layout { version: 1 })),
-        Ok(Layout { version: 1 })
-    );
+    assert_eq!(decode::<Layout>(&encode(&Layout { version: 1 })), Ok(Layout { version: 1 }));
 }
 
 #[test]
@@ -160,22 +123,10 @@ fn foreign_newer_and_cut_bytes_are_told_apart() {
     );
     assert!(decode::<Assignment>(&newer).unwrap_err().is_newer());
     assert!(decode::<Assignment>(&format).unwrap_err().is_newer());
-    assert_eq!(
-        decode::<QueueEntry>(&good),
-        Err(WireError::Kind {
-            expected: 2,
-            found: 3
-        })
-    );
+    assert_eq!(decode::<QueueEntry>(&good), Err(WireError::Kind { expected: 2, found: 3 }));
     assert_eq!(decode::<Assignment>(&trailing), Err(WireError::Trailing(1)));
-    assert!(matches!(
-        decode::<Assignment>(&good[..good.len() - 1]),
-        Err(WireError::Body(_))
-    ));
-    assert!(matches!(
-        decode::<Assignment>(&vec![0; MAX_RECORD_BYTES + 1]),
-        Err(WireError::TooLarge { .. })
-    ));
+    assert!(matches!(decode::<Assignment>(&good[..good.len() - 1]), Err(WireError::Body(_))));
+    assert!(matches!(decode::<Assignment>(&vec![0; MAX_RECORD_BYTES + 1]), Err(WireError::TooLarge { .. })));
 }
 
 #[test]

@@ -162,10 +162,7 @@ fn set<T: Ord>(
     new: fn(String) -> Result<T, WireError>,
 ) -> Result<Vec<T>, WireError> {
     if items.len() > max {
-        return Err(WireError::Value(format!(
-            "{} {field}: at most {max} are allowed",
-            items.len()
-        )));
+        return Err(WireError::Value(format!("{} {field}: at most {max} are allowed", items.len())));
     }
     let items = items.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
     if items.is_sorted_by(|a, b| a < b) {
@@ -177,21 +174,14 @@ fn set<T: Ord>(
 
 impl From<&Payload> for PayloadV1 {
     fn from(payload: &Payload) -> Self {
-        Self {
-            content_type: payload.content_type().as_str().to_owned(),
-            bytes: payload.bytes().to_vec(),
-        }
+        Self { content_type: payload.content_type().as_str().to_owned(), bytes: payload.bytes().to_vec() }
     }
 }
 
 impl TryFrom<PayloadV1> for Payload {
     type Error = WireError;
     fn try_from(stored: PayloadV1) -> Result<Self, WireError> {
-        Self::new(
-            ContentType::new(&stored.content_type).map_err(value)?,
-            stored.bytes,
-        )
-        .map_err(value)
+        Self::new(ContentType::new(&stored.content_type).map_err(value)?, stored.bytes).map_err(value)
     }
 }
 
@@ -252,12 +242,7 @@ impl From<&AttemptEnd> for AttemptEndV1 {
             AttemptEndKind::Released => AttemptEndKindV1::Released,
             AttemptEndKind::Cancelled => AttemptEndKindV1::Cancelled,
         };
-        Self {
-            number: end.attempt.number,
-            worker: end.attempt.worker.uuid().into_bytes(),
-            how,
-            at: end.at.0,
-        }
+        Self { number: end.attempt.number, worker: end.attempt.worker.uuid().into_bytes(), how, at: end.at.0 }
     }
 }
 
@@ -271,38 +256,19 @@ impl From<AttemptEndV1> for AttemptEnd {
             AttemptEndKindV1::Cancelled => AttemptEndKind::Cancelled,
         };
         let worker = WorkerId::new(Uuid::from_bytes(stored.worker));
-        Self {
-            attempt: Attempt {
-                number: stored.number,
-                worker,
-            },
-            how,
-            at: WallMillis(stored.at),
-        }
+        Self { attempt: Attempt { number: stored.number, worker }, how, at: WallMillis(stored.at) }
     }
 }
 
 impl From<&JobState> for JobStateV1 {
     fn from(state: &JobState) -> Self {
         match state {
-            JobState::Open { not_before } => Self::Open {
-                not_before: not_before.map(|at| at.0),
-            },
-            JobState::Terminal {
-                verdict: Verdict::Succeeded(result),
-                at,
-            } => Self::Succeeded {
-                result: result.into(),
-                at: at.0,
-            },
-            JobState::Terminal {
-                verdict: Verdict::Cancelled,
-                at,
-            } => Self::Cancelled { at: at.0 },
-            JobState::Terminal {
-                verdict: Verdict::Dead,
-                at,
-            } => Self::Dead { at: at.0 },
+            JobState::Open { not_before } => Self::Open { not_before: not_before.map(|at| at.0) },
+            JobState::Terminal { verdict: Verdict::Succeeded(result), at } => {
+                Self::Succeeded { result: result.into(), at: at.0 }
+            }
+            JobState::Terminal { verdict: Verdict::Cancelled, at } => Self::Cancelled { at: at.0 },
+            JobState::Terminal { verdict: Verdict::Dead, at } => Self::Dead { at: at.0 },
         }
     }
 }
@@ -310,14 +276,9 @@ impl From<&JobState> for JobStateV1 {
 impl TryFrom<JobStateV1> for JobState {
     type Error = WireError;
     fn try_from(stored: JobStateV1) -> Result<Self, WireError> {
-        let terminal = |verdict, at| Self::Terminal {
-            verdict,
-            at: WallMillis(at),
-        };
+        let terminal = |verdict, at| Self::Terminal { verdict, at: WallMillis(at) };
         Ok(match stored {
-            JobStateV1::Open { not_before } => Self::Open {
-                not_before: not_before.map(WallMillis),
-            },
+            JobStateV1::Open { not_before } => Self::Open { not_before: not_before.map(WallMillis) },
             JobStateV1::Succeeded { result, at } => terminal(Verdict::Succeeded(result.try_into()?), at),
             JobStateV1::Cancelled { at } => terminal(Verdict::Cancelled, at),
             JobStateV1::Dead { at } => terminal(Verdict::Dead, at),
@@ -391,36 +352,16 @@ impl TryFrom<QueueEntryV1> for QueueEntry {
 
 impl From<&Assignment> for AssignmentV1 {
     fn from(assignment: &Assignment) -> Self {
-        let Assignment {
-            attempt,
-            epoch,
-            cancel,
-            assigned_at,
-        } = *assignment;
-        Self {
-            attempt,
-            epoch,
-            cancel,
-            assigned_at: assigned_at.0,
-        }
+        let Assignment { attempt, epoch, cancel, assigned_at } = *assignment;
+        Self { attempt, epoch, cancel, assigned_at: assigned_at.0 }
     }
 }
 
 impl TryFrom<AssignmentV1> for Assignment {
     type Error = WireError;
     fn try_from(stored: AssignmentV1) -> Result<Self, WireError> {
-        let AssignmentV1 {
-            attempt,
-            epoch,
-            cancel,
-            assigned_at,
-        } = stored;
-        Ok(Self {
-            attempt,
-            epoch,
-            cancel,
-            assigned_at: WallMillis(assigned_at),
-        })
+        let AssignmentV1 { attempt, epoch, cancel, assigned_at } = stored;
+        Ok(Self { attempt, epoch, cancel, assigned_at: WallMillis(assigned_at) })
     }
 }
 
@@ -443,10 +384,7 @@ impl TryFrom<WorkerInfoV1> for WorkerInfo {
     type Error = WireError;
     fn try_from(stored: WorkerInfoV1) -> Result<Self, WireError> {
         if stored.slots > MAX_SLOTS {
-            return Err(WireError::Value(format!(
-                "{} slots: at most {MAX_SLOTS} are allowed",
-                stored.slots
-            )));
+            return Err(WireError::Value(format!("{} slots: at most {MAX_SLOTS} are allowed", stored.slots)));
         }
         Ok(Self {
             node: NodeId::new(stored.node)?,
@@ -486,17 +424,13 @@ impl TryFrom<EpochRecordV1> for EpochRecord {
 
 impl From<&Layout> for LayoutV1 {
     fn from(layout: &Layout) -> Self {
-        Self {
-            version: layout.version,
-        }
+        Self { version: layout.version }
     }
 }
 
 impl TryFrom<LayoutV1> for Layout {
     type Error = WireError;
     fn try_from(stored: LayoutV1) -> Result<Self, WireError> {
-        Ok(Self {
-            version: stored.version,
-        })
+        Ok(Self { version: stored.version })
     }
 }

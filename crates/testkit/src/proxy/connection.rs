@@ -96,16 +96,9 @@ async fn read_requests(from: &mut (impl AsyncRead + Unpin), queue: Queue, plan: 
     let mut handshake = true;
     while let Ok(frame) = Frame::read(from).await {
         // The connect request is a frame without a header.
-        let header = frame
-            .xid()
-            .zip(frame.op())
-            .filter(|_| !std::mem::take(&mut handshake));
+        let header = frame.xid().zip(frame.op()).filter(|_| !std::mem::take(&mut handshake));
         let action = header.and_then(|(xid, op)| {
-            let action = plan.take(&Request {
-                xid,
-                op,
-                body: frame.body().get(8..).unwrap_or_default(),
-            })?;
+            let action = plan.take(&Request { xid, op, body: frame.body().get(8..).unwrap_or_default() })?;
             Some((xid, action))
         });
         let (xid, fate) = match action {
@@ -119,10 +112,7 @@ async fn read_requests(from: &mut (impl AsyncRead + Unpin), queue: Queue, plan: 
             Some((xid, Action::LoseReply(cut, trigger))) => (xid, ReplyFate::Lost(cut, trigger)),
             Some((xid, Action::HoldReply(trigger, gate))) => (xid, ReplyFate::Held(trigger, gate)),
         };
-        fates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(xid, fate);
+        fates.lock().unwrap_or_else(PoisonError::into_inner).insert(xid, fate);
         queue.forward(frame);
     }
     queue.end(End::Closed);

@@ -83,10 +83,6 @@ impl Controls {
 
     /// Back to normal; the cuts stay counted, or a heal would undo one that is under way.
     pub(super) fn heal(&mut self) {
-        *self = Self {
-            cuts: self.cuts,
-            cut: self.cut,
-            ..Self::default()
-        };
+        *self = Self { cuts: self.cuts, cut: self.cut, ..Self::default() };
     }
 }

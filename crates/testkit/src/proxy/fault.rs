@@ -25,9 +25,7 @@ pub struct Request<'a> {
 impl Request<'_> {
     /// Whether the body contains this text: a path, or a part of one, also inside a multi.
     pub fn mentions(&self, text: &str) -> bool {
-        self.body
-            .windows(text.len())
-            .any(|window| window == text.as_bytes())
+        self.body.windows(text.len()).any(|window| window == text.as_bytes())
     }
 }
 
@@ -137,13 +135,7 @@ impl Gate {
 
 pub(super) fn pair(kind: &str, request: &impl Matches) -> (Trigger, Fault) {
     let (trigger, fired) = watch::channel(false);
-    (
-        Trigger(trigger),
-        Fault {
-            what: format!("{kind} for {}", request.describe()),
-            fired,
-        },
-    )
+    (Trigger(trigger), Fault { what: format!("{kind} for {}", request.describe()), fired })
 }
 
 pub(super) fn gate(fault: Fault) -> (Gate, HeldReply) {
@@ -166,10 +158,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn add(&self, request: impl Matches, action: Action) {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((Box::new(request), action));
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((Box::new(request), action));
     }
 
     pub(super) fn take(&self, request: &Request<'_>) -> Option<Action> {
@@ -182,8 +171,6 @@ impl Plan {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_list()
-            .entries(waiting.iter().map(|(matcher, _)| matcher.describe()))
-            .finish()
+        f.debug_list().entries(waiting.iter().map(|(matcher, _)| matcher.describe())).finish()
     }
 }

@@ -23,10 +23,7 @@ impl Frame {
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let length = from.read_u32().await?;
         if length > LONGEST {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "not a ZooKeeper frame",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a ZooKeeper frame"));
         }
         let mut bytes = vec![0; 4 + length as usize];
         bytes[..4].copy_from_slice(&length.to_be_bytes());

@@ -22,11 +22,7 @@ pub(super) enum End {
 
 #[derive(Debug)]
 enum Item {
-    Frame {
-        due: Instant,
-        frame: Frame,
-        hold: Option<(Trigger, Gate)>,
-    },
+    Frame { due: Instant, frame: Frame, hold: Option<(Trigger, Gate)> },
     End(End),
 }
 
@@ -47,17 +43,7 @@ pub(super) struct Writer {
 
 pub(super) fn lane(controls: watch::Receiver<Controls>, flow: fn(&Controls) -> Flow) -> (Queue, Writer) {
     let (sender, items) = mpsc::unbounded_channel();
-    (
-        Queue {
-            items: sender,
-            controls: controls.clone(),
-        },
-        Writer {
-            items,
-            controls,
-            flow,
-        },
-    )
+    (Queue { items: sender, controls: controls.clone() }, Writer { items, controls, flow })
 }
 
 impl Queue {
@@ -84,9 +70,7 @@ impl Queue {
 
     fn send(&self, item: Item) {
         // The writer and this reader are halves of one future: it is gone only if this is too.
-        self.items
-            .send(item)
-            .expect("a lane's writer outlives its reader");
+        self.items.send(item).expect("a lane's writer outlives its reader");
     }
 }
 
@@ -116,16 +100,8 @@ impl Writer {
                 Item::End(End::Closed) => {
                     // Who sits behind a black hole does not see the other side close.
                     let flow = self.flow;
-                    drop(
-                        self.controls
-                            .wait_for(|controls| flow(controls) == Flow::Pass)
-                            .await,
-                    );
-                    return if hole {
-                        End::Cut(Cut::Reset, None)
-                    } else {
-                        End::Closed
-                    };
+                    drop(self.controls.wait_for(|controls| flow(controls) == Flow::Pass).await);
+                    return if hole { End::Cut(Cut::Reset, None) } else { End::Closed };
                 }
                 Item::End(cut @ End::Cut(..)) => return cut,
             }
@@ -135,11 +111,7 @@ impl Writer {
 
     async fn flow_without_stall(&mut self) -> Flow {
         let flow = self.flow;
-        match self
-            .controls
-            .wait_for(|controls| flow(controls) != Flow::Stall)
-            .await
-        {
+        match self.controls.wait_for(|controls| flow(controls) != Flow::Stall).await {
             Ok(controls) => flow(&controls),
             Err(_) => Flow::Stall,
         }

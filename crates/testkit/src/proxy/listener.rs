@@ -36,10 +36,7 @@ impl Observed {
     }
 
     pub(super) fn session(&self) -> Option<Credentials> {
-        self.session
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn handshakes(&self) -> u64 {
@@ -57,22 +54,18 @@ pub(super) fn spawn(
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    thread::Builder::new()
-        .name("fault-proxy".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                let listener = TcpListener::from_std(listener).expect("a bound socket can be watched");
-                let mut alive = controls.clone();
-                tokio::select! {
-                    // The condition never holds, so this returns when the last handle is gone.
-                    _ = alive.wait_for(|_| false) => {}
-                    () = let_in(listener, upstream, controls, plan, observed) => {}
-                }
-            });
-        })?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name("fault-proxy".to_owned()).spawn(move || {
+        runtime.block_on(async {
+            let listener = TcpListener::from_std(listener).expect("a bound socket can be watched");
+            let mut alive = controls.clone();
+            tokio::select! {
+                // The condition never holds, so this returns when the last handle is gone.
+                _ = alive.wait_for(|_| false) => {}
+                () = let_in(listener, upstream, controls, plan, observed) => {}
+            }
+        });
+    })?;
     Ok(address)
 }
 
@@ -84,10 +77,7 @@ async fn let_in(
     observed: Arc<Observed>,
 ) {
     loop {
-        let (client, _) = listener
-            .accept()
-            .await
-            .expect("loopback accepts while descriptors last");
+        let (client, _) = listener.accept().await.expect("loopback accepts while descriptors last");
         // Door and count are read at once: a connection let in before a refusal is also before its cut.
         let Controls { door, cuts: born, .. } = *controls.borrow();
         if door == Door::Closed {
@@ -95,16 +85,6 @@ async fn let_in(
             continue;
         }
         let (controls, plan, observed) = (controls.clone(), Arc::clone(&plan), Arc::clone(&observed));
-        tokio::spawn(
-            Connection {
-                client,
-                upstream,
-                controls,
-                born,
-                plan,
-                observed,
-            }
-            .serve(),
-        );
+        tokio::spawn(Connection { client, upstream, controls, born, plan, observed }.serve());
     }
 }

@@ -67,26 +67,14 @@ impl Proxy {
     pub fn to(connect_string: &str) -> Self {
         let (host, chroot) =
             connect_string.split_at(connect_string.find('/').unwrap_or(connect_string.len()));
-        let upstream = host
-            .to_socket_addrs()
-            .ok()
-            .and_then(|mut addresses| addresses.next());
+        let upstream = host.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
         let upstream = upstream.unwrap_or_else(|| panic!("not the address of one server: {connect_string}"));
         let (controls, receiver) = watch::channel(Controls::default());
         let (plan, observed) = (Arc::<Plan>::default(), Arc::<Observed>::default());
         let address = listener::spawn(upstream, receiver, Arc::clone(&plan), Arc::clone(&observed))
             .unwrap_or_else(|error| panic!("no proxy to {connect_string}: {error}"));
         let chroot = chroot.to_owned();
-        Self {
-            inner: Arc::new(Inner {
-                address,
-                upstream,
-                chroot,
-                controls,
-                plan,
-                observed,
-            }),
-        }
+        Self { inner: Arc::new(Inner { address, upstream, chroot, controls, plan, observed }) }
     }
 
     /// The connect string for the client to be hurt: the proxy's address and the chroot given at the start.

@@ -23,12 +23,9 @@ pub enum Profile {
 impl Profile {
     pub(super) fn java_flags(self) -> &'static [&'static str] {
         match self {
-            Self::Test => &[
-                "-Xmx256m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-Dzookeeper.forceSync=no",
-            ],
+            Self::Test => {
+                &["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no"]
+            }
             Self::Bench => &["-Xms1g", "-Xmx1g"],
         }
     }
@@ -45,12 +42,7 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        Self {
-            tick_ms: TICK_MS,
-            profile: Profile::Test,
-            port: None,
-            data_dir: None,
-        }
+        Self { tick_ms: TICK_MS, profile: Profile::Test, port: None, data_dir: None }
     }
 }
 
@@ -67,18 +59,12 @@ impl Builder {
 
     /// A port that must be this one. Default: any free one.
     pub fn port(self, port: u16) -> Self {
-        Self {
-            port: Some(port),
-            ..self
-        }
+        Self { port: Some(port), ..self }
     }
 
     /// A directory for the data that outlives the server. Default: a temporary one.
     pub fn data_dir(self, data_dir: impl Into<PathBuf>) -> Self {
-        Self {
-            data_dir: Some(data_dir.into()),
-            ..self
-        }
+        Self { data_dir: Some(data_dir.into()), ..self }
     }
 
     /// Starts the server; returns when it serves.
@@ -103,10 +89,7 @@ impl Builder {
             let home = self.home(installation.clone())?;
             match home.launch() {
                 Ok(jvm) => {
-                    return Ok(ZooKeeperServer {
-                        home,
-                        state: State::Running(jvm),
-                    });
+                    return Ok(ZooKeeperServer { home, state: State::Running(jvm) });
                 }
                 Err(StartError::Exited { .. }) if self.port.is_none() && tries < PORT_TRIES => tries += 1,
                 Err(error) => return Err(error),
@@ -115,9 +98,7 @@ impl Builder {
     }
 
     fn home(&self, installation: Installation) -> Result<Home, StartError> {
-        let dir = tempfile::Builder::new()
-            .prefix("bellwether-zookeeper-")
-            .tempdir()?;
+        let dir = tempfile::Builder::new().prefix("bellwether-zookeeper-").tempdir()?;
         let data = match &self.data_dir {
             Some(data_dir) => std::path::absolute(data_dir)?,
             None => dir.path().join("data"),
@@ -126,13 +107,6 @@ impl Builder {
             Some(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             None => port::unused()?,
         };
-        Ok(Home {
-            installation,
-            dir,
-            data,
-            address,
-            tick_ms: self.tick_ms,
-            profile: self.profile,
-        })
+        Ok(Home { installation, dir, data, address, tick_ms: self.tick_ms, profile: self.profile })
     }
 }

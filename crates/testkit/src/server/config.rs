@@ -35,18 +35,9 @@ impl Home {
         fs::create_dir_all(&self.data)?;
         let log = File::options().create(true).append(true).open(self.log_path())?;
 
-        let mut args: Vec<String> = self
-            .profile
-            .java_flags()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let mut args: Vec<String> = self.profile.java_flags().iter().map(ToString::to_string).collect();
         args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".to_owned());
-        args.extend([
-            "-cp".to_owned(),
-            self.installation.class_path.clone(),
-            MAIN_CLASS.to_owned(),
-        ]);
+        args.extend(["-cp".to_owned(), self.installation.class_path.clone(), MAIN_CLASS.to_owned()]);
         args.push(config.display().to_string());
 
         let mut jvm = Jvm::launch(&self.installation.java, &args, log, self.dir.path())?;
@@ -67,11 +58,8 @@ impl Home {
         );
         let (tick, data) = (self.tick_ms, self.data.display());
         let (ip, port) = (self.address.ip(), self.address.port());
-        write!(
-            cfg,
-            "tickTime={tick}\ndataDir={data}\nclientPortAddress={ip}\nclientPort={port}\n"
-        )
-        .expect("a String takes all that is written");
+        write!(cfg, "tickTime={tick}\ndataDir={data}\nclientPortAddress={ip}\nclientPort={port}\n")
+            .expect("a String takes all that is written");
         cfg
     }
 

@@ -31,18 +31,11 @@ impl Installation {
 
     fn find_in(mut path: impl Iterator<Item = PathBuf>, jar: &Path) -> Result<Self, Missing> {
         let java = path.find_map(|dir| Some(dir.join("java")).filter(|java| java.is_file()));
-        let java = java.ok_or(Missing {
-            what: "no `java` in PATH",
-        })?;
+        let java = java.ok_or(Missing { what: "no `java` in PATH" })?;
         if !jar.is_file() {
-            return Err(Missing {
-                what: "no /usr/share/java/zookeeper.jar",
-            });
+            return Err(Missing { what: "no /usr/share/java/zookeeper.jar" });
         }
-        Ok(Self {
-            java,
-            class_path: format!("{}:{LOGGER_JAR}", jar.display()),
-        })
+        Ok(Self { java, class_path: format!("{}:{LOGGER_JAR}", jar.display()) })
     }
 }
 
@@ -70,17 +63,11 @@ mod tests {
         let jar = dir.path().join("zookeeper.jar");
 
         let no_java = Installation::find_in(path(), &jar).unwrap_err().to_string();
-        assert!(
-            no_java.contains("`java`") && no_java.contains("apt-get install zookeeper"),
-            "{no_java}"
-        );
+        assert!(no_java.contains("`java`") && no_java.contains("apt-get install zookeeper"), "{no_java}");
 
         std::fs::write(dir.path().join("java"), "").unwrap();
         let no_jar = Installation::find_in(path(), &jar).unwrap_err().to_string();
-        assert!(
-            no_jar.contains("zookeeper.jar") && no_jar.contains("apt-get install zookeeper"),
-            "{no_jar}"
-        );
+        assert!(no_jar.contains("zookeeper.jar") && no_jar.contains("apt-get install zookeeper"), "{no_jar}");
 
         std::fs::write(&jar, "").unwrap();
         Installation::find_in(path(), &jar).unwrap();

@@ -35,15 +35,8 @@ impl Jvm {
             .process_group(0)
             .spawn()?;
         watchdog.guard(child.id())?;
-        child
-            .stdin
-            .take()
-            .expect("stdin was asked for as a pipe")
-            .write_all(b"go\n")?;
-        Ok(Self {
-            child,
-            watchdog: Some(watchdog),
-        })
+        child.stdin.take().expect("stdin was asked for as a pipe").write_all(b"go\n")?;
+        Ok(Self { child, watchdog: Some(watchdog) })
     }
 
     pub(super) fn signal(&self, signal: Signal) {

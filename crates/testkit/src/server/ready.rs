@@ -18,16 +18,10 @@ pub(super) fn wait(jvm: &mut Jvm, home: &Home) -> Result<(), StartError> {
     let start = Instant::now();
     while !(serves(home.address) && is_ours(home.address, &home.data)) {
         if let Some(status) = jvm.try_wait()? {
-            return Err(StartError::Exited {
-                status,
-                log: home.log_tail(),
-            });
+            return Err(StartError::Exited { status, log: home.log_tail() });
         }
         if start.elapsed() > DEADLINE {
-            return Err(StartError::NotReady {
-                after: DEADLINE,
-                log: home.log_tail(),
-            });
+            return Err(StartError::NotReady { after: DEADLINE, log: home.log_tail() });
         }
         thread::sleep(POLL_EVERY);
     }

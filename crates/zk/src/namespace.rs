@@ -1,0 +1,166 @@
+//! Making a namespace, and refusing one that is not ours.
+
+use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
+use futures::future::join_all;
+use zookeeper_client::{Acls, CreateMode, Error};
+
+use crate::error::ReadError;
+use crate::session::Zk;
+
+/// Why a namespace cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NamespaceError {
+    /// It was laid out by a newer build.
+    #[error(
+        "namespace {chroot} has layout version {found}; this build serves version {known}: upgrade this build"
+    )]
+    Newer {
+        /// Where it is.
+        chroot: String,
+        /// Its layout's version.
+        found: u16,
+        /// The version that this build serves.
+        known: u16,
+    },
+    /// Its `/layout` cannot be read.
+    #[error(
+        "namespace {chroot} has an unreadable /layout where this build expects version {known}: {reason}"
+    )]
+    Unreadable {
+        /// Where it is.
+        chroot: String,
+        /// The version that this build serves.
+        known: u16,
+        /// What is wrong with it.
+        reason: WireError,
+    },
+    /// Somebody else lives there.
+    #[error(
+        "{chroot} holds other data ({found}) and no /layout of Bellwether (this build makes layout version {known}): \
+         give a chroot of its own, such as …/bellwether"
+    )]
+    Foreign {
+        /// Where it is.
+        chroot: String,
+        /// Some of what is there.
+        found: String,
+        /// The version that this build serves.
+        known: u16,
+    },
+    /// There is nothing and nothing was to be made.
+    #[error("there is no namespace at {chroot}: start a node there first, or check the chroot")]
+    Absent {
+        /// Where it would be.
+        chroot: String,
+    },
+    /// The connection was lost meanwhile: try again.
+    #[error("the connection to ZooKeeper was lost while opening the namespace")]
+    Disconnected,
+    /// ZooKeeper refused to make or read it.
+    #[error("ZooKeeper refused to open namespace {chroot}: {reason}")]
+    Refused {
+        /// Where it is.
+        chroot: String,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Checks the session's namespace and, when `create`, makes what is missing: the chroot and its parents, the
+/// parents and buckets, the epoch, and last `/layout`, so that whoever sees it sees everything.
+///
+/// Every step may be repeated and may race another node's: what is there already is left alone.
+///
+/// # Errors
+/// [`NamespaceError`]. [`NamespaceError::Disconnected`] alone is worth another try.
+pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
+    if check_layout(zk).await? {
+        return Ok(());
+    }
+    check_not_foreign(zk).await?;
+    if !create {
+        return Err(NamespaceError::Absent { chroot: chroot(zk) });
+    }
+    make_chroot(zk).await?;
+    let parents = path::PARENTS.map(str::to_owned);
+    make_all(zk, parents.into_iter()).await?;
+    make_all(zk, Bucket::all().flat_map(|bucket| [bucket.jobs(), bucket.queue()])).await?;
+    make_all(zk, [path::EPOCH.to_owned()].into_iter()).await?;
+    make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION })).await?;
+    check_layout(zk).await.map(|_| ())
+}
+
+/// Whether the layout is there and served by this build.
+async fn check_layout(zk: &Zk) -> Result<bool, NamespaceError> {
+    let known = LAYOUT_VERSION;
+    let Some(node) = zk.get(path::LAYOUT.to_owned()).await.map_err(|error| lost(zk, error))? else {
+        return Ok(false);
+    };
+    match wire::decode::<Layout>(&node.data) {
+        Ok(Layout { version }) if version == known => Ok(true),
+        Ok(Layout { version: found }) | Err(WireError::Version { found, .. }) => {
+            Err(NamespaceError::Newer { chroot: chroot(zk), found, known })
+        }
+        Err(reason) => Err(NamespaceError::Unreadable { chroot: chroot(zk), known, reason }),
+    }
+}
+
+/// A namespace half made by a node that died has our parents only.
+async fn check_not_foreign(zk: &Zk) -> Result<(), NamespaceError> {
+    let children = zk.children("/".to_owned()).await.map_err(|error| lost(zk, error))?.unwrap_or_default();
+    let ours = |name: &str| {
+        path::PARENTS.iter().chain([&path::EPOCH, &path::LEADER]).any(|path| &path[1..] == name)
+            || (name == "zookeeper" && zk.client().path() == "/")
+    };
+    let mut foreign = children.into_iter().filter(|name| !ours(name)).collect::<Vec<_>>();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    foreign.sort();
+    foreign.truncate(3);
+    Err(NamespaceError::Foreign { chroot: chroot(zk), found: foreign.join(", "), known: LAYOUT_VERSION })
+}
+
+async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
+    let path = zk.client().path();
+    if path == "/" {
+        return Ok(());
+    }
+    let root = zk.client().clone().chroot("/").expect("/ is a valid root");
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    match root.mkdir(path, &options).await {
+        Ok(()) | Err(Error::NodeExists) => Ok(()),
+        Err(error) => Err(lost(zk, error.into())),
+    }
+}
+
+async fn make_all(zk: &Zk, paths: impl Iterator<Item = String>) -> Result<(), NamespaceError> {
+    join_all(paths.map(|path| make(zk, path, Vec::new()))).await.into_iter().collect()
+}
+
+async fn make(zk: &Zk, path: String, data: Vec<u8>) -> Result<(), NamespaceError> {
+    match zk.commit(vec![Op::Create { path, data, lifetime: Lifetime::Persistent }]).await {
+        Outcome::Applied(()) => Ok(()),
+        Outcome::Rejected(rejection) => match rejection.reason {
+            Reason::NodeExists => Ok(()),
+            Reason::NotSent => Err(NamespaceError::Disconnected),
+            reason => Err(NamespaceError::Refused { chroot: chroot(zk), reason }),
+        },
+        // Made or not: the next try finds out.
+        Outcome::Unknown => Err(NamespaceError::Disconnected),
+    }
+}
+
+fn chroot(zk: &Zk) -> String {
+    zk.client().path().to_owned()
+}
+
+fn lost(zk: &Zk, error: ReadError) -> NamespaceError {
+    match error {
+        ReadError::Disconnected => NamespaceError::Disconnected,
+        ReadError::Refused(reason) => NamespaceError::Refused { chroot: chroot(zk), reason },
+    }
+}

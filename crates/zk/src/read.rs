@@ -1,0 +1,146 @@
+//! Reads, alone and in batches. A batch of 100 costs about as much as one.
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use zookeeper_client::{Error, MultiReadResult, Stat};
+
+use crate::error::ReadError;
+use crate::session::Zk;
+use crate::watch::Glance;
+
+/// A read's answer, or why there is none.
+pub type ReadResult<T> = Result<T, ReadError>;
+
+/// A znode's data and what is needed to change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its data.
+    pub data: Vec<u8>,
+    /// Its version: what a write checks on.
+    pub version: i32,
+    /// The session that owns it; 0 when it is not ephemeral.
+    pub owner: i64,
+    /// The transaction that created it: orders znodes by age.
+    pub created: i64,
+    /// How many children it has.
+    pub children: usize,
+}
+
+impl Node {
+    fn new(data: Vec<u8>, stat: &Stat) -> Self {
+        Self {
+            data,
+            version: stat.version,
+            owner: stat.ephemeral_owner,
+            created: stat.czxid,
+            children: usize::try_from(stat.num_children).unwrap_or(0),
+        }
+    }
+}
+
+impl Zk {
+    /// Reads a znode; `None` when it is absent.
+    pub fn get(&self, path: String) -> impl Future<Output = ReadResult<Option<Node>>> + Send + use<> {
+        self.read(1, |client| async move {
+            found(client.get_data(&path).await.map(|(data, stat)| Node::new(data, &stat)))
+        })
+    }
+
+    /// Lists a znode's children, unordered; `None` when it is absent.
+    pub fn children(
+        &self,
+        path: String,
+    ) -> impl Future<Output = ReadResult<Option<Vec<String>>>> + Send + use<> {
+        self.read(1, |client| async move { found(client.list_children(&path).await) })
+    }
+
+    /// Lists a znode's children and watches for the next change of them.
+    pub fn children_and_glance(
+        &self,
+        path: String,
+    ) -> impl Future<Output = ReadResult<Option<(Vec<String>, Glance)>>> + Send + use<> {
+        self.read(1, |client| async move {
+            let listed = client.list_and_watch_children(&path).await;
+            found(listed.map(|(children, watcher)| (children, Glance::new(watcher))))
+        })
+    }
+
+    /// Reads a znode and watches for its next change; `None` when it is absent, without a watch.
+    pub fn get_and_glance(
+        &self,
+        path: String,
+    ) -> impl Future<Output = ReadResult<Option<(Node, Glance)>>> + Send + use<> {
+        self.read(1, |client| async move {
+            let read = client.get_and_watch_data(&path).await;
+            found(read.map(|(data, stat, watcher)| (Node::new(data, &stat), Glance::new(watcher))))
+        })
+    }
+
+    /// Whether a znode exists, and a watch for when that, or its data, next changes.
+    pub fn exists_and_glance(
+        &self,
+        path: String,
+    ) -> impl Future<Output = ReadResult<(bool, Glance)>> + Send + use<> {
+        self.read(1, |client| async move {
+            let (stat, watcher) = client.check_and_watch_stat(&path).await?;
+            Ok((stat.is_some(), Glance::new(watcher)))
+        })
+    }
+
+    /// Reads up to [`MAX_READ_BATCH`] znodes in one request, in order; `None` for each that is absent.
+    pub fn get_many(
+        &self,
+        paths: Vec<String>,
+    ) -> impl Future<Output = ReadResult<Vec<Option<Node>>>> + Send + use<> {
+        debug_assert!(paths.len() <= MAX_READ_BATCH, "{} paths", paths.len());
+        self.read(paths.len(), |client| async move {
+            let mut reader = client.new_multi_reader();
+            for path in &paths {
+                reader.add_get_data(path)?;
+            }
+            let results = reader.commit();
+            drop(paths);
+            results.await?.into_iter().map(node).collect()
+        })
+    }
+
+    /// Lists the children of up to [`MAX_READ_BATCH`] znodes in one request; `None` for each that is absent.
+    pub fn children_many(
+        &self,
+        paths: Vec<String>,
+    ) -> impl Future<Output = ReadResult<Vec<Option<Vec<String>>>>> + Send + use<> {
+        debug_assert!(paths.len() <= MAX_READ_BATCH, "{} paths", paths.len());
+        self.read(paths.len(), |client| async move {
+            let mut reader = client.new_multi_reader();
+            for path in &paths {
+                reader.add_get_children(path)?;
+            }
+            let results = reader.commit();
+            drop(paths);
+            results.await?.into_iter().map(children).collect()
+        })
+    }
+}
+
+fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn node(result: MultiReadResult) -> Result<Option<Node>, Error> {
+    match result {
+        MultiReadResult::Data { data, stat } => Ok(Some(Node::new(data, &stat))),
+        MultiReadResult::Error { err } => found(Err(err)),
+        other => Err(Error::UnexpectedError(format!("asked for data, got {other:?}"))),
+    }
+}
+
+fn children(result: MultiReadResult) -> Result<Option<Vec<String>>, Error> {
+    match result {
+        MultiReadResult::Children { children } => Ok(Some(children)),
+        MultiReadResult::Error { err } => found(Err(err)),
+        other => Err(Error::UnexpectedError(format!("asked for children, got {other:?}"))),
+    }
+}

@@ -1,0 +1,219 @@
+//! One ZooKeeper session.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use zookeeper_client::{Client, Error, SessionState as ClientState, StateWatcher};
+
+use crate::connect_string::ConnectString;
+use crate::contact::Contact;
+use crate::eager::{Eager, send_now};
+use crate::error::ReadError;
+use crate::metrics::{self, Request};
+
+/// A session, cheap to clone. All clones share one connection and one order of requests.
+///
+/// The session ends when its last clone is dropped, or when it expires. It never comes back then: connect anew.
+#[derive(Clone)]
+pub struct Zk(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    contact: Contact,
+}
+
+/// What the client last said of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    /// Requests are served.
+    Connected,
+    /// The connection is lost; the session may live on.
+    Disconnected,
+    /// Over: expired, closed, or refused.
+    Ended,
+}
+
+impl From<ClientState> for SessionState {
+    fn from(state: ClientState) -> Self {
+        match state {
+            ClientState::SyncConnected => Self::Connected,
+            // Never asked for: a read-only server cannot serve us.
+            ClientState::Disconnected | ClientState::ConnectedReadOnly => Self::Disconnected,
+            ClientState::AuthFailed | ClientState::Expired | ClientState::Closed => Self::Ended,
+        }
+    }
+}
+
+/// Why no session could be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot reach ZooKeeper: {}", .attempts.join("; "))]
+pub struct ConnectError {
+    /// One line per server: its address and why it does not serve.
+    pub attempts: Vec<String>,
+}
+
+/// Makes a new session, rooted at the chroot, whether or not the chroot exists.
+///
+/// Tries each server once; the caller decides on when to try again.
+///
+/// # Errors
+/// When no server gave a session within `session_timeout`: every address with its reason.
+///
+/// # Cancellation
+/// Dropping the future may leave a session behind that expires by itself.
+pub async fn connect(to: &ConnectString, session_timeout: Duration) -> Result<Zk, ConnectError> {
+    let sent = Instant::now();
+    let connector = Client::connector().with_session_timeout(session_timeout).with_fail_eagerly();
+    match timeout(session_timeout, connector.connect(&to.to_string())).await {
+        Ok(Ok(client)) => {
+            let contact = Contact::new(sent, client.session_timeout());
+            Ok(Zk(Arc::new(Inner { client, contact })))
+        }
+        Ok(Err(error)) => Err(ConnectError { attempts: diagnose(to, &error.to_string()).await }),
+        Err(_) => {
+            let reason = format!("no session within {} ms", session_timeout.as_millis());
+            Err(ConnectError { attempts: diagnose(to, &reason).await })
+        }
+    }
+}
+
+/// The client says only "no available hosts": knock at each door to say why.
+async fn diagnose(to: &ConnectString, otherwise: &str) -> Vec<String> {
+    const KNOCK: Duration = Duration::from_millis(500);
+    let knocks = to.servers().iter().map(|server| async move {
+        let reason = match timeout(KNOCK, TcpStream::connect(server.as_str())).await {
+            Ok(Ok(_)) => format!("accepts connections but gives no session ({otherwise})"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "does not answer".to_owned(),
+        };
+        format!("{server}: {reason}")
+    });
+    futures::future::join_all(knocks).await
+}
+
+impl Zk {
+    /// The session's id, which owns its ephemeral znodes.
+    #[must_use]
+    pub fn session_id(&self) -> i64 {
+        self.0.client.session_id().0
+    }
+
+    /// The timeout that the server granted.
+    #[must_use]
+    pub fn session_timeout(&self) -> Duration {
+        self.0.client.session_timeout()
+    }
+
+    /// The state now.
+    #[must_use]
+    pub fn state(&self) -> SessionState {
+        self.0.client.state().into()
+    }
+
+    /// Until when the session may be believed to live without hearing from the server again.
+    #[must_use]
+    pub fn trusted_until(&self) -> Instant {
+        self.0.contact.trusted_until()
+    }
+
+    /// When the server last provably heard from this session.
+    #[must_use]
+    pub fn last_contact(&self) -> Instant {
+        self.0.contact.last()
+    }
+
+    /// Follows the state. Changes that come close together are seen as the last of them.
+    #[must_use]
+    pub fn states(&self) -> States {
+        States(self.0.client.state_watcher())
+    }
+
+    /// Asks the server for a sign of life.
+    pub fn heartbeat(&self) -> impl Future<Output = Result<(), ReadError>> + Send + use<> {
+        self.read(1, |client| async move { client.check_stat("/").await.map(|_| ()) })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// Sends a read now.
+    pub(crate) fn read<T, F>(
+        &self,
+        ops: usize,
+        send: impl FnOnce(Client) -> F + Send + 'static,
+    ) -> Eager<Result<T, ReadError>>
+    where
+        T: Send + Unpin + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        if self.state() != SessionState::Connected {
+            return Eager::Ready(Some(Err(ReadError::Disconnected)));
+        }
+        metrics::sent(Request::Read, ops);
+        self.send(send, |result| result.map_err(ReadError::from))
+    }
+
+    /// Sends a request now and notes the contact when its answer is a server's.
+    pub(crate) fn send<R, F, U>(
+        &self,
+        send: impl FnOnce(Client) -> F + Send + 'static,
+        classify: impl FnOnce(R) -> U + Send + 'static,
+    ) -> Eager<U>
+    where
+        R: Answer + Send + 'static,
+        U: Send + Unpin + 'static,
+        F: Future<Output = R> + Send + 'static,
+    {
+        let zk = self.clone();
+        let sent = Instant::now();
+        send_now(async move {
+            let result = send(zk.0.client.clone()).await;
+            if result.is_from_server() {
+                zk.0.contact.answered(sent);
+            }
+            classify(result)
+        })
+    }
+}
+
+/// Whether a result came from the server.
+pub(crate) trait Answer {
+    fn is_from_server(&self) -> bool;
+}
+
+impl<T> Answer for Result<T, Error> {
+    fn is_from_server(&self) -> bool {
+        let error = self.as_ref().err();
+        error.is_none_or(|e| {
+            matches!(e, Error::NoNode | Error::NodeExists | Error::BadVersion | Error::NotEmpty)
+        })
+    }
+}
+
+/// Follows a session's state without keeping the session alive.
+#[derive(Debug, Clone)]
+pub struct States(StateWatcher);
+
+impl States {
+    /// The next state. Never resolves again after [`SessionState::Ended`].
+    pub async fn changed(&mut self) -> SessionState {
+        self.0.changed().await.into()
+    }
+
+    /// Waits until the session is over.
+    pub async fn ended(&mut self) {
+        while SessionState::from(self.0.peek_state()) != SessionState::Ended {
+            self.0.changed().await;
+        }
+    }
+}
+
+impl fmt::Debug for Zk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "session {:#x}", self.session_id())
+    }
+}

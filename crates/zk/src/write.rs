@@ -1,0 +1,142 @@
+//! Writes. Each says what became of it: applied, rejected, or unknown.
+//!
+//! Bytes are counted before they are sent: ZooKeeper drops the connection of whoever sends more than 1 MB,
+//! with every request behind it.
+
+use bellwether_core::budget::{MAX_RECORD_BYTES, MAX_TXN_BYTES, MAX_TXN_OPS};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::txn::{Batch, Lifetime, Op};
+use futures::FutureExt;
+use futures::future::{Either, Ready, ready};
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, MultiWriteError, MultiWriter};
+
+use crate::eager::Eager;
+use crate::error::refusal;
+use crate::metrics::{self, Request};
+use crate::session::{Answer, SessionState, Zk};
+
+const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
+const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+const SEQUENTIAL: CreateOptions<'static> = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
+
+/// The largest single group, a record and its entries, may exceed a batch's byte budget by itself.
+const MAX_BYTES: usize = MAX_TXN_BYTES + MAX_RECORD_BYTES;
+
+impl Zk {
+    /// Commits all operations or none.
+    pub fn commit(&self, ops: Vec<Op>) -> impl Future<Output = Outcome<()>> + Send + use<> {
+        let mut batch = Batch::new(Vec::new());
+        let fits = batch.push((), ops).is_ok();
+        debug_assert!(fits, "the first group always fits");
+        self.commit_batch(batch).map(|(_, outcome)| outcome)
+    }
+
+    /// Commits a batch and gives it back, so that what was not applied can be decided upon.
+    pub fn commit_batch<K: Send + Unpin + 'static>(
+        &self,
+        batch: Batch<K>,
+    ) -> impl Future<Output = (Batch<K>, Outcome<()>)> + Send + use<K> {
+        let refused = |reason| Outcome::Rejected(Rejection { at: 0, reason });
+        let (ops, bytes) = batch.ops().fold((0, 0), |(ops, bytes), op| (ops + 1, bytes + op.bytes()));
+        if ops > MAX_TXN_OPS || bytes > MAX_BYTES {
+            let what = format!("a transaction of {ops} operations and {bytes} bytes");
+            return Either::Left(ready((batch, refused(Reason::OverBudget(what)))));
+        }
+        if self.state() != SessionState::Connected {
+            return Either::Left(ready((batch, refused(Reason::NotSent))));
+        }
+        metrics::sent(Request::Write, ops);
+        let sent = self.send(
+            move |client| async move {
+                let mut writer = client.new_multi_writer();
+                let added = batch.ops().try_for_each(|op| add(&mut writer, op));
+                if let Err(source) = added {
+                    return Committed(batch, Err(MultiWriteError::RequestFailed { source }));
+                }
+                let committed = writer.commit().await;
+                Committed(batch, committed.map(|_| ()))
+            },
+            |Committed(batch, committed)| (batch, outcome(committed)),
+        );
+        Either::Right(sent)
+    }
+
+    /// Creates an ephemeral znode named `prefix` and a sequence number. Not idempotent: put something of your
+    /// own into the prefix, to find the znode by when the reply is lost. Gives the full path.
+    pub fn create_sequential(
+        &self,
+        prefix: String,
+        data: Vec<u8>,
+    ) -> impl Future<Output = Outcome<String>> + Send + use<> {
+        self.write(|client| async move {
+            let (_, sequence) = client.create(&prefix, &data, &SEQUENTIAL).await?;
+            Ok(format!("{prefix}{sequence}"))
+        })
+    }
+
+    /// Creates a container znode, which ZooKeeper removes some time after its last child has gone.
+    pub fn create_container(&self, path: String) -> impl Future<Output = Outcome<()>> + Send + use<> {
+        self.write(|client| async move { client.create(&path, &[], &CONTAINER).await.map(|_| ()) })
+    }
+
+    fn write<T, F>(
+        &self,
+        send: impl FnOnce(Client) -> F + Send + 'static,
+    ) -> Either<Ready<Outcome<T>>, Eager<Outcome<T>>>
+    where
+        T: Send + Unpin + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        if self.state() != SessionState::Connected {
+            let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+            return Either::Left(ready(not_sent));
+        }
+        metrics::sent(Request::Write, 1);
+        self.send(send, |result: Result<T, Error>| outcome(result.map_err(MultiWriteError::from)))
+            .right_future()
+    }
+}
+
+fn add(writer: &mut MultiWriter<'_>, op: &Op) -> Result<(), Error> {
+    match op {
+        Op::Check { path, version } => writer.add_check_version(path, *version),
+        Op::Create { path, data, lifetime } => {
+            let options = match lifetime {
+                Lifetime::Persistent => PERSISTENT,
+                Lifetime::Ephemeral => EPHEMERAL,
+            };
+            writer.add_create(path, data, &options)
+        }
+        Op::Set { path, data, version } => writer.add_set_data(path, data, Some(*version)),
+        Op::Delete { path, version } => writer.add_delete(path, *version),
+    }
+}
+
+fn outcome<T>(result: Result<T, MultiWriteError>) -> Outcome<T> {
+    let (at, error) = match result {
+        Ok(value) => return Outcome::Applied(value),
+        Err(MultiWriteError::OperationFailed { index, source }) => (index, source),
+        Err(MultiWriteError::RequestFailed { source }) => (0, source),
+    };
+    match refusal(&error) {
+        Some(reason) => Outcome::Rejected(Rejection { at, reason }),
+        None => {
+            metrics::unknown();
+            tracing::debug!(%error, "a write's outcome is unknown");
+            Outcome::Unknown
+        }
+    }
+}
+
+/// A multi's result, with the batch that it was.
+struct Committed<K>(Batch<K>, Result<(), MultiWriteError>);
+
+impl<K> Answer for Committed<K> {
+    fn is_from_server(&self) -> bool {
+        match &self.1 {
+            Ok(()) | Err(MultiWriteError::OperationFailed { .. }) => true,
+            Err(MultiWriteError::RequestFailed { .. }) => false,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A namespace is made once, by whoever comes first, and a foreign or newer one is refused.
+
+use std::time::Duration;
+
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::txn::{Lifetime, Op};
+use bellwether_testkit::namespace;
+use bellwether_zk::{NamespaceError, Zk, connect, open_namespace};
+
+async fn session(to: &str) -> Zk {
+    connect(&to.parse().unwrap(), Duration::from_secs(5)).await.unwrap()
+}
+
+fn create(path: &str, data: &[u8]) -> Vec<Op> {
+    vec![Op::Create { path: path.into(), data: data.into(), lifetime: Lifetime::Persistent }]
+}
+
+#[tokio::test]
+async fn the_chroot_its_parents_and_all_buckets_are_made_once() {
+    let to = namespace("made-once") + "/deeper/still";
+    let (one, two) = (session(&to).await, session(&to).await);
+    let (first, second) = tokio::join!(open_namespace(&one, true), open_namespace(&two, true));
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    let buckets = one.children(path::JOBS.into()).await.unwrap().unwrap();
+    assert_eq!(buckets.len(), Bucket::all().count());
+    assert_eq!(open_namespace(&one, false).await, Ok(()));
+}
+
+#[tokio::test]
+async fn nothing_is_made_for_a_reader() {
+    let to = namespace("reader") + "/typo";
+    let zk = session(&to).await;
+    let refused = open_namespace(&zk, false).await.unwrap_err();
+    assert!(matches!(refused, NamespaceError::Absent { .. }), "{refused}");
+    assert_eq!(zk.get("/".into()).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_newer_layout_is_refused_with_both_versions() {
+    let zk = session(&namespace("newer")).await;
+    open_namespace(&zk, true).await.unwrap();
+    let layout = zk.get(path::LAYOUT.into()).await.unwrap().unwrap();
+    let newer = bellwether_core::wire::encode(&bellwether_core::wire::Layout { version: 7 });
+    let set = Op::Set { path: path::LAYOUT.into(), data: newer, version: layout.version };
+    assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
+    let refused = open_namespace(&zk, true).await.unwrap_err().to_string();
+    assert!(refused.contains("layout version 7") && refused.contains("version 1"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_chroot_with_other_data_is_refused() {
+    let to = namespace("foreign");
+    let (address, chroot) = to.split_once('/').unwrap();
+    let root = session(address).await;
+    let mut path = String::new();
+    for part in format!("{chroot}/brokers").split('/').skip(1) {
+        path = format!("{path}/{part}");
+        root.commit(create(&path, b"")).await;
+    }
+    let refused = open_namespace(&session(&to).await, true).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("holds other data (brokers)") && refused.contains("layout version 1"),
+        "{refused}"
+    );
+}
