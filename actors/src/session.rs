@@ -17,6 +17,7 @@
 use std::time::{Duration, Instant};
 
 use bellwether_core::backoff::Backoff;
+use bellwether_core::metric;
 use bellwether_zk::{ConnectString, NamespaceError, SessionState, Zk, connect, open_namespace};
 use metrics::{counter, gauge};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
@@ -187,7 +188,7 @@ impl Actor for SessionActor {
         myself: ActorRef<SessionMsg>,
         (config, publish): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        gauge!("bellwether_session_connected").set(0.0);
+        gauge!(metric::SESSION_CONNECTED).set(0.0);
         let link = connecting(&config, myself, 0);
         Ok(State { config, publish, subscribers: Vec::new(), generation: 0, link })
     }
@@ -256,8 +257,8 @@ impl State {
         self.generation += 1;
         let generation = self.generation;
         tracing::info!(session = ?zk, generation, timeout = ?zk.session_timeout(), "connected to ZooKeeper");
-        counter!("bellwether_session_generations_total").increment(1);
-        gauge!("bellwether_session_connected").set(1.0);
+        counter!(metric::SESSION_GENERATIONS).increment(1);
+        gauge!(metric::SESSION_CONNECTED).set(1.0);
         let states = follow(&zk, generation, myself.clone());
         self.link = Link::Up { zk: zk.clone(), _states: states };
         self.publish.send_replace(SessionStatus::Connected(zk.clone()));
@@ -283,8 +284,8 @@ impl State {
             SessionState::Disconnected => self.lost(),
             SessionState::Ended => {
                 tracing::warn!(generation = self.generation, "the session is over");
-                counter!("bellwether_session_expired_total").increment(1);
-                gauge!("bellwether_session_connected").set(0.0);
+                counter!(metric::SESSION_EXPIRED).increment(1);
+                gauge!(metric::SESSION_CONNECTED).set(0.0);
                 self.link = connecting(&self.config, myself, 0);
                 self.publish.send_replace(SessionStatus::Connecting { error: None });
                 self.emit(&SessionEvent::Expired);
@@ -300,7 +301,7 @@ impl State {
         let Link::Down { zk, .. } = &self.link else { return };
         let trusted_until = zk.trusted_until();
         tracing::warn!(trusted = ?trusted_until.saturating_duration_since(Instant::now()), "connection to ZooKeeper lost");
-        gauge!("bellwether_session_connected").set(0.0);
+        gauge!(metric::SESSION_CONNECTED).set(0.0);
         self.publish.send_replace(SessionStatus::Disconnected);
         self.emit(&SessionEvent::Disconnected { trusted_until });
     }
@@ -309,8 +310,8 @@ impl State {
         self.step(|zk, _states| Link::Up { zk, _states });
         let Link::Up { zk, .. } = &self.link else { return };
         tracing::info!("connection to ZooKeeper regained, same session");
-        gauge!("bellwether_session_connected").set(1.0);
-        counter!("bellwether_session_reconnects_total").increment(1);
+        gauge!(metric::SESSION_CONNECTED).set(1.0);
+        counter!(metric::SESSION_RECONNECTS).increment(1);
         self.publish.send_replace(SessionStatus::Connected(zk.clone()));
         self.emit(&SessionEvent::Reconnected);
     }
@@ -337,7 +338,7 @@ impl State {
         let next = async move {
             let sent = Instant::now();
             if beat.await.is_ok() {
-                metrics::histogram!("bellwether_zookeeper_round_trip_seconds").record(sent.elapsed());
+                metrics::histogram!(metric::ROUND_TRIP_SECONDS).record(sent.elapsed());
             }
             sleep(every.saturating_sub(sent.elapsed())).await;
         };

@@ -15,6 +15,7 @@ pub mod backoff;
 pub mod budget;
 pub mod job;
 pub mod machine;
+pub mod metric;
 pub mod name;
 pub mod outcome;
 pub mod path;

@@ -1,5 +1,6 @@
-//! What this crate counts. Described and touched with all others by the node (`bellwether::metrics`).
+//! What this crate counts.
 
+use bellwether_core::metric;
 use metrics::counter;
 
 pub(crate) enum Request {
@@ -13,11 +14,11 @@ pub(crate) fn sent(request: Request, ops: usize) {
         Request::Read => "read",
         Request::Write => "write",
     };
-    counter!("bellwether_zookeeper_requests_total", "request" => kind).increment(1);
-    counter!("bellwether_zookeeper_operations_total", "request" => kind).increment(ops as u64);
+    counter!(metric::ZK_REQUESTS, "request" => kind).increment(1);
+    counter!(metric::ZK_OPERATIONS, "request" => kind).increment(ops as u64);
 }
 
 /// A write's reply was lost.
 pub(crate) fn unknown() {
-    counter!("bellwether_zookeeper_unknown_outcomes_total").increment(1);
+    counter!(metric::UNKNOWN_OUTCOMES).increment(1);
 }
