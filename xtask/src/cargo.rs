@@ -13,10 +13,17 @@ pub(crate) fn check() -> Result<(), Failure> {
         .env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The whole suite, or what of it the arguments select.
+/// The whole suite, or what of it the arguments select. Cargo would ignore a package beside `--workspace`.
 pub(crate) fn test(cargo_arguments: &[String], binary_arguments: &[String]) -> Result<(), Failure> {
     let mut test = cargo();
-    test.args(["test", "--workspace"]).args(cargo_arguments);
+    test.arg("test");
+    if !cargo_arguments
+        .iter()
+        .any(|word| word.starts_with("-p") || word.starts_with("--package"))
+    {
+        test.arg("--workspace");
+    }
+    test.args(cargo_arguments);
     if !binary_arguments.is_empty() {
         test.arg("--").args(binary_arguments);
     }

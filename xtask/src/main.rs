@@ -24,7 +24,7 @@ struct Arguments {
 enum Task {
     /// Make ready what the tests need, then run them all.
     Test {
-        /// Passed on to `cargo test --workspace`, e.g. `--test proxy`.
+        /// Passed on to `cargo test`, e.g. `--test proxy`; without `-p`, the whole workspace is tested.
         #[arg(allow_hyphen_values = true, value_terminator = "--")]
         cargo: Vec<String>,
         /// Passed on to the test binaries, e.g. `-- --nocapture`.
