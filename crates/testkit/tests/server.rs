@@ -56,13 +56,15 @@ fn a_frozen_server_is_silent_until_it_thaws() {
     let mut server = ZooKeeperServer::start();
     let mut client = RawClient::connect(server.address()).unwrap();
 
-    server.freeze();
-    client.set_patience(Duration::from_millis(200)).unwrap();
-    assert_eq!(client.exists("/").unwrap_err().kind(), ErrorKind::WouldBlock);
+    for _round in 0..2 {
+        server.freeze();
+        client.set_patience(Duration::from_millis(200)).unwrap();
+        assert_eq!(client.exists("/").unwrap_err().kind(), ErrorKind::WouldBlock);
 
-    server.thaw();
-    client.set_patience(SOON).unwrap();
-    assert!(client.exists("/").unwrap());
+        server.thaw();
+        client.set_patience(SOON).unwrap();
+        assert!(client.exists("/").unwrap());
+    }
 }
 
 #[test]
