@@ -173,7 +173,7 @@ impl Backlog {
             gone.remove(&job);
             match self.jobs.get_mut(&(bucket, job.clone())) {
                 Some(Standing::Queued { round: since } | Standing::Reading { round: since, .. }) => {
-                    *since = round
+                    *since = round;
                 }
                 None => self.want(job),
             }

@@ -5,3 +5,5 @@
 
 pub mod assigner;
 pub mod backlog;
+pub mod promoter;
+pub mod recovery;
