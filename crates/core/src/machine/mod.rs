@@ -5,5 +5,6 @@
 
 pub mod assigner;
 pub mod backlog;
+pub mod membership;
 pub mod promoter;
 pub mod recovery;
