@@ -238,5 +238,4 @@ fn key(job: &JobId) -> (Bucket, JobId) {
 }
 
 #[cfg(test)]
-#[path = "backlog_tests.rs"]
 mod tests;
