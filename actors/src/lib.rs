@@ -13,3 +13,4 @@
 pub mod clock;
 pub mod session;
 mod task;
+pub mod worker;

@@ -5,3 +5,4 @@
 
 pub mod assigner;
 pub mod backlog;
+pub mod worker;
