@@ -16,3 +16,4 @@ pub mod leader;
 pub mod session;
 mod supervise;
 mod task;
+pub mod worker;
