@@ -11,5 +11,8 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod feed;
+pub mod leader;
 pub mod session;
+mod supervise;
 mod task;

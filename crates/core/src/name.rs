@@ -148,6 +148,11 @@ names! {
 }
 
 impl JobId {
+    /// Sorts before every id: where a range over one bucket begins. Not a valid id itself.
+    pub(crate) fn first() -> Self {
+        Self(Arc::from(""))
+    }
+
     /// The id of a job that was submitted without one.
     #[must_use]
     pub fn from_uuid(uuid: Uuid) -> Self {

@@ -16,8 +16,8 @@ const PORT_TRIES: u32 = 5;
 pub enum Profile {
     /// A fast start and a small heap, and no fsync: a killed process loses nothing that the kernel has.
     Test,
-    /// The optimizing compiler, a larger heap, and every transaction fsynced, as in production.
-    Bench,
+    /// The optimizing compiler, a larger heap, and every transaction fsynced: for benchmarks, and for people.
+    Production,
 }
 
 impl Profile {
@@ -26,7 +26,7 @@ impl Profile {
             Self::Test => {
                 &["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no"]
             }
-            Self::Bench => &["-Xms1g", "-Xmx1g"],
+            Self::Production => &["-Xmx1g"],
         }
     }
 }

@@ -23,8 +23,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::process::ExitStatus;
 
-use nix::sys::signal::Signal;
-
 pub use builder::{Builder, Profile};
 pub use error::StartError;
 pub use installation::{Installation, Missing};
@@ -96,12 +94,12 @@ impl ZooKeeperServer {
         }
     }
 
-    /// Stops the server in its tracks (SIGSTOP): connections stay open and nothing answers. Freezing what is not
-    /// running does nothing.
+    /// Stops the server in its tracks (SIGSTOP) and returns when it stands still: connections stay open and nothing
+    /// answers. Freezing what is not running does nothing.
     pub fn freeze(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Killed) {
             State::Running(jvm) => {
-                jvm.signal(Signal::SIGSTOP);
+                jvm.stop();
                 State::Frozen(jvm)
             }
             unchanged @ (State::Frozen(_) | State::Killed) => unchanged,
@@ -114,7 +112,7 @@ impl ZooKeeperServer {
     pub fn thaw(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Killed) {
             State::Frozen(jvm) => {
-                jvm.signal(Signal::SIGCONT);
+                jvm.go_on();
                 State::Running(jvm)
             }
             unchanged @ (State::Running(_) | State::Killed) => unchanged,

@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use nix::errno::Errno;
 use nix::sys::signal::{self, Signal};
+use nix::sys::wait::{self, Id, WaitPidFlag};
 use nix::unistd::Pid;
 
 use super::watchdog::Watchdog;
@@ -39,9 +41,25 @@ impl Jvm {
         Ok(Self { child, watchdog: Some(watchdog) })
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).expect("Linux pids fit an i32");
-        signal::kill(Pid::from_raw(pid), signal).expect("a child that was not reaped can be signalled");
+    /// SIGSTOP, and returns when all threads have stopped: the signal alone is only a request.
+    pub(super) fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        // An exit counts too, or a JVM that died would be waited for without end; it is left to be reaped.
+        let stopped = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while wait::waitid(Id::Pid(self.pid()), stopped) == Err(Errno::EINTR) {}
+    }
+
+    /// SIGCONT.
+    pub(super) fn go_on(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        signal::kill(self.pid(), signal).expect("a child that was not reaped can be signalled");
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("Linux pids fit an i32"))
     }
 
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {

@@ -5,13 +5,16 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::StartError;
 use super::config::Home;
 use super::process::Jvm;
-use super::{StartError, four_letter_word};
+use crate::fourletter::ask;
 
 /// A start takes 0.3–2 s; many at once on two busy cores were seen to take ten times that.
 const DEADLINE: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(20);
+/// A starting server accepts some connections and never answers them: ask again rather than wait.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Waits until this JVM, and no other, serves on the address.
 pub(super) fn wait(jvm: &mut Jvm, home: &Home) -> Result<(), StartError> {
@@ -30,11 +33,11 @@ pub(super) fn wait(jvm: &mut Jvm, home: &Home) -> Result<(), StartError> {
 
 /// `srvr` names a mode only once the server takes requests; before, it says that it is not serving.
 fn serves(address: SocketAddr) -> bool {
-    four_letter_word(address, "srvr").is_ok_and(|answer| answer.contains("Mode:"))
+    ask(address, "srvr", PATIENCE).is_ok_and(|answer| answer.contains("Mode:"))
 }
 
 /// Between the choice of a port and its use another server may have taken it, and would answer in our place.
 fn is_ours(address: SocketAddr, data: &Path) -> bool {
     let ours = format!("dataDir={}/version-2", data.display());
-    four_letter_word(address, "conf").is_ok_and(|answer| answer.lines().any(|line| line == ours))
+    ask(address, "conf", PATIENCE).is_ok_and(|answer| answer.lines().any(|line| line == ours))
 }

@@ -1,0 +1,115 @@
+//! How much room a worker has.
+//!
+//! The truth is the number of jobs in its inbox. It is listed when it may have changed, and what was assigned
+//! after the list was asked for is added: requests of one session are served in order, so a list shows all
+//! batches that were sent before it and none that were sent after. That errs to the safe side: a job counts
+//! from when it is planned until a list that was asked for later no longer shows it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use crate::name::{JobId, Kind, Tag};
+use crate::worker::WorkerInfo;
+
+#[derive(Debug)]
+pub(super) struct Capacity {
+    registration: Option<(WorkerInfo, i32)>,
+    listing: Listing,
+    /// Jobs in the inbox by the last list; `None` before the first.
+    held: Option<usize>,
+    /// Planned before the list that is in flight was asked for.
+    before: BTreeSet<JobId>,
+    /// Planned since.
+    since: BTreeSet<JobId>,
+}
+
+/// Whether the last list is still true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Fresh,
+    Stale,
+    InFlight { stale: bool },
+}
+
+impl Capacity {
+    pub(super) fn unknown() -> Self {
+        Self {
+            registration: None,
+            listing: Listing::Stale,
+            held: None,
+            before: BTreeSet::new(),
+            since: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn register(&mut self, info: WorkerInfo, version: i32) {
+        self.registration = Some((info, version));
+    }
+
+    /// Takes the worker out until it registers anew.
+    pub(super) fn close(&mut self) {
+        self.registration = None;
+    }
+
+    pub(super) fn version(&self) -> i32 {
+        self.registration.as_ref().map_or(-1, |(_, version)| *version)
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.registration.as_ref().map_or(0, |(info, _)| info.slots as usize)
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.held.unwrap_or(0) + self.before.len() + self.since.len()
+    }
+
+    pub(super) fn can_take(&self, kind: &Kind, tags: &[Tag]) -> bool {
+        let able = self.registration.as_ref().is_some_and(|(info, _)| {
+            !info.draining
+                && info.kinds.binary_search(kind).is_ok()
+                && tags.iter().all(|tag| info.tags.binary_search(tag).is_ok())
+        });
+        able && self.held.is_some() && self.used() < self.slots()
+    }
+
+    /// Orders by the share of slots taken: `used/slots`, compared without division.
+    pub(super) fn load_cmp(&self, other: &Self) -> Ordering {
+        (self.used() * other.slots()).cmp(&(other.used() * self.slots()))
+    }
+
+    pub(super) fn take(&mut self, job: JobId) {
+        self.since.insert(job);
+    }
+
+    pub(super) fn give_back(&mut self, job: &JobId) {
+        if !self.since.remove(job) {
+            self.before.remove(job);
+        }
+    }
+
+    pub(super) fn changed(&mut self) {
+        self.listing = match self.listing {
+            Listing::Fresh | Listing::Stale => Listing::Stale,
+            Listing::InFlight { .. } => Listing::InFlight { stale: true },
+        };
+    }
+
+    /// Whether to list now. A worker with much room is not worth a list: what was planned counts until then.
+    pub(super) fn wants_list(&mut self) -> bool {
+        let due = self.listing == Listing::Stale && (self.held.is_none() || self.used() * 2 >= self.slots());
+        if due {
+            self.listing = Listing::InFlight { stale: false };
+            self.before.append(&mut self.since);
+        }
+        due
+    }
+
+    pub(super) fn listed(&mut self, held: Option<usize>) {
+        let stale = matches!(self.listing, Listing::InFlight { stale: true }) || held.is_none();
+        if let Some(held) = held {
+            self.held = Some(held);
+            self.before.clear();
+        }
+        self.listing = if stale { Listing::Stale } else { Listing::Fresh };
+    }
+}

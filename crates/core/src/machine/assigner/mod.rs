@@ -1,0 +1,344 @@
+//! Which waiting job goes to which worker, and when.
+//!
+//! The assigner knows what waits ([`pending`]), who has room ([`capacity`]) and picks by a [`Strategy`]. It
+//! gives back multis, each behind the epoch's fence and the versions of the workers that it names, so that
+//! ZooKeeper itself refuses to assign after another leader has claimed, to a worker that has left or drains,
+//! or a job that is no longer queued. What it believes may be stale at any moment; it can only waste a write.
+//!
+//! | what comes back | what happens to the batch's jobs |
+//! | --- | --- |
+//! | applied | assigned: they count against their worker until its inbox is listed |
+//! | rejected: epoch | the term is over: [`Effect::FencedOut`], nothing more is planned |
+//! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of it again; all wait again |
+//! | rejected: an entry is gone | that job is forgotten (cancelled, or assigned by a write thought lost); the rest wait again |
+//! | not sent | all wait again, until the session is back |
+//! | unknown | in limbo: counted, not planned; after the session is back their entries are read |
+//!
+//! An unknown write may be applied even after its entries were read and the jobs were planned anew. Then the
+//! second plan is rejected, because the entry is gone. So a job is never in two inboxes.
+//!
+//! A batch is sent at once when none is in flight; while one is, jobs gather until a full batch is there.
+//! Limits: [`BATCH`] jobs a batch, [`WINDOW`] batches in flight.
+
+mod capacity;
+mod pending;
+mod strategy;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::job::{Assignment, QueueEntry};
+use crate::name::{JobId, Kind, WorkerId};
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::time::{Millis, WallMillis};
+use crate::txn::{self, Batch, Locus};
+use crate::worker::WorkerInfo;
+
+use capacity::Capacity;
+use pending::{Pending, Waiting};
+pub use strategy::Strategy;
+
+/// Jobs a batch: at the knee of ZooKeeper's throughput, and small enough that one rejection wastes little.
+pub const BATCH: usize = 100;
+
+/// Batches in flight: one on the wire, one in the server, two behind them.
+pub const WINDOW: usize = 4;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// These wait for a worker; one that waits already has this entry now.
+    Queued(Vec<(JobId, QueueEntry)>),
+    /// This one waits no longer.
+    Unqueued(JobId),
+    /// A worker is there, or its registration changed.
+    Worker(WorkerId, WorkerInfo, i32),
+    /// A worker is gone.
+    WorkerGone(WorkerId),
+    /// Something changed in a worker's inbox.
+    InboxChanged(WorkerId),
+    /// A worker's inbox was listed; `None` when it could not be.
+    Inbox(WorkerId, Option<usize>),
+    /// A batch was answered.
+    Committed(Batch<Job>, Outcome<()>),
+    /// Entries of jobs in limbo were read: in the queue still, or not; `None` when they could not be.
+    Resolved(Option<Vec<(JobId, bool)>>),
+    /// The session is disturbed: plan nothing.
+    Pause,
+    /// The session is back, in the same term: resolve what is unknown, go on.
+    Resume,
+}
+
+/// What the leader shall do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Commit this and hand it back with its outcome.
+    Commit(Batch<Job>),
+    /// List a worker's inbox and watch it. Must be sent after every batch that was given back before it.
+    ListInbox(WorkerId),
+    /// Read whether these are still in the queue.
+    Resolve(Vec<JobId>),
+    /// Another leader has claimed.
+    FencedOut,
+    /// This job was assigned.
+    Assigned {
+        /// Its kind.
+        kind: Kind,
+        /// Since when this leader knew of it.
+        since: Millis,
+    },
+}
+
+/// A job on its way to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    id: JobId,
+    waiting: Waiting,
+    worker: WorkerId,
+}
+
+/// The machine of one term.
+#[derive(Debug)]
+pub struct Assigner {
+    epoch: i32,
+    picker: strategy::Picker,
+    pending: Pending,
+    workers: BTreeMap<WorkerId, Capacity>,
+    limbo: BTreeMap<JobId, (Waiting, WorkerId)>,
+    in_flight: usize,
+    acting: bool,
+}
+
+impl Assigner {
+    /// A machine for the term of `epoch`. `seed` is any 64 random bits, for [`Strategy::Random`].
+    #[must_use]
+    pub fn new(epoch: i32, strategy: Strategy, seed: u64) -> Self {
+        Self {
+            epoch,
+            picker: strategy::Picker::new(strategy, seed),
+            pending: Pending::default(),
+            workers: BTreeMap::new(),
+            limbo: BTreeMap::new(),
+            in_flight: 0,
+            acting: true,
+        }
+    }
+
+    /// Handles one event. `wall` is only written down, for people.
+    pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Queued(jobs) => {
+                for (id, entry) in jobs {
+                    // One in limbo or in flight stays so: its own outcome tells, and a stale hint costs a write.
+                    self.pending.insert(id, entry, now);
+                }
+            }
+            Event::Unqueued(job) => {
+                self.pending.remove(&job);
+            }
+            Event::Worker(id, info, version) => {
+                self.workers.entry(id).or_insert_with(Capacity::unknown).register(info, version);
+            }
+            Event::WorkerGone(id) => {
+                self.workers.remove(&id);
+            }
+            Event::InboxChanged(id) => {
+                if let Some(capacity) = self.workers.get_mut(&id) {
+                    capacity.changed();
+                }
+            }
+            Event::Inbox(id, held) => {
+                // Not answered: the session is disturbed, and asking again at once would spin.
+                self.acting &= held.is_some();
+                if let Some(capacity) = self.workers.get_mut(&id) {
+                    capacity.listed(held);
+                }
+            }
+            Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
+            Event::Resolved(entries) => self.resolved(entries),
+            Event::Pause => self.acting = false,
+            Event::Resume => {
+                self.acting = true;
+                for capacity in self.workers.values_mut() {
+                    capacity.changed();
+                }
+                if !self.limbo.is_empty() {
+                    out.push(Effect::Resolve(self.limbo.keys().cloned().collect()));
+                }
+            }
+        }
+        self.plan(wall, out);
+        self.list(out);
+    }
+
+    /// How many jobs wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.pending.len() + self.limbo.len()
+    }
+
+    /// How many slots the live workers have, and how many of them hold a job.
+    #[must_use]
+    pub fn slots(&self) -> (usize, usize) {
+        let slots = self.workers.values().map(|w| (w.slots(), w.used()));
+        slots.fold((0, 0), |(slots, used), (s, u)| (slots + s, used + u))
+    }
+
+    /// How many workers are live.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
+        while self.acting && self.in_flight < WINDOW {
+            if self.in_flight > 0 && self.pending.len() < BATCH {
+                return;
+            }
+            let picked = self.pick();
+            if picked.is_empty() {
+                return;
+            }
+            self.send(picked, wall, out);
+        }
+    }
+
+    fn pick(&mut self) -> Vec<Job> {
+        let mut picked = Vec::new();
+        let mut closed = BTreeSet::new();
+        while picked.len() < BATCH
+            && let Some((class, id, waiting)) = self.pending.next(&closed)
+        {
+            let able = self.workers.iter().filter(|(_, w)| w.can_take(class.kind(), class.tags()));
+            match self.picker.pick(id, waiting.affinity.as_ref(), able) {
+                Some(worker) => {
+                    let id = id.clone();
+                    let waiting = self.pending.remove(&id).expect("the next waiting job waits");
+                    if let Some(capacity) = self.workers.get_mut(&worker) {
+                        capacity.take(id.clone());
+                    }
+                    picked.push(Job { id, waiting, worker });
+                }
+                // Nobody takes this class now: the other classes go on.
+                None => {
+                    closed.insert(class.clone());
+                }
+            }
+        }
+        picked
+    }
+
+    fn send(&mut self, picked: Vec<Job>, wall: WallMillis, out: &mut Vec<Effect>) {
+        let named = picked.iter().map(|job| job.worker).collect::<BTreeSet<_>>();
+        let checks =
+            named.iter().filter_map(|id| Some(txn::check_worker(*id, self.workers.get(id)?.version())));
+        let mut batch = Batch::new([txn::fence(self.epoch)].into_iter().chain(checks).collect());
+        let mut left = picked.into_iter();
+        for job in left.by_ref() {
+            let assignment = Assignment {
+                attempt: job.waiting.attempt,
+                epoch: self.epoch,
+                cancel: false,
+                assigned_at: wall,
+            };
+            let ops = txn::assign(&job.id, job.worker, &assignment);
+            if let Err((job, _)) = batch.push(job, ops) {
+                self.put_back(job);
+                break;
+            }
+        }
+        left.for_each(|job| self.put_back(job));
+        self.in_flight += 1;
+        out.push(Effect::Commit(batch));
+    }
+
+    fn put_back(&mut self, job: Job) {
+        if let Some(capacity) = self.workers.get_mut(&job.worker) {
+            capacity.give_back(&job.id);
+        }
+        self.pending.put_back(job.id, job.waiting);
+    }
+
+    fn committed(&mut self, mut batch: Batch<Job>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        self.in_flight -= 1;
+        match outcome {
+            Outcome::Applied(()) => {
+                let jobs = batch.into_groups().into_iter();
+                out.extend(
+                    jobs.map(|(job, _)| Effect::Assigned {
+                        kind: job.waiting.kind,
+                        since: job.waiting.since,
+                    }),
+                );
+            }
+            Outcome::Unknown => {
+                self.acting = false;
+                let jobs = batch.into_groups().into_iter();
+                self.limbo.extend(jobs.map(|(job, _)| (job.id, (job.waiting, job.worker))));
+            }
+            Outcome::Rejected(rejection) => {
+                self.rejected(&mut batch, &rejection, out);
+                batch.into_groups().into_iter().for_each(|(job, _)| self.put_back(job));
+            }
+        }
+    }
+
+    /// Takes out of the batch what cannot be assigned; what is left of it will wait again.
+    fn rejected(&mut self, batch: &mut Batch<Job>, rejection: &Rejection, out: &mut Vec<Effect>) {
+        let out_of_service = match (batch.locate(rejection.at), &rejection.reason) {
+            (_, Reason::NotSent) => {
+                self.acting = false;
+                return;
+            }
+            (Some(Locus::Fence(0)), _) => {
+                self.acting = false;
+                out.push(Effect::FencedOut);
+                return;
+            }
+            (Some(Locus::Fence(check)), _) => {
+                let named = batch.keys().map(|job| job.worker).collect::<BTreeSet<_>>();
+                named.into_iter().nth(check - 1)
+            }
+            // The entry is gone: not ours to assign.
+            (Some(Locus::Group { group, op: 0 }), _) => {
+                let (job, _) = batch.remove(group);
+                if let Some(capacity) = self.workers.get_mut(&job.worker) {
+                    capacity.give_back(&job.id);
+                }
+                None
+            }
+            // The inbox is gone, or holds the job already, which only an operator's hand can bring about.
+            (Some(Locus::Group { group, .. }), _) => batch.keys().nth(group).map(|job| job.worker),
+            (None, _) => None,
+        };
+        if let Some(capacity) = out_of_service.and_then(|id| self.workers.get_mut(&id)) {
+            capacity.close();
+        }
+    }
+
+    fn resolved(&mut self, entries: Option<Vec<(JobId, bool)>>) {
+        let Some(entries) = entries else {
+            // The session broke again: the next resume asks again.
+            self.acting = false;
+            return;
+        };
+        for (id, queued) in entries {
+            let Some((waiting, worker)) = self.limbo.remove(&id) else { continue };
+            if queued {
+                self.put_back(Job { id, waiting, worker });
+            }
+            // Assigned after all: the inbox, listed since, counts it.
+        }
+    }
+
+    fn list(&mut self, out: &mut Vec<Effect>) {
+        if !self.acting {
+            return;
+        }
+        let wanted =
+            self.workers.iter_mut().filter_map(|(id, capacity)| capacity.wants_list().then_some(*id));
+        out.extend(wanted.map(Effect::ListInbox));
+    }
+}
+
+#[cfg(test)]
+mod tests;

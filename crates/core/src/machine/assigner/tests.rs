@@ -1,0 +1,420 @@
+use proptest::prelude::{Just, TestCaseError, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::strategy::Strategy as Generator;
+use uuid::Uuid;
+
+use super::*;
+use crate::job::Placement;
+use crate::name::{AffinityKey, NodeId, Tag};
+use crate::txn::Op;
+
+fn job(n: u32) -> JobId {
+    JobId::new(format!("j{n}")).unwrap()
+}
+
+fn worker(n: u128) -> WorkerId {
+    WorkerId::new(Uuid::from_u128(n))
+}
+
+fn info(slots: u32) -> WorkerInfo {
+    WorkerInfo {
+        node: NodeId::new("n").unwrap(),
+        host: "h".into(),
+        kinds: vec![Kind::new("sum").unwrap()],
+        slots,
+        tags: vec![Tag::new("eu").unwrap()],
+        codec: 1,
+        started_at: WallMillis(0),
+        draining: false,
+    }
+}
+
+fn entry() -> QueueEntry {
+    let placement = Placement::default();
+    QueueEntry { kind: Kind::new("sum").unwrap(), attempt: 1, placement, not_before: WallMillis(0) }
+}
+
+struct Bench(Assigner);
+
+impl Bench {
+    fn new(strategy: Strategy) -> Self {
+        Self(Assigner::new(7, strategy, 1))
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.0.handle(Millis(0), WallMillis(0), event, &mut out);
+        out
+    }
+
+    /// A worker whose empty inbox has been listed.
+    fn worker(&mut self, n: u128, info: WorkerInfo) -> Vec<Effect> {
+        assert_eq!(self.handle(Event::Worker(worker(n), info, 0)), [Effect::ListInbox(worker(n))]);
+        self.handle(Event::Inbox(worker(n), Some(0)))
+    }
+
+    fn queue(&mut self, jobs: impl IntoIterator<Item = u32>) -> Vec<Effect> {
+        self.handle(Event::Queued(jobs.into_iter().map(|n| (job(n), entry())).collect()))
+    }
+
+    fn queue_entry(&mut self, n: u32, entry: QueueEntry) -> Vec<Effect> {
+        self.handle(Event::Queued(vec![(job(n), entry)]))
+    }
+}
+
+fn batch(effects: &[Effect]) -> Batch<Job> {
+    let batches = effects.iter().filter_map(|effect| match effect {
+        Effect::Commit(batch) => Some(batch.clone()),
+        Effect::ListInbox(_) | Effect::Resolve(_) | Effect::FencedOut | Effect::Assigned { .. } => None,
+    });
+    let batches = batches.collect::<Vec<_>>();
+    assert_eq!(batches.len(), 1, "{effects:?}");
+    batches.into_iter().next().unwrap()
+}
+
+fn commits(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::Commit(_))).count()
+}
+
+fn placed(batch: &Batch<Job>) -> Vec<(JobId, WorkerId)> {
+    batch.keys().map(|job| (job.id.clone(), job.worker)).collect()
+}
+
+fn rejected(at: usize, reason: Reason) -> Outcome<()> {
+    Outcome::Rejected(Rejection { at, reason })
+}
+
+#[test]
+fn a_job_is_assigned_the_moment_a_worker_comes() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    assert_eq!(bench.queue([1]), []);
+    let sent = bench.worker(1, info(1));
+    assert_eq!(placed(&batch(&sent)), [(job(1), worker(1))]);
+}
+
+#[test]
+fn every_batch_begins_with_the_epoch_and_its_workers_versions() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(1));
+    let sent = batch(&bench.queue([1]));
+    let ops = sent.ops().collect::<Vec<_>>();
+    assert_eq!(ops[0], &Op::Check { path: "/epoch".into(), version: 7 });
+    assert_eq!(ops[1], &Op::Check { path: crate::path::worker(worker(1)), version: 0 });
+    assert_eq!(ops.len(), 4);
+}
+
+#[test]
+fn a_worker_gets_no_more_than_its_slots_until_its_inbox_shows_room() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(2));
+    let sent = bench.queue([1, 2, 3]);
+    assert_eq!(batch(&sent).len(), 2);
+    assert_eq!(commits(&bench.handle(Event::Committed(batch(&sent), Outcome::Applied(())))), 0);
+    // One was done: the inbox changed, is listed, and shows one.
+    let listed = bench.handle(Event::InboxChanged(worker(1)));
+    assert_eq!(listed, [Effect::ListInbox(worker(1))]);
+    let sent = bench.handle(Event::Inbox(worker(1), Some(1)));
+    assert_eq!(placed(&batch(&sent)), [(job(3), worker(1))]);
+}
+
+#[test]
+fn what_is_planned_after_a_list_was_asked_for_counts_beside_the_list() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(3));
+    let first = batch(&bench.queue([1, 2]));
+    bench.handle(Event::Committed(first, Outcome::Applied(())));
+    assert_eq!(bench.handle(Event::InboxChanged(worker(1))), [Effect::ListInbox(worker(1))]);
+    let second = batch(&bench.queue([3]));
+    assert_eq!(placed(&second), [(job(3), worker(1))]);
+    // The list shows the first two and not the third, which was sent after it.
+    assert_eq!(commits(&bench.handle(Event::Inbox(worker(1), Some(2)))), 0);
+    assert_eq!(commits(&bench.queue([4])), 0, "3 of 3 slots are taken");
+}
+
+#[test]
+fn a_job_without_a_capable_worker_does_not_hold_up_others() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let unknown = QueueEntry { kind: Kind::new("unknown").unwrap(), ..entry() };
+    let gpu = Placement { tags: vec![Tag::new("gpu").unwrap()], affinity: None };
+    assert_eq!(bench.queue_entry(1, unknown), []);
+    assert_eq!(bench.queue_entry(2, QueueEntry { placement: gpu, ..entry() }), []);
+    let eu = Placement { tags: vec![Tag::new("eu").unwrap()], affinity: None };
+    let sent = bench.queue_entry(3, QueueEntry { placement: eu, ..entry() });
+    assert_eq!(placed(&batch(&sent)), [(job(3), worker(1))]);
+    assert_eq!(bench.0.waiting(), 2);
+}
+
+#[test]
+fn a_draining_worker_gets_nothing() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, WorkerInfo { draining: true, ..info(9) });
+    assert_eq!(bench.queue([1]), []);
+}
+
+#[test]
+fn a_rejected_epoch_ends_the_term() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let sent = batch(&bench.queue([1]));
+    let after = bench.handle(Event::Committed(sent, rejected(0, Reason::BadVersion)));
+    assert_eq!(after, [Effect::FencedOut]);
+    assert_eq!(bench.queue([2]), [], "nothing is planned any more");
+}
+
+#[test]
+fn a_rejected_entry_is_taken_out_and_the_rest_is_sent_again() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let sent = batch(&bench.queue([1, 2, 3]));
+    // Operations: epoch, worker, then two per job: index 4 is job 2's entry.
+    let after = bench.handle(Event::Committed(sent, rejected(4, Reason::NoNode)));
+    let again = placed(&batch(&after));
+    assert_eq!(again, [(job(1), worker(1)), (job(3), worker(1))]);
+    assert_eq!(bench.0.slots(), (9, 2));
+}
+
+#[test]
+fn a_rejected_worker_is_out_until_it_registers_anew() {
+    let mut bench = Bench::new(Strategy::RoundRobin);
+    bench.worker(1, info(9));
+    bench.worker(2, info(9));
+    let sent = batch(&bench.queue([1, 2]));
+    assert_eq!(placed(&sent).len(), 2);
+    let after = bench.handle(Event::Committed(sent, rejected(2, Reason::BadVersion)));
+    assert_eq!(placed(&batch(&after)), [(job(1), worker(1)), (job(2), worker(1))]);
+    bench.handle(Event::Worker(worker(2), info(9), 1));
+    assert_eq!(bench.0.slots().0, 18);
+}
+
+#[test]
+fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(4));
+    let sent = batch(&bench.queue([1, 2]));
+    assert_eq!(bench.handle(Event::Committed(sent, Outcome::Unknown)), []);
+    assert_eq!(bench.queue([3]), [], "nothing is planned while paused");
+    let resumed = bench.handle(Event::Resume);
+    assert!(resumed.contains(&Effect::Resolve(vec![job(1), job(2)])), "{resumed:?}");
+    bench.handle(Event::Committed(batch(&resumed), Outcome::Applied(())));
+    let after = bench.handle(Event::Resolved(Some(vec![(job(1), false), (job(2), true)])));
+    assert_eq!(placed(&batch(&after)), [(job(2), worker(1))]);
+}
+
+#[test]
+fn what_was_not_sent_waits_for_the_resume_in_its_old_order() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(2));
+    let sent = batch(&bench.queue([1, 2]));
+    bench.queue([3]);
+    assert_eq!(bench.handle(Event::Committed(sent, rejected(0, Reason::NotSent))), []);
+    let resumed = bench.handle(Event::Resume);
+    assert_eq!(placed(&batch(&resumed)), [(job(1), worker(1)), (job(2), worker(1))]);
+}
+
+#[test]
+fn jobs_gather_while_a_batch_is_in_flight_and_full_batches_go_out_beside_it() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(4_000));
+    let first = bench.queue([0]);
+    assert_eq!(commits(&first), 1);
+    assert_eq!(commits(&bench.queue(1..50)), 0);
+    let full = bench.queue(50..500);
+    assert_eq!(commits(&full), WINDOW - 1);
+    let next = bench.handle(Event::Committed(batch(&first), Outcome::Applied(())));
+    assert_eq!(commits(&next), 1);
+}
+
+#[test]
+fn round_robin_takes_turns() {
+    let mut bench = Bench::new(Strategy::RoundRobin);
+    for n in 1..=3 {
+        bench.worker(n, info(9));
+    }
+    let workers =
+        placed(&batch(&bench.queue(0..6))).into_iter().map(|(_, worker)| worker).collect::<Vec<_>>();
+    assert_eq!(workers, [1, 2, 3, 1, 2, 3].map(worker));
+}
+
+#[test]
+fn least_loaded_fills_by_share() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(2));
+    bench.worker(2, info(4));
+    let sent = placed(&batch(&bench.queue(0..3)));
+    assert_eq!(sent.iter().filter(|(_, id)| *id == worker(2)).count(), 2);
+}
+
+#[test]
+fn rendezvous_keeps_a_key_on_its_worker_and_moves_only_when_it_is_full() {
+    let mut bench = Bench::new(Strategy::Rendezvous);
+    for n in 1..=5 {
+        bench.worker(n, info(3));
+    }
+    let placement =
+        Placement { affinity: Some(AffinityKey::new("customer-7").unwrap()), ..Placement::default() };
+    let jobs = (0..4).map(|n| (job(n), QueueEntry { placement: placement.clone(), ..entry() })).collect();
+    let sent = placed(&batch(&bench.handle(Event::Queued(jobs))));
+    let favourite = sent[0].1;
+    let on_it = sent.iter().filter(|(_, worker)| *worker == favourite).count();
+    assert_eq!(on_it, 3, "{sent:?}");
+}
+
+#[test]
+fn random_reaches_every_worker() {
+    let mut bench = Bench::new(Strategy::Random);
+    for n in 1..=4 {
+        bench.worker(n, info(100));
+    }
+    let sent = placed(&batch(&bench.queue(0..80)));
+    let reached = sent.into_iter().map(|(_, worker)| worker).collect::<BTreeSet<_>>();
+    assert_eq!(reached.len(), 4);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Submit(u8),
+    Finish(u8),
+    Answer(u8),
+    Break,
+}
+
+fn steps() -> impl Generator<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (1u8..6).prop_map(Step::Submit),
+        any::<u8>().prop_map(Step::Finish),
+        (0u8..10).prop_map(Step::Answer),
+        Just(Step::Break),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+/// A ZooKeeper of one queue and two inboxes, which answers in order and may lose its answers.
+#[derive(Default)]
+struct Model {
+    queue: BTreeSet<JobId>,
+    inboxes: BTreeMap<WorkerId, BTreeSet<JobId>>,
+    answers: std::collections::VecDeque<Event>,
+    glances: BTreeSet<WorkerId>,
+}
+
+impl Model {
+    fn carry_out(&mut self, effects: Vec<Effect>, slots: usize) -> Result<(), TestCaseError> {
+        for effect in effects {
+            match effect {
+                Effect::Commit(batch) => {
+                    let missing = batch.keys().position(|job| !self.queue.contains(&job.id));
+                    let outcome = match missing {
+                        Some(group) => {
+                            let fence = batch.ops().filter(|op| matches!(op, Op::Check { .. })).count();
+                            rejected(fence + 2 * group, Reason::NoNode)
+                        }
+                        None => {
+                            for job in batch.keys() {
+                                self.queue.remove(&job.id);
+                                let inbox = self.inboxes.entry(job.worker).or_default();
+                                prop_assert!(inbox.insert(job.id.clone()));
+                                prop_assert!(inbox.len() <= slots, "over its slots: {:?}", inbox);
+                                self.touched(job.worker);
+                            }
+                            Outcome::Applied(())
+                        }
+                    };
+                    self.answers.push_back(Event::Committed(batch, outcome));
+                }
+                Effect::ListInbox(id) => {
+                    let held = self.inboxes.get(&id).map_or(0, BTreeSet::len);
+                    self.glances.insert(id);
+                    self.answers.push_back(Event::Inbox(id, Some(held)));
+                }
+                Effect::Resolve(jobs) => {
+                    let read = jobs.into_iter().map(|job| {
+                        let there = self.queue.contains(&job);
+                        (job, there)
+                    });
+                    self.answers.push_back(Event::Resolved(Some(read.collect())));
+                }
+                Effect::FencedOut => prop_assert!(false, "nobody else claims"),
+                Effect::Assigned { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A glance fires once.
+    fn touched(&mut self, id: WorkerId) {
+        if self.glances.remove(&id) {
+            self.answers.push_back(Event::InboxChanged(id));
+        }
+    }
+
+    /// The connection breaks: every answer is lost, whatever it was.
+    fn lose(&mut self) -> Vec<Event> {
+        let lost = std::mem::take(&mut self.answers).into_iter().filter_map(|answer| match answer {
+            Event::Committed(batch, _) => Some(Event::Committed(batch, Outcome::Unknown)),
+            Event::Inbox(id, _) => Some(Event::Inbox(id, None)),
+            Event::Resolved(_) => Some(Event::Resolved(None)),
+            Event::InboxChanged(id) => Some(Event::InboxChanged(id)),
+            Event::Queued(_)
+            | Event::Unqueued(_)
+            | Event::Worker(..)
+            | Event::WorkerGone(_)
+            | Event::Pause
+            | Event::Resume => None,
+        });
+        lost.collect()
+    }
+}
+
+proptest! {
+    /// Whatever is lost: no worker ever holds more than its slots, no job is in two inboxes, and once the
+    /// answers come and jobs finish, none is left waiting.
+    #[test]
+    fn slots_are_never_exceeded_and_nothing_is_forgotten(steps in steps()) {
+        const SLOTS: u32 = 4;
+        let mut bench = Bench::new(Strategy::LeastLoaded);
+        let mut model = Model::default();
+        let mut submitted = 0;
+        for n in [1, 2] {
+            let effects = bench.handle(Event::Worker(worker(n), info(SLOTS), 0));
+            model.carry_out(effects, SLOTS as usize)?;
+        }
+        let settle = (0..400).flat_map(|n| [Step::Answer(9), Step::Finish(n as u8)]);
+        for step in steps.into_iter().chain([Step::Break]).chain(settle) {
+            match step {
+                Step::Submit(count) => {
+                    let new = (submitted..submitted + u32::from(count)).collect::<Vec<_>>();
+                    submitted += u32::from(count);
+                    model.queue.extend(new.iter().map(|n| job(*n)));
+                    let effects = bench.queue(new);
+                    model.carry_out(effects, SLOTS as usize)?;
+                }
+                Step::Finish(n) => {
+                    let held = model.inboxes.iter().flat_map(|(id, jobs)| jobs.iter().map(|job| (*id, job.clone())));
+                    let held = held.collect::<Vec<_>>();
+                    if let Some((id, job)) = held.get(usize::from(n) % held.len().max(1)) {
+                        model.inboxes.get_mut(id).unwrap().remove(job);
+                        model.touched(*id);
+                    }
+                }
+                Step::Answer(count) => {
+                    for _ in 0..count {
+                        let Some(answer) = model.answers.pop_front() else { break };
+                        let effects = bench.handle(answer);
+                        model.carry_out(effects, SLOTS as usize)?;
+                    }
+                }
+                Step::Break => {
+                    let mut effects = bench.handle(Event::Pause);
+                    for lost in model.lose() {
+                        effects.extend(bench.handle(lost));
+                    }
+                    prop_assert!(effects.is_empty(), "nothing is done while paused: {:?}", effects);
+                    let effects = bench.handle(Event::Resume);
+                    model.carry_out(effects, SLOTS as usize)?;
+                }
+            }
+        }
+        prop_assert_eq!(bench.0.waiting(), 0);
+        prop_assert!(model.queue.is_empty(), "still queued: {:?}", model.queue);
+    }
+}

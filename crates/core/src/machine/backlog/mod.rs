@@ -1,0 +1,241 @@
+//! What waits in the queue, as the leader knows it.
+//!
+//! The job watcher feeds this machine hints (a watch reported a creation or a deletion under `/queue`) and
+//! facts (a bucket was listed, entries were read), and gets back which entries to read and what to tell the
+//! assigner. Hints arrive in the server's order; reads and lists overtake each other and them, so:
+//!
+//! * a read carries a ticket, and its answer counts only while the job's latest read has that ticket: a job
+//!   that was deleted, or deleted and queued again, meanwhile does not come back with its old entry;
+//! * a list carries the round in which it was asked for, and forgets only jobs that were known before: a job
+//!   that was created after the list was made is not forgotten because the list lacks it.
+//!
+//! | standing \ event | created | deleted | listed | not listed | read: entry | read: absent, unreadable | read failed |
+//! | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | unknown | read it | – | read it | – | stale, drop | stale, drop | – |
+//! | reading | read again | forget | keep | keep, the read tells | tell queued | forget | read again |
+//! | queued | read again | tell unqueued, forget | keep | tell unqueued, forget | stale, drop | stale, drop | – |
+//!
+//! Recovery: after a reconnection everything is listed again in a new round; what is known stays warm. Limits:
+//! [`READ_WINDOW`] reads in flight of [`MAX_READ_BATCH`] entries.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::budget::MAX_READ_BATCH;
+use crate::job::QueueEntry;
+use crate::name::JobId;
+use crate::path::Bucket;
+
+/// Reads in flight: two keep the server busy while one is handled here; more only queue there.
+pub const READ_WINDOW: usize = 4;
+
+/// A job with its entry.
+pub type Queued = (JobId, QueueEntry);
+
+/// What the watcher saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A watch reported a new entry.
+    Created(JobId),
+    /// A watch reported that an entry is gone.
+    Deleted(JobId),
+    /// Everything is about to be listed again.
+    Resync,
+    /// A bucket was listed in the present round.
+    Listed {
+        /// Which.
+        bucket: Bucket,
+        /// The round that was current when the list was asked for.
+        round: u32,
+        /// What it holds.
+        jobs: Vec<JobId>,
+    },
+    /// A read was answered: each of its jobs, in any order; `None` is absent or unreadable.
+    Read {
+        /// The read's ticket.
+        ticket: u64,
+        /// The answers.
+        entries: Vec<(JobId, Option<QueueEntry>)>,
+    },
+    /// A read was not answered: these jobs are read again when reads are served again.
+    ReadFailed {
+        /// The read's ticket.
+        ticket: u64,
+        /// Its jobs.
+        jobs: Vec<JobId>,
+    },
+}
+
+/// What the watcher shall do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Read these entries in one request.
+    Read {
+        /// To be handed back with the answer.
+        ticket: u64,
+        /// At most [`MAX_READ_BATCH`].
+        jobs: Vec<JobId>,
+    },
+    /// These jobs wait for a worker.
+    Queued(Vec<Queued>),
+    /// This job waits no longer: assigned, cancelled, or taken away.
+    Unqueued(JobId),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// To be read, or being read under the ticket.
+    Reading { ticket: Option<u64>, round: u32 },
+    /// The assigner knows it.
+    Queued { round: u32 },
+}
+
+/// The machine.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    jobs: BTreeMap<(Bucket, JobId), Standing>,
+    to_read: VecDeque<JobId>,
+    reads: usize,
+    halted: bool,
+    round: u32,
+    last_ticket: u64,
+}
+
+impl Backlog {
+    /// Handles one event.
+    pub fn handle(&mut self, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Created(job) => self.want(job),
+            Event::Deleted(job) => {
+                if let Some(Standing::Queued { .. }) = self.jobs.remove(&key(&job)) {
+                    out.push(Effect::Unqueued(job));
+                }
+            }
+            Event::Resync => {
+                self.round += 1;
+                self.halted = false;
+            }
+            Event::Listed { bucket, round, jobs } => self.listed(bucket, round, jobs, out),
+            Event::Read { ticket, entries } => {
+                self.reads -= 1;
+                self.read(ticket, entries, out);
+            }
+            Event::ReadFailed { ticket, jobs } => {
+                self.reads -= 1;
+                self.halted = true;
+                for job in jobs {
+                    if let Some(Standing::Reading { ticket: Some(latest), .. }) = self.jobs.get(&key(&job))
+                        && *latest == ticket
+                    {
+                        self.want(job);
+                    }
+                }
+            }
+        }
+        self.ask(out);
+    }
+
+    /// The round that a list asked for now belongs to.
+    #[must_use]
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// How many jobs are known to wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    fn want(&mut self, job: JobId) {
+        let standing = Standing::Reading { ticket: None, round: self.round };
+        let before = self.jobs.insert(key(&job), standing);
+        if before != Some(standing) {
+            self.to_read.push_back(job);
+        }
+    }
+
+    fn listed(&mut self, bucket: Bucket, round: u32, listed: Vec<JobId>, out: &mut Vec<Effect>) {
+        let first = JobId::first();
+        let known = self.jobs.range((bucket, first)..).take_while(|((of, _), _)| *of == bucket);
+        let older = known.filter_map(|((_, job), standing)| match standing {
+            Standing::Queued { round: since } if *since < round => Some(job.clone()),
+            // Known since the list was asked for, or its read will tell.
+            Standing::Queued { .. } | Standing::Reading { .. } => None,
+        });
+        let mut gone = older.collect::<std::collections::BTreeSet<_>>();
+        for job in listed {
+            gone.remove(&job);
+            match self.jobs.get_mut(&(bucket, job.clone())) {
+                Some(Standing::Queued { round: since } | Standing::Reading { round: since, .. }) => {
+                    *since = round;
+                }
+                None => self.want(job),
+            }
+        }
+        for job in gone {
+            self.jobs.remove(&(bucket, job.clone()));
+            out.push(Effect::Unqueued(job));
+        }
+    }
+
+    fn read(&mut self, ticket: u64, entries: Vec<(JobId, Option<QueueEntry>)>, out: &mut Vec<Effect>) {
+        let mut queued = Vec::with_capacity(entries.len());
+        for (job, entry) in entries {
+            let Some(standing) = self.jobs.get_mut(&key(&job)) else { continue };
+            match *standing {
+                Standing::Reading { ticket: Some(latest), round } if latest == ticket => match entry {
+                    Some(entry) => {
+                        *standing = Standing::Queued { round };
+                        queued.push((job, entry));
+                    }
+                    None => {
+                        self.jobs.remove(&key(&job));
+                    }
+                },
+                // A later read will tell, or has told.
+                Standing::Reading { .. } | Standing::Queued { .. } => {}
+            }
+        }
+        if !queued.is_empty() {
+            out.push(Effect::Queued(queued));
+        }
+    }
+
+    /// Asks for what is to be read: at once when nothing is in flight, by full batches while something is.
+    fn ask(&mut self, out: &mut Vec<Effect>) {
+        while !self.halted
+            && !self.to_read.is_empty()
+            && (self.reads == 0 || (self.reads < READ_WINDOW && self.to_read.len() >= MAX_READ_BATCH))
+        {
+            self.last_ticket += 1;
+            let ticket = self.last_ticket;
+            let mut jobs = Vec::with_capacity(self.to_read.len().min(MAX_READ_BATCH));
+            while jobs.len() < MAX_READ_BATCH
+                && let Some(job) = self.to_read.pop_front()
+            {
+                // Deleted meanwhile, or asked for under an earlier place in the line.
+                if let Some(Standing::Reading { ticket: mine @ None, .. }) = self.jobs.get_mut(&key(&job)) {
+                    *mine = Some(ticket);
+                    jobs.push(job);
+                }
+            }
+            if !jobs.is_empty() {
+                self.reads += 1;
+                out.push(Effect::Read { ticket, jobs });
+            }
+        }
+    }
+}
+
+fn key(job: &JobId) -> (Bucket, JobId) {
+    (Bucket::of(job), job.clone())
+}
+
+#[cfg(test)]
+mod tests;

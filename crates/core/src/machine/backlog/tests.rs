@@ -1,0 +1,204 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::job::Placement;
+use crate::name::Kind;
+use crate::time::WallMillis;
+
+fn job(name: &str) -> JobId {
+    JobId::new(name).unwrap()
+}
+
+fn entry(attempt: u32) -> QueueEntry {
+    let placement = Placement::default();
+    QueueEntry { kind: Kind::new("sum").unwrap(), attempt, placement, not_before: WallMillis(0) }
+}
+
+#[derive(Default)]
+struct Bench(Backlog);
+
+impl Bench {
+    fn handle(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.0.handle(event, &mut out);
+        out
+    }
+
+    /// A job that was created and read.
+    fn queued(&mut self, name: &str) {
+        let asked = self.handle(Event::Created(job(name)));
+        let ticket = ticket(&asked);
+        let told = self.handle(Event::Read { ticket, entries: vec![(job(name), Some(entry(1)))] });
+        assert_eq!(told, [Effect::Queued(vec![(job(name), entry(1))])]);
+    }
+}
+
+fn ticket(effects: &[Effect]) -> u64 {
+    match effects {
+        [Effect::Read { ticket, .. }] => *ticket,
+        other => panic!("expected one read, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_new_entry_is_read_at_once_and_told_when_read() {
+    Bench::default().queued("a");
+}
+
+#[test]
+fn entries_gather_while_a_read_is_in_flight() {
+    let mut bench = Bench::default();
+    let first = ticket(&bench.handle(Event::Created(job("a"))));
+    assert_eq!(bench.handle(Event::Created(job("b"))), []);
+    assert_eq!(bench.handle(Event::Created(job("c"))), []);
+    let next = bench.handle(Event::Read { ticket: first, entries: vec![(job("a"), Some(entry(1)))] });
+    assert!(matches!(&next[1], Effect::Read { jobs, .. } if jobs == &[job("b"), job("c")]), "{next:?}");
+}
+
+#[test]
+fn a_job_deleted_while_it_was_read_is_not_told() {
+    let mut bench = Bench::default();
+    let ticket = ticket(&bench.handle(Event::Created(job("a"))));
+    assert_eq!(bench.handle(Event::Deleted(job("a"))), []);
+    assert_eq!(bench.handle(Event::Read { ticket, entries: vec![(job("a"), Some(entry(1)))] }), []);
+    assert!(bench.0.is_empty());
+}
+
+#[test]
+fn a_job_queued_again_while_it_was_read_is_told_with_its_new_entry_only() {
+    let mut bench = Bench::default();
+    let old = ticket(&bench.handle(Event::Created(job("a"))));
+    bench.handle(Event::Deleted(job("a")));
+    bench.handle(Event::Created(job("a")));
+    let after = bench.handle(Event::Read { ticket: old, entries: vec![(job("a"), Some(entry(1)))] });
+    let new = ticket(&after);
+    let told = bench.handle(Event::Read { ticket: new, entries: vec![(job("a"), Some(entry(2)))] });
+    assert_eq!(told, [Effect::Queued(vec![(job("a"), entry(2))])]);
+}
+
+#[test]
+fn a_list_forgets_only_what_was_known_before_it_was_asked_for() {
+    let mut bench = Bench::default();
+    bench.queued("old");
+    bench.handle(Event::Resync);
+    let round = bench.0.round();
+    bench.queued("new");
+    for name in ["old", "new"] {
+        let told = bench.handle(Event::Listed { bucket: Bucket::of(&job(name)), round, jobs: vec![] });
+        let expected = if name == "old" { vec![Effect::Unqueued(job("old"))] } else { vec![] };
+        assert_eq!(told, expected, "{name}");
+    }
+    assert_eq!(bench.0.len(), 1);
+}
+
+#[test]
+fn a_list_reads_only_what_is_not_known() {
+    let mut bench = Bench::default();
+    bench.queued("a");
+    bench.handle(Event::Resync);
+    let (bucket, round) = (Bucket::of(&job("a")), bench.0.round());
+    assert_eq!(bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] }), []);
+    assert_eq!(bench.0.len(), 1);
+}
+
+#[test]
+fn what_a_lost_connection_left_unread_is_read_after_the_resync() {
+    let mut bench = Bench::default();
+    let ticket = ticket(&bench.handle(Event::Created(job("a"))));
+    assert_eq!(bench.handle(Event::ReadFailed { ticket, jobs: vec![job("a")] }), []);
+    let asked = bench.handle(Event::Resync);
+    assert!(matches!(&asked[..], [Effect::Read { jobs, .. }] if jobs == &[job("a")]), "{asked:?}");
+}
+
+#[test]
+fn an_unreadable_entry_is_forgotten_and_others_go_on() {
+    let mut bench = Bench::default();
+    let ticket = ticket(&bench.handle(Event::Created(job("bad"))));
+    bench.handle(Event::Read { ticket, entries: vec![(job("bad"), None)] });
+    bench.queued("good");
+}
+
+type Reads = VecDeque<(u64, Vec<(JobId, Option<QueueEntry>)>)>;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Queue(u8),
+    Take(u8),
+    Answer(bool),
+    Resync,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (0u8..6).prop_map(Step::Queue),
+        (0u8..6).prop_map(Step::Take),
+        any::<bool>().prop_map(Step::Answer),
+        Just(Step::Resync),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+proptest! {
+    /// Whatever the order of creations, deletions, answers and losses: once everything is answered, the
+    /// assigner was told exactly what is in the queue, with its latest entry.
+    #[test]
+    fn the_backlog_converges_to_the_queue(steps in steps()) {
+        let mut bench = Bench::default();
+        let mut queue: BTreeMap<JobId, u32> = BTreeMap::new();
+        let mut told: BTreeMap<JobId, u32> = BTreeMap::new();
+        let mut reads: Reads = VecDeque::new();
+        let mut attempt = 0;
+        let drive = |bench: &mut Bench, event, queue: &BTreeMap<JobId, u32>, told: &mut BTreeMap<JobId, u32>,
+                     reads: &mut Reads| {
+            for effect in bench.handle(event) {
+                match effect {
+                    // Answered with the queue as it is when the request is made.
+                    Effect::Read { ticket, jobs } => reads.push_back((
+                        ticket,
+                        jobs.into_iter().map(|job| { let e = queue.get(&job).map(|n| entry(*n)); (job, e) }).collect(),
+                    )),
+                    Effect::Queued(jobs) => told.extend(jobs.into_iter().map(|(job, entry)| (job, entry.attempt))),
+                    Effect::Unqueued(job) => { told.remove(&job); }
+                }
+            }
+        };
+        for step in steps.into_iter().chain([Step::Resync]).chain((0..200).map(|_| Step::Answer(true))) {
+            match step {
+                Step::Queue(n) => {
+                    let job = job(&format!("j{n}"));
+                    if !queue.contains_key(&job) {
+                        attempt += 1;
+                        queue.insert(job.clone(), attempt);
+                        drive(&mut bench, Event::Created(job), &queue, &mut told, &mut reads);
+                    }
+                }
+                Step::Take(n) => {
+                    let job = job(&format!("j{n}"));
+                    if queue.remove(&job).is_some() {
+                        drive(&mut bench, Event::Deleted(job), &queue, &mut told, &mut reads);
+                    }
+                }
+                Step::Answer(true) => {
+                    if let Some((ticket, entries)) = reads.pop_front() {
+                        drive(&mut bench, Event::Read { ticket, entries }, &queue, &mut told, &mut reads);
+                    }
+                }
+                Step::Answer(false) => {
+                    if let Some((ticket, entries)) = reads.pop_front() {
+                        let jobs = entries.into_iter().map(|(job, _)| job).collect();
+                        drive(&mut bench, Event::ReadFailed { ticket, jobs }, &queue, &mut told, &mut reads);
+                    }
+                }
+                Step::Resync => {
+                    drive(&mut bench, Event::Resync, &queue, &mut told, &mut reads);
+                    let round = bench.0.round();
+                    for bucket in Bucket::all() {
+                        let jobs = queue.keys().filter(|job| Bucket::of(job) == bucket).cloned().collect();
+                        drive(&mut bench, Event::Listed { bucket, round, jobs }, &queue, &mut told, &mut reads);
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(told, queue);
+    }
+}

@@ -1,0 +1,32 @@
+//! A ZooKeeper to try things out with.
+
+use std::path::PathBuf;
+
+use bellwether_testkit::{Profile, StartError, ZooKeeperServer};
+
+use crate::failure::Failure;
+
+/// ZooKeeper's own default: sessions of 4 s and more, right for people.
+const TICK_MS: u32 = 2_000;
+
+/// Runs until ZooKeeper ends. Ctrl-C ends this process, and its watchdog then ends ZooKeeper.
+pub(crate) fn run(port: u16, data_dir: Option<PathBuf>) -> Result<(), Failure> {
+    let mut builder = ZooKeeperServer::builder().tick_ms(TICK_MS).profile(Profile::Production).port(port);
+    if let Some(data_dir) = data_dir {
+        builder = builder.data_dir(data_dir);
+    }
+    let mut server = builder.try_start().map_err(|error| match error {
+        StartError::Missing(missing) => Failure::Missing(missing),
+        error @ (StartError::Io(_) | StartError::Exited { .. } | StartError::NotReady { .. }) => {
+            Failure::Start(error)
+        }
+    })?;
+    eprintln!("xtask: zookeeper serves; Ctrl-C ends it. Connect string:");
+    say(&server.connect_string());
+    Err(Failure::Ended(server.wait()))
+}
+
+#[expect(clippy::print_stdout, reason = "the connect string is this command's output")]
+fn say(connect_string: &str) {
+    println!("{connect_string}");
+}
