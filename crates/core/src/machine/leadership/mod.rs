@@ -42,7 +42,8 @@
 //!
 //! * A term that lapsed is never resumed, even when the session turns out to live: the epoch is claimed anew.
 //! * `/epoch` deleted by an operator ends the term at the next verification or write. The next claim creates it and passes
-//!   over every epoch that its process has seen. An epoch that no living process has seen could be used twice.
+//!   over every epoch that its process has seen. Another process may use an epoch again that it has not seen; until the old
+//!   leader's next verification or write finds that out, the fence does not tell the two apart.
 //! * A candidate znode deleted by an operator makes the next candidate lead. The old leader's watch on its own znode
 //!   ends its term as soon as the event arrives, which no clock bounds; its writes are rejected from the new claim on.
 //! * Times are compared with this process's monotonic clock only.
@@ -107,7 +108,7 @@ pub struct Leadership {
     /// UUIDs drawn from the seed.
     drawn: u64,
     campaigns: u64,
-    /// The highest version of `/epoch` that was ever seen.
+    /// The highest version of `/epoch` that was ever seen, or that a claim of ours may have made.
     highest: i32,
     link: Link,
     state: State,
@@ -443,6 +444,8 @@ impl Leadership {
             out.push(Effect::EpochsUsedUp);
             return self.claim_again(now, campaign::Event::Again, out);
         };
+        // Also when its reply is lost, this epoch was claimed.
+        self.highest = self.highest.max(claim.epoch());
         if let State::Claiming(campaign, claiming) = &mut self.state {
             let ticket = campaign.ticket();
             out.push(Effect::Send(ticket, Request::Claim(claim.clone())));
@@ -507,7 +510,6 @@ impl Leadership {
         if !claim.is_complete() {
             return self.read_epoch(claim.candidate().to_owned(), out);
         }
-        self.highest = self.highest.max(claim.epoch());
         let Some(session) = self.link.session() else {
             // Without a session there is no term; Expired has said so.
             return;
