@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod election;
 mod feed;
 pub mod leader;
 pub mod session;

@@ -135,6 +135,7 @@ impl World {
                 node: NodeId::new(format!("n{n}")).unwrap(),
                 strategy,
                 policy: Policy::AtMostOne,
+                identity: Uuid::from_u128(n as u128),
                 seed: Uuid::from_u128(n as u128),
             }),
             session: 0,
