@@ -13,6 +13,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod client;
 pub mod metrics;
 
