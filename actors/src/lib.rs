@@ -11,8 +11,10 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod election;
 mod feed;
 pub mod leader;
 pub mod session;
 mod supervise;
 mod task;
+pub mod worker;

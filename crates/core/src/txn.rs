@@ -16,6 +16,7 @@
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
 //! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
+//! | [`discard`] | the record's version, or its absence | read the inbox again |
 
 use crate::job::{Assignment, JobRecord, Next, QueueEntry};
 use crate::name::{JobId, WorkerId};
@@ -235,4 +236,17 @@ pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
         Op::delete(path::assignment(worker, job)),
         Op::create(path::quarantine(job), note.as_bytes().to_vec()),
     ]
+}
+
+/// Removes an assignment whose attempt is closed or whose record is gone, which only an operator's hand can
+/// leave behind. Fenced by what was read of the record, so that a job that was submitted, retried or assigned
+/// anew meanwhile keeps its assignment: `None` asserts the record's absence, by creating and deleting it.
+#[must_use]
+pub fn discard(job: &JobId, worker: WorkerId, assignment: i32, record: Option<i32>) -> Vec<Op> {
+    let mut ops = match record {
+        Some(version) => vec![Op::Check { path: path::record(job), version }],
+        None => vec![Op::create(path::record(job), Vec::new()), Op::delete(path::record(job))],
+    };
+    ops.push(Op::Delete { path: path::assignment(worker, job), version: Some(assignment) });
+    ops
 }

@@ -57,7 +57,10 @@ pub async fn run(
     let batches = stream::iter(jobs.chunks(batch))
         .map(|jobs| life(client, jobs, worker, sample, epoch))
         .buffer_unordered(window)
-        .try_fold((0, 0), |sum, (requests, operations)| async move { Ok((sum.0 + requests, sum.1 + operations)) });
+        .try_fold(
+            (0, 0),
+            |sum, (requests, operations)| async move { Ok((sum.0 + requests, sum.1 + operations)) },
+        );
     let (requests, operations) = batches.await.map_err(text)?;
     Ok(Floor { took: started.elapsed(), requests, operations })
 }

@@ -27,5 +27,5 @@ pub use connect_string::{ConnectString, ConnectStringError};
 pub use error::ReadError;
 pub use namespace::{NamespaceError, open_namespace};
 pub use read::{Node, ReadResult};
-pub use session::{ConnectError, SessionState, Zk, connect};
+pub use session::{ConnectError, SessionState, Trust, Zk, connect};
 pub use watch::{Change, ChangeKind, Glance, Watch};

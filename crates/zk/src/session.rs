@@ -22,7 +22,7 @@ pub struct Zk(Arc<Inner>);
 
 struct Inner {
     client: Client,
-    contact: Contact,
+    contact: Arc<Contact>,
 }
 
 /// What the client last said of the session.
@@ -69,7 +69,7 @@ pub async fn connect(to: &ConnectString, session_timeout: Duration) -> Result<Zk
     let connector = Client::connector().with_session_timeout(session_timeout).with_fail_eagerly();
     match timeout(session_timeout, connector.connect(&to.to_string())).await {
         Ok(Ok(client)) => {
-            let contact = Contact::new(sent, client.session_timeout());
+            let contact = Arc::new(Contact::new(sent, client.session_timeout()));
             Ok(Zk(Arc::new(Inner { client, contact })))
         }
         Ok(Err(error)) => Err(ConnectError { attempts: diagnose(to, &error.to_string()).await }),
@@ -117,6 +117,12 @@ impl Zk {
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
         self.0.contact.trusted_until()
+    }
+
+    /// The trusted deadline, for those who must not keep the session alive.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        Trust(Arc::clone(&self.0.contact))
     }
 
     /// When the server last provably heard from this session.
@@ -177,6 +183,18 @@ impl Zk {
             }
             classify(result)
         })
+    }
+}
+
+/// How long a session may be believed to live, without keeping it alive.
+#[derive(Debug, Clone)]
+pub struct Trust(Arc<Contact>);
+
+impl Trust {
+    /// As [`Zk::trusted_until`].
+    #[must_use]
+    pub fn until(&self) -> Instant {
+        self.0.trusted_until()
     }
 }
 

@@ -11,3 +11,4 @@ pub mod leadership;
 pub mod membership;
 pub mod promoter;
 pub mod recovery;
+pub mod worker;

@@ -4,8 +4,8 @@
 //!
 //! A campaign is a loop around one question, *where do I stand?* It looks, and what it sees decides the one next
 //! request; whatever that request's reply says, it looks again. So a lost reply is no special case: the create
-//! may or may not have happened, and the look tells, because the candidate's name carries a UUID that this
-//! campaign made ([`Strategy::Queue`]), or because the znode names its owner ([`Strategy::Single`]).
+//! may or may not have happened, and the look tells, because the candidate's name carries a UUID of this process
+//! and session ([`Strategy::Queue`]), or because the znode names its owner ([`Strategy::Single`]).
 //!
 //! Two creates of one campaign can both have been applied: one whose reply was lost and whose effect the look
 //! could not yet see, and the next one. ZooKeeper applies no request of a session's older connection after one
@@ -81,7 +81,8 @@ pub struct Campaigner {
     pub node: NodeId,
     /// The ZooKeeper session that the candidate belongs to.
     pub session: i64,
-    /// Made for this campaign alone.
+    /// Of this process and session alone, and the same for each of their campaigns: what a campaign before this
+    /// one left is found.
     pub uuid: Uuid,
     /// Counts the process's campaigns, so that tickets never alias.
     pub number: u64,

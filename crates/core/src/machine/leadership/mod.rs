@@ -42,7 +42,8 @@
 //!
 //! * A term that lapsed is never resumed, even when the session turns out to live: the epoch is claimed anew.
 //! * `/epoch` deleted by an operator ends the term at the next verification or write. The next claim creates it and passes
-//!   over every epoch that its process has seen. An epoch that no living process has seen could be used twice.
+//!   over every epoch that its process has seen. Another process may use an epoch again that it has not seen; until the old
+//!   leader's next verification or write finds that out, the fence does not tell the two apart.
 //! * A candidate znode deleted by an operator makes the next candidate lead. The old leader's watch on its own znode
 //!   ends its term as soon as the event arrives, which no clock bounds; its writes are rejected from the new claim on.
 //! * Times are compared with this process's monotonic clock only.
@@ -96,7 +97,10 @@ pub struct Config {
     pub strategy: Strategy,
     /// Whether a leader that is cut off acts.
     pub policy: Policy,
-    /// Random, made for this machine alone: the UUIDs of its campaigns and claims are drawn from it.
+    /// Random, made once per process: a machine that is started again on the same session finds the candidate of
+    /// the one before it, and does not queue behind it.
+    pub identity: Uuid,
+    /// Random, made for this machine alone: the tokens of its claims are drawn from it.
     pub seed: Uuid,
 }
 
@@ -104,10 +108,10 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Leadership {
     config: Config,
-    /// UUIDs drawn from the seed.
+    /// Tokens drawn from the seed.
     drawn: u64,
     campaigns: u64,
-    /// The highest version of `/epoch` that was ever seen.
+    /// The highest version of `/epoch` that was ever seen, or that a claim of ours may have made.
     highest: i32,
     link: Link,
     state: State,
@@ -148,14 +152,20 @@ impl Leadership {
     /// Whether the node may act as the leader now.
     #[must_use]
     pub fn may_act(&self, now: Millis) -> bool {
+        self.may_act_until().is_some_and(|until| now < until)
+    }
+
+    /// Until when the node may act as the leader, should nothing more be heard.
+    #[must_use]
+    pub fn may_act_until(&self) -> Option<Millis> {
         match (&self.state, self.config.policy) {
-            (State::Active(_, tenure, _), Policy::AtMostOne) => now < tenure.trusted_until,
-            (State::Active(_, _, _) | State::Paused(_, _, _), Policy::AtLeastOne) => true,
-            (State::Paused(_, _, _), Policy::AtMostOne) => false,
+            (State::Active(_, tenure, _), Policy::AtMostOne) => Some(tenure.trusted_until),
+            (State::Active(_, _, _) | State::Paused(_, _, _), Policy::AtLeastOne) => Some(Millis(u64::MAX)),
+            (State::Paused(_, _, _), Policy::AtMostOne) => None,
             (
                 State::Idle(_) | State::Campaigning(_) | State::Claiming(_, _) | State::Leaving(_, _),
                 Policy::AtMostOne | Policy::AtLeastOne,
-            ) => false,
+            ) => None,
         }
     }
 
@@ -443,6 +453,8 @@ impl Leadership {
             out.push(Effect::EpochsUsedUp);
             return self.claim_again(now, campaign::Event::Again, out);
         };
+        // Also when its reply is lost, this epoch was claimed.
+        self.highest = self.highest.max(claim.epoch());
         if let State::Claiming(campaign, claiming) = &mut self.state {
             let ticket = campaign.ticket();
             out.push(Effect::Send(ticket, Request::Claim(claim.clone())));
@@ -507,7 +519,6 @@ impl Leadership {
         if !claim.is_complete() {
             return self.read_epoch(claim.candidate().to_owned(), out);
         }
-        self.highest = self.highest.max(claim.epoch());
         let Some(session) = self.link.session() else {
             // Without a session there is no term; Expired has said so.
             return;
@@ -626,7 +637,7 @@ impl Leadership {
             strategy: self.config.strategy,
             node: self.config.node.clone(),
             session: session.id,
-            uuid: self.draw(),
+            uuid: hashed(self.config.identity, session.id),
             number: self.campaigns,
         };
         self.state = State::Campaigning(Campaign::new(who));
@@ -643,15 +654,20 @@ impl Leadership {
 
     fn draw(&mut self) -> Uuid {
         self.drawn += 1;
-        let mut bytes = self.config.seed.into_bytes().to_vec();
-        bytes.extend_from_slice(&self.drawn.to_le_bytes());
-        uuid::Builder::from_random_bytes(xxh3_128(&bytes).to_le_bytes()).into_uuid()
+        hashed(self.config.seed, self.drawn.cast_signed())
     }
 
     /// The caller puts the next state in its place at once.
     fn take(&mut self) -> State {
         mem::replace(&mut self.state, State::Idle(Idle::NoSession))
     }
+}
+
+/// A UUID of its own for each number.
+fn hashed(seed: Uuid, number: i64) -> Uuid {
+    let mut bytes = seed.into_bytes().to_vec();
+    bytes.extend_from_slice(&number.to_le_bytes());
+    uuid::Builder::from_random_bytes(xxh3_128(&bytes).to_le_bytes()).into_uuid()
 }
 
 fn is_ours(seen: Option<Sighting>, epoch: i32, token: Uuid) -> bool {

@@ -46,7 +46,7 @@ fn a_claim_that_was_not_applied_is_decided_anew_with_a_fresh_token() {
     let run = run.answer(Reply::Claimed(Outcome::Unknown)).epoch(4, None);
     assert_eq!(run.seen(), "campaigning");
     let run = run.at(2_000).on(Event::Tick).looked(Some(1), None).epoch(4, None);
-    assert_eq!(run.seen(), "campaigning: claim 5");
+    assert_eq!(run.seen(), "campaigning: claim 6", "the lost claim's epoch is not used again");
     assert_ne!(run.claim().token(), token);
 }
 
@@ -143,9 +143,9 @@ fn a_candidate_that_vanishes_ends_the_claim() {
 #[test]
 fn the_watch_on_our_own_candidate_ends_a_term_when_it_is_deleted() {
     let run = claiming();
-    let watch = run.effects.iter().find_map(|effect| match effect {
-        Effect::Send(ticket, Request::Campaign(campaign::Request::Watch { .. })) => Some(*ticket),
-        _ => None,
+    let is_watch = |request: &Request| matches!(request, Request::Campaign(campaign::Request::Watch { .. }));
+    let watch = run.effects.iter().find_map(|effect| {
+        if let Effect::Send(ticket, request) = effect { is_watch(request).then_some(*ticket) } else { None }
     });
     let run = run.epoch(0, None).answer(Reply::Claimed(Outcome::Applied(())));
     let run = run.on(Event::Reply(watch.unwrap(), Reply::Campaign(campaign::Reply::Changed)));

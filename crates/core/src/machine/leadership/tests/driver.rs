@@ -36,7 +36,8 @@ impl Driver {
 
     pub(super) fn with(policy: Policy) -> Self {
         let node = NodeId::new("a").unwrap();
-        let config = Config { node, strategy: Strategy::Queue, policy, seed: Uuid::from_u128(1) };
+        let identity = Uuid::from_u128(1);
+        let config = Config { node, strategy: Strategy::Queue, policy, identity, seed: Uuid::from_u128(2) };
         Self {
             machine: Leadership::new(config),
             now: Millis(0),

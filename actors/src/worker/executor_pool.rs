@@ -1,0 +1,264 @@
+//! Runs attempts in slots: feeds the [`Executor`] machine and carries out its effects.
+//!
+//! The state owns every run. When it is dropped, however this actor ends, each run's token fires and each run is
+//! aborted, with whatever its handler owns (a process group, for one). What a blocking handler does then is its
+//! own affair, but its slot stays taken: the permits belong to the node, not to the incarnation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::machine::worker::executor::{CANCEL_GRACE, Effect, Ended, Event, Executor, Run};
+use bellwether_core::machine::worker::{Finished, Start};
+use bellwether_core::metric;
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::time::Millis;
+use bellwether_zk::Trust;
+use metrics::{counter, gauge};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::handler::{JobContext, Registry};
+use super::inbox_watcher::InboxMsg;
+use super::run::{Guard, run};
+use super::status_reporter::ReporterMsg;
+use super::{Term, WorkerMsg};
+use crate::clock;
+use crate::task::{Owned, tell};
+
+/// Most ends handed on in one message.
+const ENDS: usize = 256;
+
+pub(super) struct ExecutorPool;
+
+pub(super) struct Args {
+    pub(super) worker: WorkerId,
+    pub(super) term: Term,
+    pub(super) handlers: Registry,
+    pub(super) slots: Arc<Semaphore>,
+    pub(super) trust: Trust,
+    pub(super) wing: ActorRef<WorkerMsg>,
+    pub(super) reporter: ActorRef<ReporterMsg>,
+}
+
+pub(super) enum ExecutorMsg {
+    /// From the inbox, which wants to hear when they are closed.
+    Start(Vec<Start>, ActorRef<InboxMsg>),
+    /// From the inbox or the reporter.
+    Tell(Event),
+    /// From the session, by way of the wing.
+    Ended(Vec<Ended>),
+    Slot(OwnedSemaphorePermit),
+}
+
+pub(super) struct State {
+    args: Args,
+    machine: Executor,
+    runs: HashMap<JobId, Running>,
+    granted: Option<OwnedSemaphorePermit>,
+    waiter: Option<Owned>,
+    alarm: Option<Owned>,
+    inbox: Option<ActorRef<InboxMsg>>,
+    ends: UnboundedSender<Ended>,
+    _pump: Owned,
+}
+
+struct Running {
+    _task: Owned,
+    stop: CancellationToken,
+    grace: Option<Owned>,
+    _stop_on_drop: DropGuard,
+}
+
+impl Actor for ExecutorPool {
+    type Msg = ExecutorMsg;
+    type State = State;
+    type Arguments = Args;
+
+    async fn pre_start(&self, me: ActorRef<ExecutorMsg>, args: Args) -> Result<State, ActorProcessingErr> {
+        gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
+        let (ends, ended) = unbounded_channel();
+        Ok(State {
+            args,
+            machine: Executor::new(),
+            runs: HashMap::new(),
+            granted: None,
+            waiter: None,
+            alarm: None,
+            inbox: None,
+            ends,
+            _pump: Owned::spawn(pump(ended, me)),
+        })
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<ExecutorMsg>,
+        message: ExecutorMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let event = match message {
+            ExecutorMsg::Start(starts, inbox) => {
+                state.inbox = Some(inbox);
+                Event::Start(starts)
+            }
+            ExecutorMsg::Tell(event) => event,
+            ExecutorMsg::Ended(ended) => {
+                for Ended { job, .. } in &ended {
+                    state.runs.remove(job);
+                }
+                Event::Ended(ended)
+            }
+            ExecutorMsg::Slot(permit) => {
+                state.waiter = None;
+                state.granted = Some(permit);
+                Event::SlotGranted
+            }
+        };
+        state.feed(&me, event);
+        gauge!(metric::ATTEMPTS_RUNNING).set(u32::try_from(state.machine.running()).unwrap_or(u32::MAX));
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<ExecutorMsg>, _: &mut State) -> Result<(), ActorProcessingErr> {
+        gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
+        Ok(())
+    }
+}
+
+/// What leaves the actor as one message each.
+#[derive(Default)]
+struct Outgoing {
+    finished: Vec<Finished>,
+    closed: Vec<JobId>,
+    recheck: Vec<JobId>,
+}
+
+impl State {
+    fn feed(&mut self, me: &ActorRef<ExecutorMsg>, event: Event) {
+        let mut outgoing = Outgoing::default();
+        let mut events = vec![event];
+        let mut effects = Vec::new();
+        while let Some(event) = events.pop() {
+            self.machine.handle(clock::now(), event, &mut effects);
+            for effect in effects.drain(..) {
+                events.extend(self.carry_out(me, effect, &mut outgoing));
+            }
+        }
+        self.send(me, outgoing);
+    }
+
+    fn send(&self, me: &ActorRef<ExecutorMsg>, outgoing: Outgoing) {
+        let Outgoing { finished, closed, recheck } = outgoing;
+        if !finished.is_empty() {
+            tell(&self.args.reporter, ReporterMsg::Report(finished, me.clone()));
+        }
+        let Some(inbox) = &self.inbox else { return };
+        if !closed.is_empty() {
+            tell(inbox, InboxMsg::Closed(closed));
+        }
+        if !recheck.is_empty() {
+            tell(inbox, InboxMsg::Recheck(recheck));
+        }
+    }
+
+    /// Does what the machine wants; an event that this leads to at once is given back.
+    fn carry_out(
+        &mut self,
+        me: &ActorRef<ExecutorMsg>,
+        effect: Effect,
+        outgoing: &mut Outgoing,
+    ) -> Option<Event> {
+        match effect {
+            Effect::WantSlot => return self.want_slot(me),
+            Effect::ReturnSlot => self.granted = None,
+            Effect::Launch(start) => return self.launch(*start),
+            Effect::Signal(job, attempt) => self.signal(me, job, attempt),
+            // Its guard tells that it ended.
+            Effect::Abort(job, _) => {
+                self.runs.remove(&job);
+            }
+            Effect::Report(finished) => outgoing.finished.push(*finished),
+            Effect::Closed(job) => outgoing.closed.push(job),
+            Effect::Recheck(job) => outgoing.recheck.push(job),
+            Effect::DroppedZombie(job) => {
+                tracing::warn!(%job, "a run went on after its attempt was closed: its result is dropped");
+                counter!(metric::ZOMBIES).increment(1);
+            }
+            Effect::WakeAt(at) => self.wake_at(me, at),
+            Effect::Idle => tell(&self.args.wing, WorkerMsg::Idle(self.args.term)),
+        }
+        None
+    }
+
+    fn want_slot(&mut self, me: &ActorRef<ExecutorMsg>) -> Option<Event> {
+        if let Ok(permit) = Arc::clone(&self.args.slots).try_acquire_owned() {
+            self.granted = Some(permit);
+            return Some(Event::SlotGranted);
+        }
+        let (slots, me) = (Arc::clone(&self.args.slots), me.clone());
+        self.waiter = Some(Owned::spawn(async move {
+            let permit = slots.acquire_owned().await.expect("the slots are never closed");
+            tell(&me, ExecutorMsg::Slot(permit));
+        }));
+        None
+    }
+
+    fn launch(&mut self, start: Start) -> Option<Event> {
+        let slot = self.granted.take().expect("the machine launches only what it was granted a slot for");
+        let Some(handler) = self.args.handlers.get(&start.record.kind).cloned() else {
+            let how = Run::Failed(format!("no handler for kind {}", start.record.kind));
+            let (job, attempt) = (start.job, start.assignment.attempt);
+            return Some(Event::Ended(vec![Ended { job, attempt, how, ran: Duration::ZERO }]));
+        };
+        let stop = CancellationToken::new();
+        let timeout = start.record.policy.timeout;
+        let context = JobContext {
+            job: start.job.clone(),
+            kind: start.record.kind,
+            generation: start.record.generation,
+            attempt: start.assignment.attempt,
+            payload: start.record.payload,
+            worker: self.args.worker,
+            fencing_token: start.version,
+            cancelled: stop.clone(),
+            trust: self.args.trust.clone(),
+        };
+        let guard = Guard::new(&context, self.ends.clone());
+        let task = Owned::spawn(run(handler, context, timeout, slot, guard));
+        let _stop_on_drop = stop.clone().drop_guard();
+        self.runs.insert(start.job, Running { _task: task, stop, grace: None, _stop_on_drop });
+        None
+    }
+
+    fn signal(&mut self, me: &ActorRef<ExecutorMsg>, job: JobId, attempt: u32) {
+        // One that just ended is in the mailbox already.
+        let Some(running) = self.runs.get_mut(&job) else { return };
+        running.stop.cancel();
+        let me = me.clone();
+        running.grace = Some(Owned::spawn(async move {
+            tokio::time::sleep(CANCEL_GRACE).await;
+            tell(&me, ExecutorMsg::Tell(Event::GraceOver(job, attempt)));
+        }));
+    }
+
+    fn wake_at(&mut self, me: &ActorRef<ExecutorMsg>, at: Millis) {
+        let (me, wait) = (me.clone(), at.since(clock::now()));
+        self.alarm = Some(Owned::spawn(async move {
+            tokio::time::sleep(wait).await;
+            tell(&me, ExecutorMsg::Tell(Event::Wake));
+        }));
+    }
+}
+
+async fn pump(mut ended: UnboundedReceiver<Ended>, me: ActorRef<ExecutorMsg>) {
+    loop {
+        let mut ends = Vec::new();
+        if ended.recv_many(&mut ends, ENDS).await == 0 {
+            return;
+        }
+        tell(&me, ExecutorMsg::Ended(ends));
+    }
+}

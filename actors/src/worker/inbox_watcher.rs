@@ -1,0 +1,282 @@
+//! Watches and reads the inbox: feeds the [`Inbox`] machine and carries out its effects.
+//!
+//! The watch is asked for first and the listing right behind it on the same session, so nothing falls between.
+//! Both are repeated at every reconnection; the listing also every [`RELIST`], because watches are hints.
+
+use std::time::Duration;
+
+use bellwether_core::machine::worker::inbox::{Effect, Event, Inbox};
+use bellwether_core::machine::worker::{Found, Look, Start};
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path::{self, Place};
+use bellwether_core::{metric, txn};
+use bellwether_zk::{Change, ChangeKind, Node, ReadError, ReadResult, Watch, Zk};
+use metrics::counter;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+
+use super::executor_pool::ExecutorMsg;
+use crate::task::{Owned, report, tell};
+use bellwether_core::machine::worker::executor::Event as ToExecutor;
+
+/// How long a hint that was lost while connected can delay a job.
+const RELIST: Duration = Duration::from_secs(30);
+
+/// Until a watch or a listing that ZooKeeper refused is asked for again.
+const RETRY: Duration = Duration::from_secs(1);
+
+pub(super) struct InboxWatcher;
+
+pub(super) struct Args {
+    pub(super) zk: Zk,
+    pub(super) worker: WorkerId,
+    pub(super) executor: ActorRef<ExecutorMsg>,
+}
+
+pub(super) enum InboxMsg {
+    /// The connection is lost.
+    Hold,
+    /// It is back.
+    Resume,
+    /// List everything now.
+    Relist,
+    /// From the executor.
+    Closed(Vec<JobId>),
+    /// From the executor.
+    Recheck(Vec<JobId>),
+    Watching(ReadResult<Watch>),
+    Changed(Vec<Change>),
+    Listed(ReadResult<Option<Vec<String>>>),
+    Read(Result<Vec<(JobId, Found)>, (Vec<JobId>, ReadError)>),
+    /// The time for the periodic listing, or for another try.
+    Again(Again),
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Again {
+    Periodic,
+    Watch,
+}
+
+pub(super) struct State {
+    args: Args,
+    machine: Inbox,
+    watch: Option<Owned>,
+    link: Link,
+}
+
+#[derive(PartialEq, Eq)]
+enum Link {
+    Up,
+    Down,
+}
+
+impl Actor for InboxWatcher {
+    type Msg = InboxMsg;
+    type State = State;
+    type Arguments = Args;
+
+    async fn pre_start(&self, me: ActorRef<InboxMsg>, args: Args) -> Result<State, ActorProcessingErr> {
+        let state = State { args, machine: Inbox::new(), watch: None, link: Link::Up };
+        state.watch(&me);
+        again(&me, RELIST, Again::Periodic);
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<InboxMsg>,
+        message: InboxMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            InboxMsg::Hold => {
+                state.link = Link::Down;
+                state.feed(&me, Event::Hold);
+            }
+            InboxMsg::Resume => {
+                state.link = Link::Up;
+                state.feed(&me, Event::Resume);
+                state.watch(&me);
+            }
+            InboxMsg::Relist => state.list(&me),
+            InboxMsg::Closed(jobs) => state.feed(&me, Event::Closed(jobs)),
+            InboxMsg::Recheck(jobs) => {
+                jobs.into_iter().for_each(|job| state.feed(&me, Event::Recheck(job)));
+            }
+            InboxMsg::Watching(watch) => state.watching(&me, watch),
+            InboxMsg::Changed(changes) => state.changed(&me, changes),
+            InboxMsg::Listed(listed) => state.listed(&me, listed),
+            InboxMsg::Read(Ok(found)) => state.feed(&me, Event::Read(found)),
+            InboxMsg::Read(Err((jobs, error))) => {
+                tracing::debug!(%error, "jobs of the inbox could not be read");
+                state.feed(&me, Event::ReadFailed(jobs));
+                state.refused(&me, &error);
+            }
+            InboxMsg::Again(Again::Periodic) => {
+                state.list(&me);
+                again(&me, RELIST, Again::Periodic);
+            }
+            InboxMsg::Again(Again::Watch) => state.watch(&me),
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Asks for a watch, then for a listing.
+    fn watch(&self, me: &ActorRef<InboxMsg>) {
+        report(me, self.args.zk.watch_path(path::inbox(self.args.worker)), InboxMsg::Watching);
+        self.list(me);
+    }
+
+    fn list(&self, me: &ActorRef<InboxMsg>) {
+        if self.link == Link::Up {
+            report(me, self.args.zk.children(path::inbox(self.args.worker)), InboxMsg::Listed);
+        }
+    }
+
+    /// A lost connection is followed by a Resume; a refusal by nothing.
+    fn refused(&self, me: &ActorRef<InboxMsg>, error: &ReadError) {
+        match error {
+            ReadError::Disconnected => {}
+            ReadError::Refused(_) => {
+                tracing::error!(%error, "ZooKeeper refuses to show the inbox");
+                again(me, RETRY, Again::Watch);
+            }
+        }
+    }
+
+    fn watching(&mut self, me: &ActorRef<InboxMsg>, watch: ReadResult<Watch>) {
+        match watch {
+            Ok(mut watch) => {
+                let me = me.clone();
+                // The new watch is there: the old one, if any, may go.
+                self.watch = Some(Owned::spawn(async move {
+                    while let Some(changes) = watch.changes().await {
+                        tell(&me, InboxMsg::Changed(changes));
+                    }
+                }));
+            }
+            Err(error) => self.refused(me, &error),
+        }
+    }
+
+    fn changed(&mut self, me: &ActorRef<InboxMsg>, changes: Vec<Change>) {
+        let (mut created, mut changed, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
+        for Change { place, kind } in changes {
+            // The inbox itself is watched too.
+            let Place::Assignment(worker, job) = place else { continue };
+            debug_assert_eq!(worker, self.args.worker, "only our inbox is watched");
+            match kind {
+                ChangeKind::Created => created.push(job),
+                ChangeKind::DataChanged => changed.push(job),
+                ChangeKind::Deleted => deleted.push(job),
+            }
+        }
+        let events = [Event::Created(created), Event::Changed(changed), Event::Deleted(deleted)];
+        events.into_iter().for_each(|event| self.feed(me, event));
+    }
+
+    fn listed(&mut self, me: &ActorRef<InboxMsg>, listed: ReadResult<Option<Vec<String>>>) {
+        match listed {
+            Ok(children) => {
+                let name = |child: &String| match JobId::new(child) {
+                    Ok(job) => Some(job),
+                    Err(error) => {
+                        tracing::warn!(%error, "a foreign znode in the inbox is left alone");
+                        None
+                    }
+                };
+                let jobs = children.unwrap_or_default().iter().filter_map(name).collect();
+                self.feed(me, Event::Listed(jobs));
+            }
+            Err(error) => self.refused(me, &error),
+        }
+    }
+
+    fn feed(&mut self, me: &ActorRef<InboxMsg>, event: Event) {
+        let mut effects = Vec::new();
+        self.machine.handle(event, &mut effects);
+        let (mut starts, mut vanished): (Vec<Start>, _) = (Vec::new(), Vec::new());
+        for effect in effects {
+            match effect {
+                Effect::Read(jobs) => self.read(me, jobs),
+                Effect::Start(start) => starts.push(*start),
+                Effect::Vanished(job) => vanished.push(job),
+                Effect::Cancel { job, attempt, version } => {
+                    self.tell(ToExecutor::Cancel { job, attempt, version });
+                }
+                Effect::Zombie(job, attempt) => self.tell(ToExecutor::Zombie(job, attempt)),
+                Effect::Quarantine { job, note } => {
+                    tracing::error!(%job, %note, "set aside: its stored bytes cannot be used");
+                    tokio::spawn(set_aside(self.args.zk.clone(), self.args.worker, job, note));
+                }
+                Effect::Discard { job, assignment, record } => {
+                    tracing::warn!(%job, "an assignment that stands for nothing is removed");
+                    let discard = txn::discard(&job, self.args.worker, assignment, record);
+                    let discarded = self.args.zk.commit(discard);
+                    tokio::spawn(async move {
+                        let outcome = discarded.await;
+                        tracing::debug!(%job, ?outcome, "the next listing tells what became of it");
+                    });
+                }
+            }
+        }
+        if !starts.is_empty() {
+            tell(&self.args.executor, ExecutorMsg::Start(starts, me.clone()));
+        }
+        if !vanished.is_empty() {
+            self.tell(ToExecutor::Vanished(vanished));
+        }
+    }
+
+    fn tell(&self, event: ToExecutor) {
+        tell(&self.args.executor, ExecutorMsg::Tell(event));
+    }
+
+    fn read(&self, me: &ActorRef<InboxMsg>, jobs: Vec<JobId>) {
+        let read = self.args.zk.get_many(paths(self.args.worker, jobs.iter()));
+        let read = async move {
+            match read.await {
+                Ok(nodes) => Ok(jobs.into_iter().zip(found(&nodes)).collect()),
+                Err(error) => Err((jobs, error)),
+            }
+        };
+        report(me, read, InboxMsg::Read);
+    }
+}
+
+/// The paths of each job's assignment and record, in the order that [`Found`] asks for.
+pub(super) fn paths<'a>(worker: WorkerId, jobs: impl Iterator<Item = &'a JobId>) -> Vec<String> {
+    jobs.flat_map(|job| [path::assignment(worker, job), path::record(job)]).collect()
+}
+
+/// What was read at [`paths`].
+pub(super) fn found(nodes: &[Option<Node>]) -> impl Iterator<Item = Found> {
+    fn znode(node: &Option<Node>) -> Option<(&[u8], i32)> {
+        node.as_ref().map(|node| (node.data.as_slice(), node.version))
+    }
+    nodes
+        .chunks_exact(2)
+        .map(|pair| Found { assignment: Look::of(znode(&pair[0])), record: Look::of(znode(&pair[1])) })
+}
+
+fn again(me: &ActorRef<InboxMsg>, after: Duration, what: Again) {
+    report(me, tokio::time::sleep(after), move |()| InboxMsg::Again(what));
+}
+
+/// What is not applied is found again by the next listing.
+async fn set_aside(zk: Zk, worker: WorkerId, job: JobId, note: String) {
+    let quarantine = txn::quarantine(&job, worker, &note);
+    let assignment = quarantine[..1].to_vec();
+    let mut outcome = zk.commit(quarantine).await;
+    if matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. })) {
+        // It was set aside before, retried, and is as unreadable as it was.
+        outcome = zk.commit(assignment).await;
+    }
+    match outcome {
+        Outcome::Applied(()) => counter!(metric::QUARANTINED).increment(1),
+        Outcome::Rejected(_) | Outcome::Unknown => tracing::debug!(%job, ?outcome, "not set aside yet"),
+    }
+}

@@ -1,0 +1,69 @@
+//! The reporter's metrics by kind, with their handles kept: a lookup per job would cost more than the count.
+
+use std::collections::HashMap;
+
+use bellwether_core::job::AttemptEndKind;
+use bellwether_core::machine::worker::reporter::{Close, Settled};
+use bellwether_core::metric;
+use bellwether_core::name::Kind;
+use metrics::{Counter, Histogram, counter, histogram};
+
+#[derive(Default)]
+pub(super) struct Meters(HashMap<Kind, OfKind>);
+
+struct OfKind {
+    completed: Counter,
+    failed: Counter,
+    dead: Counter,
+    cancelled: Counter,
+    released: Counter,
+    run_seconds: Histogram,
+    end_to_end_seconds: Histogram,
+}
+
+impl OfKind {
+    fn new(kind: &Kind) -> Self {
+        let label = || kind.as_str().to_owned();
+        Self {
+            completed: counter!(metric::JOBS_COMPLETED, "kind" => label()),
+            failed: counter!(metric::JOBS_FAILED, "kind" => label()),
+            dead: counter!(metric::JOBS_DEAD, "kind" => label()),
+            cancelled: counter!(metric::JOBS_CANCELLED, "kind" => label()),
+            released: counter!(metric::JOBS_RELEASED, "kind" => label()),
+            run_seconds: histogram!(metric::RUN_SECONDS, "kind" => label()),
+            end_to_end_seconds: histogram!(metric::END_TO_END_SECONDS, "kind" => label()),
+        }
+    }
+}
+
+impl Meters {
+    pub(super) fn settled(&mut self, close: &Close, settled: Settled) {
+        let Settled::Closed { how, dead } = settled else {
+            counter!(metric::ZOMBIES).increment(1);
+            counter!(metric::FENCED).increment(1);
+            return;
+        };
+        let kind = &close.record().kind;
+        if !self.0.contains_key(kind) {
+            self.0.insert(kind.clone(), OfKind::new(kind));
+        }
+        let meters = &self.0[kind];
+        match how {
+            AttemptEndKind::Succeeded => {
+                meters.completed.increment(1);
+                meters.end_to_end_seconds.record(close.since_submission());
+            }
+            AttemptEndKind::Failed => meters.failed.increment(1),
+            AttemptEndKind::Cancelled => meters.cancelled.increment(1),
+            AttemptEndKind::Released => meters.released.increment(1),
+            // Only a leader closes attempts so.
+            AttemptEndKind::Lost => {}
+        }
+        if dead {
+            meters.dead.increment(1);
+        }
+        if let Some(ran) = close.ran() {
+            meters.run_seconds.record(ran);
+        }
+    }
+}

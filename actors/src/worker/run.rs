@@ -1,0 +1,104 @@
+//! One attempt's run: the handler behind a wall.
+//!
+//! Whatever the handler does (return, fail, panic, overrun its time, be dropped), exactly one [`Ended`] comes
+//! out, because it is sent by a guard that the run owns. The slot's permit lives as long as the handler's code
+//! does: a blocking handler that was given up keeps it until it returns.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use bellwether_core::machine::worker::executor::{Ended, Run};
+use bellwether_core::name::JobId;
+use futures::FutureExt;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::handler::{Handler, HandlerResult, JobContext};
+
+/// Tells how the run ended, also when it is dropped.
+pub(super) struct Guard {
+    job: JobId,
+    attempt: u32,
+    since: Instant,
+    to: Option<UnboundedSender<Ended>>,
+}
+
+impl Guard {
+    pub(super) fn new(context: &JobContext, to: UnboundedSender<Ended>) -> Self {
+        Self { job: context.job.clone(), attempt: context.attempt, since: Instant::now(), to: Some(to) }
+    }
+
+    fn ended(mut self, how: Run) {
+        self.tell(how);
+    }
+
+    fn tell(&mut self, how: Run) {
+        let Some(to) = self.to.take() else { return };
+        let ended = Ended { job: self.job.clone(), attempt: self.attempt, how, ran: self.since.elapsed() };
+        if to.send(ended).is_err() {
+            tracing::debug!(job = %self.job, "a run ended after its executor");
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.tell(Run::Aborted);
+    }
+}
+
+/// Runs the handler to one of its ends.
+pub(super) async fn run(
+    handler: Handler,
+    context: JobContext,
+    timeout: Option<Duration>,
+    slot: OwnedSemaphorePermit,
+    guard: Guard,
+) {
+    let cancellation = context.cancellation();
+    let handled = async {
+        match handler {
+            Handler::Async(handle) => {
+                let _slot = slot;
+                let handled = AssertUnwindSafe(async { handle(context).await }).catch_unwind();
+                ended(handled.await)
+            }
+            Handler::Blocking(handle) => {
+                let blocking = tokio::task::spawn_blocking(move || {
+                    let _slot = slot;
+                    catch_unwind(AssertUnwindSafe(|| handle(context)))
+                });
+                match blocking.await {
+                    Ok(handled) => ended(handled),
+                    Err(error) => Run::Failed(format!("the handler's thread ended: {error}")),
+                }
+            }
+        }
+    };
+    let how = match timeout {
+        // No timer for those who asked for none.
+        None => handled.await,
+        Some(limit) => tokio::time::timeout(limit, handled).await.unwrap_or_else(|_| {
+            cancellation.cancel();
+            Run::Failed(format!("timed out after {limit:?}"))
+        }),
+    };
+    guard.ended(how);
+}
+
+fn ended(handled: Result<HandlerResult, Box<dyn Any + Send>>) -> Run {
+    match handled {
+        Ok(Ok(result)) => Run::Succeeded(result),
+        Ok(Err(error)) => Run::Failed(error.message().to_owned()),
+        Err(panic) => Run::Failed(format!("panicked: {}", message(panic.as_ref()))),
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

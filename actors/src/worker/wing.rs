@@ -1,0 +1,332 @@
+//! The wing's actor.
+//!
+//! However it ends, its ephemeral goes with it: the session belongs to another actor and lives on, and a leader
+//! would believe in an incarnation that nobody is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::machine::worker::executor::Event as ToExecutor;
+use bellwether_core::machine::worker::incarnation::{
+    Drained, Effect, Ephemeral, Event, Incarnation, RETRY, Stage,
+};
+use bellwether_core::machine::worker::reporter::Event as ToReporter;
+use bellwether_core::name::WorkerId;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::time::Millis;
+use bellwether_core::txn::Op;
+use bellwether_core::wire::{decode, encode};
+use bellwether_core::worker::WorkerInfo;
+use bellwether_core::{metric, path, txn};
+use bellwether_zk::{Node, ReadResult, SessionState, Zk};
+use metrics::counter;
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
+use uuid::Uuid;
+
+use super::executor_pool::{self, ExecutorMsg, ExecutorPool};
+use super::inbox_watcher::{self, InboxMsg, InboxWatcher};
+use super::status_reporter::{self, ReporterMsg, StatusReporter};
+use super::{Term, WorkerConfig, WorkerStatus};
+use crate::clock;
+use crate::session::SessionEvent;
+use crate::task::{report, tell};
+
+/// No child's handler awaits anything, so one that does not stop by then is killed.
+const STOP_WITHIN: Duration = Duration::from_secs(1);
+
+/// Messages to the wing.
+pub enum WorkerMsg {
+    /// From the session.
+    Session(SessionEvent),
+    /// Finish within the grace, hand back the rest, leave; then answer.
+    Drain(Duration, RpcReplyPort<Drained>),
+    #[doc(hidden)]
+    Committed(u64, Outcome<()>),
+    #[doc(hidden)]
+    Read(u64, ReadResult<Option<Node>>),
+    #[doc(hidden)]
+    Idle(u64),
+    #[doc(hidden)]
+    Wake,
+}
+
+pub(super) struct Wing;
+
+pub(super) struct State {
+    config: WorkerConfig,
+    publish: watch::Sender<WorkerStatus>,
+    machine: Incarnation,
+    zk: Option<Zk>,
+    term: Term,
+    id: WorkerId,
+    info: WorkerInfo,
+    children: Option<Children>,
+    /// Outlives incarnations: a blocking handler keeps its permit until it returns.
+    slots: Arc<Semaphore>,
+    waiting_for_drain: Vec<RpcReplyPort<Drained>>,
+}
+
+struct Children {
+    inbox: ActorRef<InboxMsg>,
+    executor: ActorRef<ExecutorMsg>,
+    reporter: ActorRef<ReporterMsg>,
+}
+
+impl Children {
+    /// In the order in which they are stopped: nothing new comes in first.
+    fn cells(&self) -> [ActorCell; 3] {
+        [self.inbox.get_cell(), self.executor.get_cell(), self.reporter.get_cell()]
+    }
+}
+
+/// Too many children died: the supervisor decides.
+#[derive(Debug, thiserror::Error)]
+#[error("the worker's actors keep dying")]
+struct TooManyRestarts;
+
+impl Actor for Wing {
+    type Msg = WorkerMsg;
+    type State = State;
+    type Arguments = (WorkerConfig, watch::Sender<WorkerStatus>);
+
+    async fn pre_start(
+        &self,
+        _: ActorRef<WorkerMsg>,
+        (config, publish): Self::Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        config.check()?;
+        Ok(State {
+            publish,
+            machine: Incarnation::new(),
+            zk: None,
+            term: 0,
+            id: WorkerId::new(Uuid::nil()),
+            info: config.info(clock::wall()),
+            children: None,
+            slots: Arc::new(Semaphore::new(config.slots as usize)),
+            waiting_for_drain: Vec::new(),
+            config,
+        })
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<WorkerMsg>,
+        message: WorkerMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let event = match message {
+            WorkerMsg::Session(SessionEvent::Connected { zk, .. }) => {
+                state.zk = Some(zk);
+                Event::Connected
+            }
+            WorkerMsg::Session(SessionEvent::Disconnected { .. }) => Event::Disconnected,
+            WorkerMsg::Session(SessionEvent::Reconnected) => Event::Reconnected,
+            WorkerMsg::Session(SessionEvent::Expired) => {
+                state.zk = None;
+                state.term += 1;
+                Event::Expired
+            }
+            WorkerMsg::Drain(grace, reply) => {
+                state.waiting_for_drain.push(reply);
+                Event::Drain(grace)
+            }
+            WorkerMsg::Committed(term, outcome) if term == state.term => Event::Committed(outcome),
+            WorkerMsg::Read(term, node) if term == state.term => Event::Read(state.ephemeral(node)),
+            WorkerMsg::Idle(term) if term == state.term => Event::Idle,
+            // Of an incarnation that is over.
+            WorkerMsg::Committed(..) | WorkerMsg::Read(..) | WorkerMsg::Idle(_) => return Ok(()),
+            WorkerMsg::Wake => Event::Wake,
+        };
+        state.feed(&me, event).await
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        me: ActorRef<WorkerMsg>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let (who, why) = match &event {
+            SupervisionEvent::ActorTerminated(who, _, reason) => (who, reason.clone().unwrap_or_default()),
+            SupervisionEvent::ActorFailed(who, error) => (who, error.to_string()),
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => return Ok(()),
+        };
+        let ours = |children: &Children| children.cells().iter().any(|c| c.get_id() == who.get_id());
+        if state.children.as_ref().is_some_and(ours) {
+            tracing::error!(worker = %state.id, %why, "an actor of the worker died: this incarnation ends");
+            state.feed(&me, Event::ChildDied).await?;
+        }
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<WorkerMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
+        state.stop_children().await;
+        Ok(())
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        match self.machine.stage() {
+            Stage::Registering | Stage::Serving | Stage::Draining | Stage::Leaving => {}
+            Stage::Away | Stage::Over => return,
+        }
+        if let (Some(zk), Ok(runtime)) = (self.zk.take(), Handle::try_current()) {
+            runtime.spawn(leave(zk, self.id));
+        }
+    }
+}
+
+/// Deletes the ephemeral, unless the session's end does.
+async fn leave(zk: Zk, worker: WorkerId) {
+    while zk.state() != SessionState::Ended {
+        let gone = zk.commit(vec![Op::Delete { path: path::worker(worker), version: None }]).await;
+        match gone {
+            Outcome::Applied(()) | Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => return,
+            Outcome::Rejected(_) | Outcome::Unknown => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
+impl State {
+    async fn feed(&mut self, me: &ActorRef<WorkerMsg>, event: Event) -> Result<(), ActorProcessingErr> {
+        let mut effects = Vec::new();
+        self.machine.handle(clock::now(), event, &mut effects);
+        for effect in effects {
+            self.carry_out(me, effect).await?;
+        }
+        let id = (self.term > 0).then_some(self.id);
+        self.publish.send_replace(WorkerStatus { stage: self.machine.stage(), id });
+        Ok(())
+    }
+
+    async fn carry_out(
+        &mut self,
+        me: &ActorRef<WorkerMsg>,
+        effect: Effect,
+    ) -> Result<(), ActorProcessingErr> {
+        match effect {
+            Effect::Renew => {
+                self.term += 1;
+                self.id = WorkerId::new(Uuid::now_v7());
+                self.info = self.config.info(clock::wall());
+            }
+            Effect::Register => self.commit(me, txn::register(self.id, &self.info)),
+            Effect::Read => self.read(me),
+            Effect::Start => {
+                self.start_children(me).await?;
+                tracing::info!(worker = %self.id, "registered");
+            }
+            Effect::Stop => self.stop_children().await,
+            Effect::Hold => self.each_child(InboxMsg::Hold, ToExecutor::Hold, ToReporter::Hold),
+            Effect::Resume => self.each_child(InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume),
+            Effect::MarkDraining(version) => {
+                let data = encode(&WorkerInfo { draining: true, ..self.info.clone() });
+                self.commit(me, vec![Op::Set { path: path::worker(self.id), data, version }]);
+            }
+            Effect::Drain(until) => {
+                if let Some(children) = &self.children {
+                    tell(&children.executor, ExecutorMsg::Tell(ToExecutor::Drain(until)));
+                }
+            }
+            Effect::Relist => {
+                if let Some(children) = &self.children {
+                    tell(&children.inbox, InboxMsg::Relist);
+                }
+            }
+            Effect::Retire => self.commit(me, txn::retire(self.id)),
+            Effect::Leave => {
+                self.commit(me, vec![Op::Delete { path: path::worker(self.id), version: None }]);
+            }
+            Effect::Restarted => counter!(metric::ACTOR_RESTARTS).increment(1),
+            Effect::Drained(how) => {
+                tracing::info!(worker = %self.id, ?how, "drained");
+                for reply in self.waiting_for_drain.drain(..) {
+                    if reply.send(how).is_err() {
+                        tracing::debug!("nobody waits for the drain any more");
+                    }
+                }
+            }
+            Effect::Fail => return Err(TooManyRestarts.into()),
+            Effect::WakeAt(at) => wake_at(me, at),
+        }
+        Ok(())
+    }
+
+    /// Sends a write now. Without a session there is nobody to send it to, and the machine hears of the next.
+    fn commit(&self, me: &ActorRef<WorkerMsg>, ops: Vec<Op>) {
+        let (Some(zk), term) = (&self.zk, self.term) else { return };
+        report(me, zk.commit(ops), move |outcome| WorkerMsg::Committed(term, outcome));
+    }
+
+    fn read(&self, me: &ActorRef<WorkerMsg>) {
+        let (Some(zk), term) = (&self.zk, self.term) else { return };
+        report(me, zk.get(path::worker(self.id)), move |node| WorkerMsg::Read(term, node));
+    }
+
+    fn ephemeral(&self, node: ReadResult<Option<Node>>) -> Option<Ephemeral> {
+        let session = self.zk.as_ref().map(Zk::session_id)?;
+        match node {
+            Ok(None) => Some(Ephemeral::Absent),
+            Ok(Some(node)) if node.owner != session => Some(Ephemeral::Foreign),
+            Ok(Some(node)) => {
+                // Overwritten by a strange hand, it says nothing of draining.
+                let draining = decode::<WorkerInfo>(&node.data).is_ok_and(|info| info.draining);
+                Some(Ephemeral::Ours { version: node.version, draining })
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the registration could not be read");
+                None
+            }
+        }
+    }
+
+    /// The reporter first and the inbox last: work flows in only when it can flow out.
+    async fn start_children(&mut self, me: &ActorRef<WorkerMsg>) -> Result<(), SpawnErr> {
+        let Some(zk) = self.zk.clone() else { return Ok(()) };
+        let (worker, wing) = (self.id, me.get_cell());
+        let args = status_reporter::Args { zk: zk.clone(), worker };
+        let (reporter, _) = Actor::spawn_linked(None, StatusReporter, args, wing.clone()).await?;
+        let args = executor_pool::Args {
+            worker,
+            term: self.term,
+            handlers: self.config.handlers.clone(),
+            slots: Arc::clone(&self.slots),
+            trust: zk.trust(),
+            wing: me.clone(),
+            reporter: reporter.clone(),
+        };
+        let (executor, _) = Actor::spawn_linked(None, ExecutorPool, args, wing.clone()).await?;
+        let args = inbox_watcher::Args { zk, worker, executor: executor.clone() };
+        let (inbox, _) = Actor::spawn_linked(None, InboxWatcher, args, wing).await?;
+        self.children = Some(Children { inbox, executor, reporter });
+        Ok(())
+    }
+
+    async fn stop_children(&mut self) {
+        let Some(children) = self.children.take() else { return };
+        for cell in children.cells() {
+            if cell.stop_and_wait(None, Some(STOP_WITHIN)).await.is_err() {
+                // It has stopped already, or does not: either way this is the last of it.
+                cell.kill();
+            }
+        }
+    }
+
+    fn each_child(&self, inbox: InboxMsg, executor: ToExecutor, reporter: ToReporter) {
+        if let Some(children) = &self.children {
+            // The reporter first, so that what is unknown is read back before anything new is written.
+            tell(&children.reporter, ReporterMsg::Tell(reporter));
+            tell(&children.executor, ExecutorMsg::Tell(executor));
+            tell(&children.inbox, inbox);
+        }
+    }
+}
+
+fn wake_at(me: &ActorRef<WorkerMsg>, at: Millis) {
+    let wait = at.since(clock::now());
+    report(me, tokio::time::sleep(wait), |()| WorkerMsg::Wake);
+}

@@ -1,0 +1,143 @@
+//! What a worker does when ZooKeeper, or a part of itself, fails it.
+
+use std::time::Duration;
+
+use bellwether_actors::session::SessionStatus;
+use bellwether_actors::worker::{Drained, Stage as Life};
+use bellwether_core::job::{AttemptEndKind, JobState, Policy, Verdict};
+use bellwether_core::path;
+use bellwether_testkit::{Cut, Request, eventually, op};
+
+use crate::stage::{SOON, Stage, policy};
+
+fn closes(job: &str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
+    let path = format!("/{job}");
+    move |request| request.op == op::MULTI && request.mentions("/jobs/") && request.mentions(&path)
+}
+
+#[tokio::test]
+async fn a_lost_reply_of_a_close_leaves_one_attempt_and_one_run() {
+    for cut in [Cut::Fin, Cut::Reset] {
+        let stage = Stage::set("lost-close").await;
+        let worker = stage.serving(None).await;
+        let fault = stage.proxy.swallow_reply_and_cut(closes("the-job"), cut);
+        let job = stage.given("the-job", "echo", policy(), worker).await;
+        fault.fired().await;
+        let next = stage.given("next", "echo", policy(), worker).await;
+        assert_eq!(stage.closed(&next).await.attempts, 1);
+        let (record, version) = stage.record(&job).await;
+        assert!(matches!(record.state, JobState::Terminal { verdict: Verdict::Succeeded(_), .. }));
+        assert_eq!((record.attempts, version, stage.runs()), (1, 1, 2));
+        assert_eq!(stage.serving(None).await, worker, "the incarnation outlived the connection");
+    }
+}
+
+#[tokio::test]
+async fn a_close_that_never_arrived_is_sent_again() {
+    let stage = Stage::set("unsent-close").await;
+    let worker = stage.serving(None).await;
+    let fault = stage.proxy.drop_request_and_cut(closes("the-job"), Cut::Reset);
+    let job = stage.given("the-job", "fail", policy(), worker).await;
+    fault.fired().await;
+    assert_eq!(stage.closed(&job).await.last.unwrap().how, AttemptEndKind::Failed);
+    assert_eq!(stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_lost_reply_of_the_registration_is_resolved() {
+    let stage = Stage::set("lost-register").await;
+    let first = stage.serving(None).await;
+    let fault = stage.proxy.swallow_reply_and_cut(
+        |request: &Request<'_>| request.op == op::MULTI && request.mentions("/workers/"),
+        Cut::Reset,
+    );
+    stage.proxy.expire_session().await;
+    fault.fired().await;
+    let second = stage.serving(Some(first)).await;
+    let job = stage.given("a", "echo", policy(), second).await;
+    assert_eq!(stage.closed(&job).await.attempts, 1);
+    let workers = stage.zk.children(path::WORKERS.into()).await.unwrap().unwrap();
+    assert_eq!(workers, [second.to_string()]);
+}
+
+#[tokio::test]
+async fn an_expired_session_ends_the_incarnation_and_its_results() {
+    let stage = Stage::set("expired").await;
+    let first = stage.serving(None).await;
+    let job = stage.given("a", "until-told", policy(), first).await;
+    stage.started(1).await;
+    stage.proxy.expire_session().await;
+    let second = stage.serving(Some(first)).await;
+    assert!(stage.info(first).await.is_none() && stage.info(second).await.is_some());
+    // Nobody but a leader may touch what the dead incarnation left.
+    let next = stage.given("b", "echo", policy(), second).await;
+    assert_eq!(stage.closed(&next).await.attempts, 1);
+    assert_eq!(stage.record(&job).await.1, 0);
+    assert!(stage.assignment(&job, first).await.is_some());
+    assert_eq!(stage.runs(), 2);
+}
+
+#[tokio::test]
+async fn a_run_goes_on_while_disconnected_and_its_result_waits() {
+    let stage = Stage::set("disconnected").await;
+    let worker = stage.serving(None).await;
+    let timeout = Some(Duration::from_millis(200));
+    let policy = Policy { timeout, ..policy() };
+    let job = stage.given("a", "forever", policy, worker).await;
+    stage.started(1).await;
+    stage.proxy.refuse();
+    stage.proxy.cut(Cut::Reset);
+    let mut status = stage.session.status();
+    let lost = status.wait_for(|now| matches!(now, SessionStatus::Disconnected));
+    tokio::time::timeout(SOON, lost).await.expect("the cut is noticed").unwrap();
+    stage.proxy.accept();
+    let record = stage.closed(&job).await;
+    assert_eq!(record.last.unwrap().attempt.worker, worker);
+    assert_eq!(record.last_error.as_deref(), Some("timed out after 200ms"));
+}
+
+#[tokio::test]
+async fn any_child_that_dies_takes_the_incarnation_with_it() {
+    let stage = Stage::set("child").await;
+    let mut old = stage.serving(None).await;
+    for child in 0..3 {
+        let job = stage.given(&format!("job-{child}"), "forever", policy(), old).await;
+        stage.started(child * 2 + 1).await;
+        let children = stage.worker.cell().get_children();
+        assert_eq!(children.len(), 3);
+        children[child as usize].kill();
+        let new = stage.serving(Some(old)).await;
+        assert!(stage.info(old).await.is_none(), "the leader must see that it is gone");
+        assert!(stage.assignment(&job, old).await.is_some(), "and close what it left");
+        let next = stage.given(&format!("next-{child}"), "echo", policy(), new).await;
+        assert_eq!(stage.closed(&next).await.attempts, 1);
+        old = new;
+    }
+}
+
+#[tokio::test]
+async fn a_wing_that_stops_takes_its_registration_with_it() {
+    let stage = Stage::set("stops").await;
+    let worker = stage.serving(None).await;
+    stage.worker.cell().kill();
+    eventually("the ephemeral is gone", SOON, async || stage.info(worker).await.is_none()).await;
+}
+
+#[tokio::test]
+async fn a_drain_survives_a_lost_reply_of_each_of_its_writes() {
+    for path in ["/workers/", "/assignments/"] {
+        let stage = Stage::set("lost-drain").await;
+        let worker = stage.serving(None).await;
+        let job = stage.given("a", "forever", policy(), worker).await;
+        stage.started(1).await;
+        let fault = stage.proxy.swallow_reply_and_cut(
+            move |request: &Request<'_>| request.op == op::MULTI && request.mentions(path),
+            Cut::Fin,
+        );
+        assert_eq!(stage.worker.drain(Duration::ZERO).await, Drained::Empty);
+        fault.fired().await;
+        assert!(stage.exists(path::queue_entry(&job)).await);
+        assert!(!stage.exists(path::inbox(worker)).await);
+        assert_eq!(stage.worker.status().borrow().stage, Life::Over);
+    }
+}

@@ -1,0 +1,195 @@
+//! A namespace, a session behind a proxy, a worker on it, and a leader played by hand.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bellwether_actors::session::{Session, SessionConfig};
+use bellwether_actors::worker::{
+    Handler, HandlerError, JobContext, Registry, Stage as Life, Worker, WorkerConfig,
+};
+use bellwether_core::backoff::Backoff;
+use bellwether_core::job::{Assignment, JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::time::WallMillis;
+use bellwether_core::worker::WorkerInfo;
+use bellwether_core::{path, txn, wire};
+use bellwether_testkit::{Proxy, eventually_some, namespace};
+use bellwether_zk::{Zk, connect, open_namespace};
+use futures::FutureExt;
+use uuid::Uuid;
+
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+const SESSION: Duration = Duration::from_secs(2);
+
+pub(crate) struct Stage {
+    pub(crate) proxy: Proxy,
+    /// The leader's and the client's session, which no fault touches.
+    pub(crate) zk: Zk,
+    pub(crate) session: Session,
+    pub(crate) worker: Worker,
+    pub(crate) runs: Runs,
+}
+
+/// How often handlers were started.
+pub(crate) type Runs = Arc<AtomicU32>;
+
+pub(crate) fn kind(name: &str) -> Kind {
+    Kind::new(name).unwrap()
+}
+
+pub(crate) fn job(name: &str) -> JobId {
+    JobId::new(name).unwrap()
+}
+
+fn handlers(runs: &Runs) -> Registry {
+    let counted = |kind_name: &str, handler: fn(JobContext) -> futures::future::BoxFuture<'static, _>| {
+        let runs = Arc::clone(runs);
+        let run = move |context| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            handler(context)
+        };
+        (kind(kind_name), Handler::Async(Arc::new(run)))
+    };
+    let stubborn = |context: JobContext| {
+        while !context.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Ok(context.payload().clone())
+    };
+    Registry::new([
+        counted("echo", |context| async move { Ok(context.payload().clone()) }.boxed()),
+        counted("panic", |_| async { panic!("out of cheese") }.boxed()),
+        counted("fail", |_| async { Err(HandlerError::new("no luck")) }.boxed()),
+        counted("forever", |_| futures::future::pending().boxed()),
+        counted("until-told", |context| {
+            async move {
+                context.cancelled().await;
+                Err(HandlerError::new("told to stop"))
+            }
+            .boxed()
+        }),
+        (kind("stubborn"), Handler::Blocking(Arc::new(stubborn))),
+    ])
+    .unwrap()
+}
+
+impl Stage {
+    pub(crate) async fn set(name: &str) -> Self {
+        Self::with_slots(name, 4).await
+    }
+
+    pub(crate) async fn with_slots(name: &str, slots: u32) -> Self {
+        let namespace = namespace(name);
+        let zk = connect(&namespace.parse().unwrap(), Duration::from_secs(20)).await.unwrap();
+        open_namespace(&zk, true).await.unwrap();
+        let proxy = Proxy::to(&namespace);
+        let connect = proxy.connect_string().parse().unwrap();
+        let config = SessionConfig { connect, session_timeout: SESSION, create_namespace: false };
+        let session = Session::start(config, None).await.unwrap();
+        let runs = Runs::default();
+        let config = WorkerConfig {
+            node: NodeId::new("test").unwrap(),
+            host: "localhost".into(),
+            slots,
+            tags: vec![],
+            handlers: handlers(&runs),
+        };
+        let worker = Worker::start(config, &session, None).await.unwrap();
+        Self { proxy, zk, session, worker, runs }
+    }
+
+    pub(crate) fn runs(&self) -> u32 {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    /// The incarnation that serves, once one does that is not `old`.
+    pub(crate) async fn serving(&self, old: Option<WorkerId>) -> WorkerId {
+        let mut status = self.worker.status();
+        let serves = status.wait_for(|now| now.stage == Life::Serving && now.id != old);
+        tokio::time::timeout(SOON, serves).await.expect("a worker serves in time").unwrap().id.unwrap()
+    }
+
+    pub(crate) async fn submit(&self, name: &str, kind_name: &str, policy: Policy) -> JobId {
+        let record = JobRecord {
+            kind: kind(kind_name),
+            payload: Payload::json(*b"[1]").unwrap(),
+            policy,
+            placement: Placement::default(),
+            token: Uuid::nil(),
+            submitted_at: WallMillis(1),
+            generation: 1,
+            attempts: 0,
+            failures: 0,
+            losses: 0,
+            last: None,
+            last_error: None,
+            state: JobState::Open { not_before: None },
+        };
+        assert_eq!(self.zk.commit(txn::submit(&job(name), &record)).await, Outcome::Applied(()));
+        job(name)
+    }
+
+    /// Moves a queued job to the worker, as a leader does.
+    pub(crate) async fn assign(&self, job: &JobId, worker: WorkerId) -> Outcome<()> {
+        let (info, version) = self.info(worker).await.expect("the worker is registered");
+        assert!(!info.draining, "a leader does not assign to one that drains");
+        let attempt = self.record(job).await.0.attempts + 1;
+        let assignment = Assignment { attempt, epoch: 1, cancel: false, assigned_at: WallMillis(1) };
+        let mut ops = vec![txn::check_worker(worker, version)];
+        ops.extend(txn::assign(job, worker, &assignment));
+        self.zk.commit(ops).await
+    }
+
+    pub(crate) async fn given(&self, name: &str, kind: &str, policy: Policy, worker: WorkerId) -> JobId {
+        let job = self.submit(name, kind, policy).await;
+        assert_eq!(self.assign(&job, worker).await, Outcome::Applied(()));
+        job
+    }
+
+    pub(crate) async fn info(&self, worker: WorkerId) -> Option<(WorkerInfo, i32)> {
+        let node = self.zk.get(path::worker(worker)).await.unwrap()?;
+        Some((wire::decode(&node.data).unwrap(), node.version))
+    }
+
+    pub(crate) async fn record(&self, job: &JobId) -> (JobRecord, i32) {
+        let node = self.zk.get(path::record(job)).await.unwrap().expect("the job was submitted");
+        (wire::decode(&node.data).unwrap(), node.version)
+    }
+
+    pub(crate) async fn assignment(&self, job: &JobId, worker: WorkerId) -> Option<(Assignment, i32)> {
+        let node = self.zk.get(path::assignment(worker, job)).await.unwrap()?;
+        Some((wire::decode(&node.data).unwrap(), node.version))
+    }
+
+    /// The record once its first attempt is closed.
+    pub(crate) async fn closed(&self, job: &JobId) -> JobRecord {
+        eventually_some("the attempt is closed", SOON, async || {
+            let (record, _) = self.record(job).await;
+            (record.attempts > 0).then_some(record)
+        })
+        .await
+    }
+
+    pub(crate) async fn exists(&self, path: String) -> bool {
+        self.zk.get(path).await.unwrap().is_some()
+    }
+
+    pub(crate) async fn flag_cancel(&self, job: &JobId, worker: WorkerId) {
+        let (assignment, version) = self.assignment(job, worker).await.expect("assigned");
+        let flag = txn::flag_cancel(job, worker, version, &assignment);
+        assert_eq!(self.zk.commit(vec![flag]).await, Outcome::Applied(()));
+    }
+
+    pub(crate) async fn started(&self, runs: u32) {
+        bellwether_testkit::eventually("handlers are started", SOON, async || self.runs() == runs).await;
+    }
+}
+
+pub(crate) fn policy() -> Policy {
+    Policy {
+        backoff: Backoff { initial: Duration::from_secs(60), max: Duration::from_secs(60) },
+        ..Policy::default()
+    }
+}

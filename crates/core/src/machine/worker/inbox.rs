@@ -1,0 +1,335 @@
+//! Which jobs of a worker's inbox are read, and which are handed to the executor.
+//!
+//! Watch events and listings are hints: they only make the machine *read* a job, and what is read decides.
+//!
+//! | read, not handed | decision |
+//! | --- | --- |
+//! | assignment and open record that agree | hand it out, once |
+//! | no assignment | nothing |
+//! | record terminal, absent, or past this attempt | the assignment is stale: discard it |
+//! | record or assignment unreadable | quarantine; the record is left as it is |
+//!
+//! | read, handed | decision |
+//! | --- | --- |
+//! | same attempt, cancel flag | tell the executor |
+//! | no assignment, or another attempt | somebody closed it: a zombie, if it still runs |
+//!
+//! A read that was in flight while its job changed hands (a hint came, the attempt was closed) is thrown away
+//! and sent again, so that a job is never started from what was true before its last attempt was closed.
+//!
+//! Limits: [`READ_JOBS`] jobs a read, [`READ_WINDOW`] reads in flight; one is sent at once when none is.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Found, Look, Start};
+use crate::budget::MAX_READ_BATCH;
+use crate::job::{Assignment, JobRecord};
+use crate::name::JobId;
+
+/// Jobs a read: an assignment and a record each.
+pub const READ_JOBS: usize = MAX_READ_BATCH / 2;
+
+/// Reads in flight: one on the wire, one in the server, two behind them.
+pub const READ_WINDOW: usize = 4;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// All that is in the inbox.
+    Listed(Vec<JobId>),
+    /// These were created in it.
+    Created(Vec<JobId>),
+    /// The data of these changed.
+    Changed(Vec<JobId>),
+    /// These were deleted from it.
+    Deleted(Vec<JobId>),
+    /// A read was answered.
+    Read(Vec<(JobId, Found)>),
+    /// A read has no answer: the next listing asks again.
+    ReadFailed(Vec<JobId>),
+    /// The executor no longer holds these: their attempts are closed.
+    Closed(Vec<JobId>),
+    /// The executor asks whether its attempt of this job still stands.
+    Recheck(JobId),
+    /// The connection is lost: send nothing.
+    Hold,
+    /// It is back; a listing follows.
+    Resume,
+}
+
+/// What shall happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Read these in one request.
+    Read(Vec<JobId>),
+    /// Hand this to the executor.
+    Start(Box<Start>),
+    /// Tell the executor that a client wants it cancelled.
+    Cancel {
+        /// Which job.
+        job: JobId,
+        /// Which attempt.
+        attempt: u32,
+        /// The assignment's version with the flag.
+        version: i32,
+    },
+    /// Tell the executor that this assignment was deleted: expected, if it reported the job.
+    Vanished(JobId),
+    /// Tell the executor that this attempt was closed by somebody else.
+    Zombie(JobId, u32),
+    /// Set the job aside.
+    Quarantine {
+        /// Which job.
+        job: JobId,
+        /// What is wrong with it.
+        note: String,
+    },
+    /// Remove an assignment that stands for nothing.
+    Discard {
+        /// Which job.
+        job: JobId,
+        /// The assignment's version.
+        assignment: i32,
+        /// The record's version; `None` when it is absent.
+        record: Option<i32>,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    handed: Option<Handed>,
+    reading: Reading,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Handed {
+    attempt: u32,
+    /// Whether it was assigned anew meanwhile, so that it is read again once it is closed.
+    assigned_again: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Reading {
+    #[default]
+    No,
+    Queued,
+    InFlight,
+    /// What is in flight may be outdated.
+    InFlightOutdated,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Up,
+    Down,
+}
+
+/// The machine of one incarnation.
+#[derive(Debug)]
+pub struct Inbox {
+    entries: BTreeMap<JobId, Entry>,
+    queue: VecDeque<JobId>,
+    in_flight: usize,
+    link: Link,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Inbox {
+    /// Knows of no job yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { entries: BTreeMap::new(), queue: VecDeque::new(), in_flight: 0, link: Link::Up }
+    }
+
+    /// How many jobs are with the executor.
+    #[must_use]
+    pub fn handed(&self) -> usize {
+        self.entries.values().filter(|entry| entry.handed.is_some()).count()
+    }
+
+    /// Handles one event.
+    pub fn handle(&mut self, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Listed(jobs) => self.listed(jobs),
+            Event::Created(jobs) => jobs.into_iter().for_each(|job| self.created(job)),
+            Event::Changed(jobs) => jobs.into_iter().for_each(|job| self.want(job)),
+            Event::Deleted(jobs) => {
+                // Not handed: either never here, or a read will find it absent.
+                let handed = |job: &JobId| self.entries.get(job).is_some_and(|entry| entry.handed.is_some());
+                out.extend(jobs.into_iter().filter(handed).map(Effect::Vanished));
+            }
+            Event::Read(found) => {
+                self.in_flight -= 1;
+                for (job, found) in found {
+                    self.read(job, found, out);
+                }
+            }
+            Event::ReadFailed(jobs) => {
+                self.in_flight -= 1;
+                jobs.into_iter().for_each(|job| self.unread(job));
+            }
+            Event::Closed(jobs) => jobs.into_iter().for_each(|job| self.closed(job)),
+            Event::Recheck(job) => self.want(job),
+            Event::Hold => self.link = Link::Down,
+            Event::Resume => self.link = Link::Up,
+        }
+        self.send(out);
+    }
+
+    /// Reads all that is there and all that was: hints may have been lost.
+    fn listed(&mut self, jobs: Vec<JobId>) {
+        let known: Vec<JobId> = self.entries.keys().cloned().collect();
+        jobs.into_iter().chain(known).for_each(|job| self.want(job));
+    }
+
+    fn created(&mut self, job: JobId) {
+        match self.entries.get_mut(&job) {
+            Some(Entry { handed: Some(handed), .. }) => handed.assigned_again = true,
+            Some(Entry { handed: None, .. }) | None => self.want(job),
+        }
+    }
+
+    fn want(&mut self, job: JobId) {
+        let entry = self.entries.entry(job.clone()).or_default();
+        entry.reading = match entry.reading {
+            Reading::No => {
+                self.queue.push_back(job);
+                Reading::Queued
+            }
+            Reading::Queued => Reading::Queued,
+            Reading::InFlight | Reading::InFlightOutdated => Reading::InFlightOutdated,
+        };
+    }
+
+    fn closed(&mut self, job: JobId) {
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        let again = entry.handed.take().is_some_and(|handed| handed.assigned_again);
+        match entry.reading {
+            Reading::No if again => self.want(job),
+            Reading::No => {
+                self.entries.remove(&job);
+            }
+            // Not sent yet, so it will see what is there after the close.
+            Reading::Queued => {}
+            Reading::InFlight | Reading::InFlightOutdated => entry.reading = Reading::InFlightOutdated,
+        }
+    }
+
+    fn unread(&mut self, job: JobId) {
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        entry.reading = Reading::No;
+        if entry.handed.is_none() {
+            self.entries.remove(&job);
+        }
+    }
+
+    fn read(&mut self, job: JobId, found: Found, out: &mut Vec<Effect>) {
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        let outdated = entry.reading == Reading::InFlightOutdated;
+        entry.reading = Reading::No;
+        if outdated {
+            return self.want(job);
+        }
+        match &mut entry.handed {
+            Some(handed) => recheck(&job, handed, &found, out),
+            None => match decide(&job, found) {
+                Some(Effect::Start(start)) => {
+                    let attempt = start.assignment.attempt;
+                    entry.handed = Some(Handed { attempt, assigned_again: false });
+                    out.push(Effect::Start(start));
+                }
+                decision => {
+                    self.entries.remove(&job);
+                    out.extend(decision);
+                }
+            },
+        }
+    }
+
+    fn send(&mut self, out: &mut Vec<Effect>) {
+        while self.link == Link::Up
+            && !self.queue.is_empty()
+            && (self.in_flight == 0 || (self.in_flight < READ_WINDOW && self.queue.len() >= READ_JOBS))
+        {
+            let jobs: Vec<JobId> = self.queue.drain(..self.queue.len().min(READ_JOBS)).collect();
+            for job in &jobs {
+                if let Some(entry) = self.entries.get_mut(job) {
+                    entry.reading = Reading::InFlight;
+                }
+            }
+            self.in_flight += 1;
+            out.push(Effect::Read(jobs));
+        }
+    }
+}
+
+fn decide(job: &JobId, found: Found) -> Option<Effect> {
+    let quarantine = |note| Some(Effect::Quarantine { job: job.clone(), note });
+    let (assignment, assignment_version) = match found.assignment {
+        Look::Absent => return None,
+        Look::Unreadable { why, .. } => return quarantine(format!("assignment unreadable: {why}")),
+        Look::There(assignment, version) => (assignment, version),
+    };
+    let discard = |record| Some(Effect::Discard { job: job.clone(), assignment: assignment_version, record });
+    match found.record {
+        Look::Absent => discard(None),
+        Look::Unreadable { why, .. } => quarantine(format!("record unreadable: {why}")),
+        Look::There(record, version) => match agreement(&record, &assignment) {
+            Agreement::Current => Some(Effect::Start(Box::new(Start {
+                job: job.clone(),
+                assignment,
+                assignment_version,
+                record,
+                version,
+            }))),
+            Agreement::Past => discard(Some(version)),
+            Agreement::Impossible => quarantine(format!(
+                "assignment of attempt {} beside a record with {} closed attempts",
+                assignment.attempt, record.attempts
+            )),
+        },
+    }
+}
+
+enum Agreement {
+    Current,
+    Past,
+    Impossible,
+}
+
+fn agreement(record: &JobRecord, assignment: &Assignment) -> Agreement {
+    if record.is_terminal() || assignment.attempt <= record.attempts {
+        Agreement::Past
+    } else if assignment.attempt == record.attempts + 1 {
+        Agreement::Current
+    } else {
+        Agreement::Impossible
+    }
+}
+
+fn recheck(job: &JobId, handed: &mut Handed, found: &Found, out: &mut Vec<Effect>) {
+    let attempt = handed.attempt;
+    match &found.assignment {
+        Look::There(assignment, version) if assignment.attempt == attempt => {
+            if assignment.cancel {
+                out.push(Effect::Cancel { job: job.clone(), attempt, version: *version });
+            }
+        }
+        Look::There(..) => {
+            handed.assigned_again = true;
+            out.push(Effect::Zombie(job.clone(), attempt));
+        }
+        Look::Absent => out.push(Effect::Zombie(job.clone(), attempt)),
+        // Overwritten by a strange hand; the attempt itself stands, and is closed by the record's version.
+        Look::Unreadable { .. } => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "inbox_tests.rs"]
+mod tests;

@@ -1,0 +1,559 @@
+//! The life of a worker incarnation: registered, serving, drained, retired, or replaced.
+//!
+//! ```text
+//!          connected            applied
+//!   Away ────────────▶ Registering ────▶ Serving ──drain──▶ Draining ──empty, retired──▶ Over
+//!    ▲                     ▲                │ │                │
+//!    │                     └─ephemeral gone─┘ └─child died──┐  │ child died, deadline
+//!    └── expired (from anywhere) ──                         ▼  ▼
+//!                          ▲                               Leaving ──then: again, over, fail──▶
+//!                          └──────ephemeral deleted───────────┘
+//! ```
+//!
+//! A child's death loses what was handed to it, so nobody could tell any more which attempts have run. Then the
+//! whole incarnation leaves: its ephemeral is deleted, the leader closes its attempts as lost, and a fresh
+//! incarnation registers, up to [`MAX_RESTARTS`] within [`RESTART_WINDOW`].
+//!
+//! | lost reply of | resolved by |
+//! | --- | --- |
+//! | registration | reading the ephemeral: ours ⇒ registered; absent ⇒ again; foreign ⇒ a fresh id |
+//! | the draining mark | reading the ephemeral: marked ⇒ done; not ⇒ again, on the version read |
+//! | retiring, leaving | doing it again: absent ⇒ done |
+//!
+//! A registration whose reply was lost and which is applied after the read-back lets the second one fail on the
+//! inbox that exists; the read-back after that finds it ours.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::time::Millis;
+
+/// Restarts within [`RESTART_WINDOW`] beyond which something is wrong that no restart mends.
+pub const MAX_RESTARTS: usize = 5;
+
+/// See [`MAX_RESTARTS`].
+pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
+
+/// Until a write that was not applied, or a read that was not answered, is tried again.
+pub const RETRY: Duration = Duration::from_millis(100);
+
+/// Beyond the grace of a drain, for reports on their way and the last transaction.
+pub const DRAIN_MARGIN: Duration = Duration::from_secs(5);
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A new session serves.
+    Connected,
+    /// The connection is lost.
+    Disconnected,
+    /// The same session serves again.
+    Reconnected,
+    /// The session is over.
+    Expired,
+    /// The last write of this machine was answered.
+    Committed(Outcome<()>),
+    /// The ephemeral was read; `None` when it could not be.
+    Read(Option<Ephemeral>),
+    /// A child died.
+    ChildDied,
+    /// Draining, and the executor has nothing left.
+    Idle,
+    /// Finish what runs within this time, hand back the rest, leave.
+    Drain(Duration),
+    /// The time of an [`Effect::WakeAt`] has come.
+    Wake,
+}
+
+/// The ephemeral, as it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ephemeral {
+    /// Not there.
+    Absent,
+    /// Of another session.
+    Foreign,
+    /// Ours.
+    Ours {
+        /// Its version.
+        version: i32,
+        /// Whether it says that the worker drains.
+        draining: bool,
+    },
+}
+
+/// What shall happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Take a fresh id.
+    Renew,
+    /// Register under the id.
+    Register,
+    /// Read the ephemeral.
+    Read,
+    /// Start the children.
+    Start,
+    /// Stop the children; what they run is cancelled.
+    Stop,
+    /// Tell the children that the connection is lost.
+    Hold,
+    /// Tell them that it is back.
+    Resume,
+    /// Set `draining` in the ephemeral of this version.
+    MarkDraining(i32),
+    /// Tell the executor to drain until then, and the inbox to list everything.
+    Drain(Millis),
+    /// Tell the inbox to list everything.
+    Relist,
+    /// Delete the inbox and the ephemeral.
+    Retire,
+    /// Delete the ephemeral alone.
+    Leave,
+    /// A child's death starts the incarnation anew.
+    Restarted,
+    /// Answer whoever asked to drain.
+    Drained(Drained),
+    /// Fail: too many restarts.
+    Fail,
+    /// Send [`Event::Wake`] then.
+    WakeAt(Millis),
+}
+
+/// How a drain ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// Every job was finished or handed back.
+    Empty,
+    /// Something may be left in the inbox: the leader recovers it once the session is over.
+    Abandoned,
+}
+
+/// Where an incarnation is in its life, for those who watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// No session.
+    Away,
+    /// Not registered yet.
+    Registering,
+    /// Takes jobs.
+    Serving,
+    /// Takes nothing new.
+    Draining,
+    /// Its ephemeral is being deleted.
+    Leaving,
+    /// Has drained, and takes nothing any more.
+    Over,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Away,
+    Registering(Step),
+    Serving { version: i32, check: Check },
+    Draining { drain: Drain, step: Draining },
+    Leaving { then: Then, step: Step },
+    Over,
+}
+
+/// How a request of ours fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Sent,
+    /// Not answered, or not sent: look or try again at the next wake or reconnection.
+    Again,
+}
+
+/// Whether the ephemeral was seen since the last reconnection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    Seen,
+    Asked,
+    Again,
+    Down,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Draining {
+    Marking(Step),
+    Emptying,
+    Retiring(Step),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Drain {
+    until: Millis,
+    give_up: Millis,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Again,
+    Over,
+    Fail,
+}
+
+/// The machine of a node's worker role.
+#[derive(Debug)]
+pub struct Incarnation {
+    state: State,
+    /// Asked for before there was anything to drain.
+    drain: Option<Drain>,
+    restarts: VecDeque<Millis>,
+}
+
+impl Default for Incarnation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Incarnation {
+    /// Waits for a session.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: State::Away, drain: None, restarts: VecDeque::new() }
+    }
+
+    /// Where it is in its life.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        match self.state {
+            State::Away => Stage::Away,
+            State::Registering(_) => Stage::Registering,
+            State::Serving { .. } => Stage::Serving,
+            State::Draining { .. } => Stage::Draining,
+            State::Leaving { .. } => Stage::Leaving,
+            State::Over => Stage::Over,
+        }
+    }
+
+    /// Handles one event.
+    pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Connected => self.connected(out),
+            Event::Disconnected => self.disconnected(out),
+            Event::Reconnected => self.reconnected(now, out),
+            Event::Expired => self.expired(out),
+            Event::Committed(outcome) => self.committed(now, outcome, out),
+            Event::Read(ephemeral) => self.read(now, ephemeral, out),
+            Event::ChildDied => self.child_died(now, out),
+            Event::Idle => self.idle(out),
+            Event::Drain(grace) => self.drain(now, grace, out),
+            Event::Wake => self.wake(now, out),
+        }
+    }
+
+    fn connected(&mut self, out: &mut Vec<Effect>) {
+        match self.state {
+            State::Away => self.register_anew(out),
+            // Over stays over; the others hear Expired before another session connects.
+            State::Over
+            | State::Registering(_)
+            | State::Serving { .. }
+            | State::Draining { .. }
+            | State::Leaving { .. } => {}
+        }
+    }
+
+    fn register_anew(&mut self, out: &mut Vec<Effect>) {
+        self.state = State::Registering(Step::Sent);
+        out.extend([Effect::Renew, Effect::Register]);
+    }
+
+    fn disconnected(&mut self, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Serving { check, .. } => {
+                *check = Check::Down;
+                out.push(Effect::Hold);
+            }
+            State::Draining { .. } => out.push(Effect::Hold),
+            // What is in flight will be answered as unknown or not sent.
+            State::Registering(_) | State::Leaving { .. } | State::Away | State::Over => {}
+        }
+    }
+
+    fn reconnected(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Serving { check, .. } => {
+                *check = Check::Asked;
+                out.push(Effect::Read);
+            }
+            State::Draining { .. } => {
+                out.push(Effect::Resume);
+                self.step(now, out);
+            }
+            State::Registering(_) | State::Leaving { .. } => self.step(now, out),
+            State::Away | State::Over => {}
+        }
+    }
+
+    fn expired(&mut self, out: &mut Vec<Effect>) {
+        match self.state {
+            State::Away | State::Over => {}
+            State::Registering(_) => self.away(out),
+            State::Serving { .. } => {
+                out.push(Effect::Stop);
+                self.away(out);
+            }
+            State::Draining { .. } => {
+                out.push(Effect::Stop);
+                self.over(Drained::Abandoned, out);
+            }
+            // Its ephemeral is gone with the session.
+            State::Leaving { then, .. } => match then {
+                Then::Again => self.away(out),
+                Then::Over => self.over(Drained::Abandoned, out),
+                Then::Fail => out.push(Effect::Fail),
+            },
+        }
+    }
+
+    fn away(&mut self, out: &mut Vec<Effect>) {
+        self.state = State::Away;
+        if self.drain.is_some() {
+            self.over(Drained::Empty, out);
+        }
+    }
+
+    fn over(&mut self, how: Drained, out: &mut Vec<Effect>) {
+        self.state = State::Over;
+        out.push(Effect::Drained(how));
+    }
+
+    /// Sends what the state waits for, if its last request came to nothing.
+    fn step(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Registering(step @ Step::Again) => {
+                *step = Step::Sent;
+                out.push(Effect::Read);
+            }
+            State::Serving { check: check @ Check::Again, .. } => {
+                *check = Check::Asked;
+                out.push(Effect::Read);
+            }
+            State::Leaving { step: step @ Step::Again, .. } => {
+                *step = Step::Sent;
+                out.push(Effect::Leave);
+            }
+            State::Draining { drain, .. } if drain.give_up <= now => {
+                out.extend([Effect::Stop, Effect::Leave]);
+                self.over(Drained::Abandoned, out);
+            }
+            State::Draining { step: Draining::Marking(step @ Step::Again), .. } => {
+                *step = Step::Sent;
+                out.push(Effect::Read);
+            }
+            State::Draining { step: Draining::Retiring(step @ Step::Again), .. } => {
+                *step = Step::Sent;
+                out.push(Effect::Retire);
+            }
+            // Nothing to repeat: the answer is on its way, or an event is waited for.
+            State::Registering(Step::Sent)
+            | State::Leaving { step: Step::Sent, .. }
+            | State::Serving { .. }
+            | State::Draining { .. }
+            | State::Away
+            | State::Over => {}
+        }
+    }
+
+    fn wake(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        self.step(now, out);
+    }
+
+    fn committed(&mut self, now: Millis, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        let absent = matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }));
+        let applied = outcome == Outcome::Applied(());
+        match &mut self.state {
+            State::Registering(_) if applied => self.serve(now, 0, out),
+            State::Registering(step) | State::Draining { step: Draining::Marking(step), .. } if !applied => {
+                *step = Step::Again;
+                self.look_or_wait(now, &outcome, out);
+            }
+            State::Draining { drain, step: step @ Draining::Marking(_) } => {
+                *step = Draining::Emptying;
+                out.extend([Effect::Drain(drain.until), Effect::Relist]);
+            }
+            State::Draining { step: Draining::Retiring(_), .. } if applied || absent => {
+                out.push(Effect::Stop);
+                self.over(Drained::Empty, out);
+            }
+            State::Draining { step: Draining::Retiring(step), .. } => {
+                *step = Step::Again;
+                if matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NotEmpty, .. })) {
+                    out.push(Effect::Relist);
+                }
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            State::Leaving { then, .. } if applied || absent => match *then {
+                Then::Again => self.register_anew(out),
+                Then::Over => self.over(Drained::Abandoned, out),
+                Then::Fail => out.push(Effect::Fail),
+            },
+            State::Leaving { step, .. } => {
+                *step = Step::Again;
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            // The answer to a write that nobody waits for any more.
+            State::Registering(_)
+            | State::Draining { step: Draining::Emptying, .. }
+            | State::Away
+            | State::Serving { .. }
+            | State::Over => {}
+        }
+    }
+
+    /// A refusal is looked into at once; what was not sent or not answered, when the session is back.
+    fn look_or_wait(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
+        match outcome {
+            Outcome::Rejected(Rejection {
+                reason: Reason::NodeExists | Reason::BadVersion | Reason::NoNode,
+                ..
+            }) => self.step(now, out),
+            Outcome::Rejected(_) | Outcome::Unknown | Outcome::Applied(()) => {
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+        }
+    }
+
+    fn read(&mut self, now: Millis, ephemeral: Option<Ephemeral>, out: &mut Vec<Effect>) {
+        let Some(ephemeral) = ephemeral else {
+            return self.unread(now, out);
+        };
+        match (&mut self.state, ephemeral) {
+            (State::Registering(_), Ephemeral::Ours { version, .. }) => self.serve(now, version, out),
+            (State::Registering(_), Ephemeral::Absent) => out.push(Effect::Register),
+            (State::Registering(_), Ephemeral::Foreign) => self.register_anew(out),
+            (State::Serving { version, check }, Ephemeral::Ours { version: seen, .. }) => {
+                *version = seen;
+                if *check == Check::Asked {
+                    *check = Check::Seen;
+                    out.push(Effect::Resume);
+                }
+            }
+            (State::Serving { .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
+                out.push(Effect::Stop);
+                self.register_anew(out);
+            }
+            (
+                State::Draining { drain, step: step @ Draining::Marking(_) },
+                Ephemeral::Ours { version, draining },
+            ) => {
+                if draining {
+                    *step = Draining::Emptying;
+                    out.extend([Effect::Drain(drain.until), Effect::Relist]);
+                } else {
+                    out.push(Effect::MarkDraining(version));
+                }
+            }
+            (State::Draining { step: Draining::Marking(_), .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
+                out.push(Effect::Stop);
+                self.over(Drained::Abandoned, out);
+            }
+            // Asked for in an earlier state.
+            (
+                State::Draining { step: Draining::Emptying | Draining::Retiring(_), .. }
+                | State::Leaving { .. }
+                | State::Away
+                | State::Over,
+                Ephemeral::Absent | Ephemeral::Foreign | Ephemeral::Ours { .. },
+            ) => {}
+        }
+    }
+
+    fn unread(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Registering(step) | State::Draining { step: Draining::Marking(step), .. } => {
+                *step = Step::Again;
+            }
+            State::Serving { check: check @ Check::Asked, .. } => *check = Check::Again,
+            // Asked for in an earlier state, or the next reconnection asks.
+            State::Serving { .. }
+            | State::Draining { .. }
+            | State::Leaving { .. }
+            | State::Away
+            | State::Over => return,
+        }
+        out.push(Effect::WakeAt(now + RETRY));
+    }
+
+    fn serve(&mut self, now: Millis, version: i32, out: &mut Vec<Effect>) {
+        self.state = State::Serving { version, check: Check::Seen };
+        out.push(Effect::Start);
+        if let Some(drain) = self.drain.take() {
+            self.begin_drain(now, drain, out);
+        }
+    }
+
+    fn drain(&mut self, now: Millis, grace: Duration, out: &mut Vec<Effect>) {
+        let until = now + grace;
+        let drain = Drain { until, give_up: until + DRAIN_MARGIN };
+        match &mut self.state {
+            State::Away | State::Over => self.over(Drained::Empty, out),
+            State::Registering(_) => self.drain = Some(drain),
+            State::Serving { .. } => self.begin_drain(now, drain, out),
+            State::Draining { .. } => {}
+            State::Leaving { then, .. } => match then {
+                Then::Again => *then = Then::Over,
+                Then::Over | Then::Fail => {}
+            },
+        }
+    }
+
+    fn begin_drain(&mut self, now: Millis, drain: Drain, out: &mut Vec<Effect>) {
+        let State::Serving { version, check } = self.state else { return };
+        let step = match check {
+            Check::Seen => {
+                out.push(Effect::MarkDraining(version));
+                Step::Sent
+            }
+            Check::Asked => {
+                out.push(Effect::Resume);
+                Step::Sent
+            }
+            Check::Again | Check::Down => Step::Again,
+        };
+        self.state = State::Draining { drain, step: Draining::Marking(step) };
+        out.extend([Effect::WakeAt(drain.give_up), Effect::WakeAt(now + RETRY)]);
+    }
+
+    fn idle(&mut self, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Draining {
+                step: step @ (Draining::Emptying | Draining::Retiring(Step::Again)), ..
+            } => {
+                *step = Draining::Retiring(Step::Sent);
+                out.push(Effect::Retire);
+            }
+            // On its way already, or the executor of a state that is over.
+            State::Draining { .. }
+            | State::Away
+            | State::Registering(_)
+            | State::Serving { .. }
+            | State::Leaving { .. }
+            | State::Over => {}
+        }
+    }
+
+    fn child_died(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let then = match self.state {
+            State::Serving { .. } => {
+                self.restarts.retain(|at| now.since(*at) < RESTART_WINDOW);
+                self.restarts.push_back(now);
+                if self.restarts.len() > MAX_RESTARTS { Then::Fail } else { Then::Again }
+            }
+            State::Draining { .. } => Then::Over,
+            // There are no children.
+            State::Away | State::Registering(_) | State::Leaving { .. } | State::Over => return,
+        };
+        if then == Then::Again {
+            out.push(Effect::Restarted);
+        }
+        out.extend([Effect::Stop, Effect::Leave]);
+        self.state = State::Leaving { then, step: Step::Sent };
+    }
+}
+
+#[cfg(test)]
+#[path = "incarnation_tests.rs"]
+mod tests;

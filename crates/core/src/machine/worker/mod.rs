@@ -1,0 +1,96 @@
+//! The worker's machines: an attempt's way from the inbox to its closing transaction.
+//!
+//! ```text
+//!  ZooKeeper ──▶ inbox ──Start──▶ executor ──Finished──▶ reporter ──▶ ZooKeeper
+//!                  ▲                 │  ▲                   │
+//!                  └─────Closed──────┘  └──────Closed───────┘
+//!
+//!  incarnation: registers, starts and stops the three, drains, retires
+//! ```
+//!
+//! **No attempt runs twice.** A job is *handed* from the inbox to the executor at most once until its closing
+//! transaction is known to be applied: [`inbox`] gives a job out again only from a read that was sent after
+//! that. Whatever breaks this memory (a dead actor, a new session) ends the incarnation, and the assignments of
+//! an incarnation that has ended are closed by the leader.
+
+pub mod executor;
+pub mod inbox;
+pub mod incarnation;
+pub mod reporter;
+
+use std::time::Duration;
+
+use crate::job::{Assignment, Ending, JobRecord};
+use crate::name::JobId;
+use crate::wire::{self, Stored};
+
+/// An attempt that may start, with all that its end needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Which job.
+    pub job: JobId,
+    /// What the leader wrote into the inbox.
+    pub assignment: Assignment,
+    /// Its version: tells whether the cancel flag was set since.
+    pub assignment_version: i32,
+    /// The job.
+    pub record: JobRecord,
+    /// The record's version: the attempt's fencing token.
+    pub version: i32,
+}
+
+/// An attempt that has ended here and is not closed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// What was started.
+    pub start: Start,
+    /// How it ended.
+    pub ending: Ending,
+    /// How long the handler ran; nothing when it never did.
+    pub ran: Option<Duration>,
+}
+
+/// What a read found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look<T> {
+    /// No such znode.
+    Absent,
+    /// A value and its version.
+    There(T, i32),
+    /// Bytes that this build cannot read.
+    Unreadable {
+        /// Why.
+        why: String,
+        /// Whether a newer build may read them.
+        newer: bool,
+        /// The znode's version.
+        version: i32,
+    },
+}
+
+impl<T: Stored> Look<T> {
+    /// Decodes a znode's data and version.
+    #[must_use]
+    pub fn of(znode: Option<(&[u8], i32)>) -> Self {
+        let Some((data, version)) = znode else {
+            return Self::Absent;
+        };
+        match wire::decode(data) {
+            Ok(value) => Self::There(value, version),
+            Err(error) => Self::Unreadable { why: error.to_string(), newer: error.is_newer(), version },
+        }
+    }
+}
+
+/// What stands in ZooKeeper about a job of the inbox. Read assignment first, record second: a record is never
+/// older than the assignment beside it then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its assignment to this worker.
+    pub assignment: Look<Assignment>,
+    /// Its record.
+    pub record: Look<JobRecord>,
+}
+
+#[cfg(test)]
+mod fixture;

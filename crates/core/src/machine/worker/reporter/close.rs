@@ -1,0 +1,224 @@
+//! One attempt on its way to be closed.
+
+use std::time::Duration;
+
+use crate::job::{Attempt, AttemptEndKind, Ending, JobRecord, JobState, Next, Verdict};
+use crate::machine::worker::{Finished, Found, Look};
+use crate::name::{JobId, WorkerId};
+use crate::outcome::Reason;
+use crate::time::WallMillis;
+use crate::txn::{self, Op};
+
+/// One attempt on its way to be closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Close {
+    job: JobId,
+    attempt: Attempt,
+    before: JobRecord,
+    version: i32,
+    assignment: Assigned,
+    ending: Ending,
+    ran: Option<Duration>,
+    at: WallMillis,
+    random: u64,
+    after: JobRecord,
+    next: Next,
+    last_try: Try,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Assigned {
+    /// The assignment was last seen with this version.
+    At(i32),
+    /// It was deleted by a strange hand while the record stands: the record's version alone fences the close.
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Try {
+    None,
+    Unknown,
+    Refused(Reason),
+}
+
+/// How an attempt was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// By us, so.
+    Closed {
+        /// How the attempt ended.
+        how: AttemptEndKind,
+        /// Whether the job is over without a result.
+        dead: bool,
+    },
+    /// By somebody else: our result is dropped.
+    Zombie,
+}
+
+pub(super) enum Decision {
+    Settled(Box<Close>, Settled),
+    Again(Box<Close>),
+    /// Something stands where the close would create something: wait for an operator.
+    Blocked(Box<Close>, Reason),
+}
+
+impl Close {
+    pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
+        let Finished { start, ending, ran } = finished;
+        let attempt = Attempt { number: start.assignment.attempt, worker };
+        let (after, next) = start.record.clone().close(attempt, ending.clone(), at, random);
+        Self {
+            job: start.job,
+            attempt,
+            before: start.record,
+            version: start.version,
+            assignment: Assigned::At(start.assignment_version),
+            ending,
+            ran,
+            at,
+            random,
+            after,
+            next,
+            last_try: Try::None,
+        }
+    }
+
+    /// Which job.
+    #[must_use]
+    pub fn job(&self) -> &JobId {
+        &self.job
+    }
+
+    /// Which attempt.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// The record as the close leaves it.
+    #[must_use]
+    pub fn record(&self) -> &JobRecord {
+        &self.after
+    }
+
+    /// How long the handler ran; nothing when it never did.
+    #[must_use]
+    pub fn ran(&self) -> Option<Duration> {
+        self.ran
+    }
+
+    /// From submission to the close, by two machines' clocks.
+    #[must_use]
+    pub fn since_submission(&self) -> Duration {
+        self.at.since(self.before.submitted_at)
+    }
+
+    pub(super) fn minute(&self) -> Option<u64> {
+        match &self.next {
+            Next::Delay(entry) => Some(entry.not_before.minute()),
+            Next::Queue(_) | Next::Terminal => None,
+        }
+    }
+
+    pub(super) fn ops(&self) -> Vec<Op> {
+        let (job, worker) = (&self.job, self.attempt.worker);
+        let assignment = match (&self.ending, self.assignment) {
+            // A finished run wins over a cancel that came meanwhile.
+            (Ending::Succeeded(_), _) | (_, Assigned::Gone) => None,
+            (
+                Ending::Failed(_) | Ending::Lost | Ending::Released | Ending::Cancelled,
+                Assigned::At(version),
+            ) => Some(version),
+        };
+        let mut ops = txn::close(job, worker, self.version, assignment, &self.after, &self.next);
+        match self.assignment {
+            Assigned::At(_) => {}
+            Assigned::Gone => ops.retain(|op| !matches!(op, Op::Delete { .. })),
+        }
+        ops
+    }
+
+    /// Whether the operation at this position of [`Close::ops`] is the creation of the entry.
+    pub(super) fn creates_at(&self, op: usize) -> bool {
+        matches!(self.ops().get(op), Some(Op::Create { .. }))
+    }
+
+    pub(super) fn unknown(self) -> Self {
+        Self { last_try: Try::Unknown, ..self }
+    }
+
+    pub(super) fn refused(self, reason: Reason) -> Self {
+        // Once a reply was lost, what is found may always be our own earlier write.
+        let last_try = match self.last_try {
+            Try::Unknown => Try::Unknown,
+            Try::None | Try::Refused(_) => Try::Refused(reason),
+        };
+        Self { last_try, ..self }
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        self.last_try == Try::Unknown
+    }
+
+    pub(super) fn as_written(&self) -> Settled {
+        settled(&self.after)
+    }
+
+    pub(super) fn decide(self, found: &Found) -> Decision {
+        match &found.record {
+            Look::There(_, version) | Look::Unreadable { version, .. } if *version == self.version => {
+                self.still_open(found)
+            }
+            Look::There(record, _) if self.is_ours(record) => {
+                Decision::Settled(Box::new(self), settled(record))
+            }
+            Look::There(..) | Look::Unreadable { .. } | Look::Absent => {
+                Decision::Settled(Box::new(self), Settled::Zombie)
+            }
+        }
+    }
+
+    /// A leader that closed the attempt as lost names the same attempt.
+    fn is_ours(&self, record: &JobRecord) -> bool {
+        let lost = record.last.is_some_and(|last| last.how == AttemptEndKind::Lost);
+        record.was_closed_by(self.attempt) && !lost
+    }
+
+    fn still_open(mut self, found: &Found) -> Decision {
+        let before = self.assignment;
+        let cancel = match &found.assignment {
+            Look::There(assignment, version) => {
+                self.assignment = Assigned::At(*version);
+                assignment.cancel
+            }
+            Look::Unreadable { version, .. } => {
+                self.assignment = Assigned::At(*version);
+                false
+            }
+            Look::Absent => {
+                self.assignment = Assigned::Gone;
+                false
+            }
+        };
+        if cancel && !matches!(self.ending, Ending::Succeeded(_) | Ending::Cancelled) {
+            self.end_as(Ending::Cancelled);
+        } else if self.assignment == before
+            && let Try::Refused(reason) = &self.last_try
+        {
+            let reason = reason.clone();
+            return Decision::Blocked(Box::new(self), reason);
+        }
+        Decision::Again(Box::new(self))
+    }
+
+    fn end_as(&mut self, ending: Ending) {
+        self.ending = ending.clone();
+        (self.after, self.next) = self.before.clone().close(self.attempt, ending, self.at, self.random);
+    }
+}
+
+fn settled(record: &JobRecord) -> Settled {
+    let how = record.last.map_or(AttemptEndKind::Lost, |last| last.how);
+    let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
+    Settled::Closed { how, dead }
+}
