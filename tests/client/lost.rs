@@ -1,11 +1,14 @@
 //! Lost replies, lost requests, lost sessions, and no ZooKeeper at all.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellwether::client::{Cancelled, Retried, SubmitError, Unavailable};
 use bellwether::{Client, Job, State};
+use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_RESOLVED;
-use bellwether_core::path;
+use bellwether_core::wire::decode;
+use bellwether_core::{path, txn};
 use bellwether_testkit::{Cut, Direction, Proxy, Request, namespace, op};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
@@ -65,6 +68,48 @@ async fn a_submission_whose_request_is_lost_is_sent_again() {
         assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (0, 1), "{name}");
         assert_one_queued_job(&to, "lost-request").await;
     }
+}
+
+/// The record that a multi was about to create: jute writes a path's length, the path, the data's length, the data.
+fn record_in(multi: &[u8], path: &str) -> JobRecord {
+    let at = multi.windows(path.len()).position(|window| window == path.as_bytes()).unwrap() + path.len();
+    let (length, data) = multi[at..].split_first_chunk::<4>().unwrap();
+    decode(&data[..usize::try_from(i32::from_be_bytes(*length)).unwrap()]).unwrap()
+}
+
+/// The first copy lingers somewhere between the cut connection and the leader, and is applied when the client has
+/// read that there is nothing and is about to send the second.
+#[tokio::test]
+async fn a_first_copy_that_is_applied_after_the_read_back_is_the_same_job() {
+    let to = namespace("late-copy");
+    let (counts, _recorder) = counting();
+    let proxy = Proxy::to(&to);
+    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+    let first_copy = Arc::new(Mutex::new(Vec::new()));
+    let copy = Arc::clone(&first_copy);
+    let lost = move |request: &Request<'_>| {
+        let matches = request.op == op::MULTI && request.mentions("lingering");
+        if matches {
+            *copy.lock().unwrap() = request.body.to_vec();
+        }
+        matches
+    };
+    let fault = proxy.drop_request_and_cut(lost, Cut::Reset);
+    let read_back = |request: &Request<'_>| request.op == op::MULTI_READ && request.mentions("lingering");
+    let read_back = proxy.hold_reply(read_back);
+    let late = async {
+        fault.fired().await;
+        read_back.fired().await;
+        let job = id("lingering");
+        let record = record_in(&first_copy.lock().unwrap(), &path::record(&job));
+        hand.apply(txn::submit(&job, &record)).await;
+        read_back.release();
+    };
+    let submission = client.submit(Job::new("sum", &1).unwrap().id("lingering"));
+    let (job, ()) = tokio::join!(submission, late);
+    assert!(!job.unwrap().is_duplicate(), "the second copy was rejected, and the record is our own");
+    assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (0, 1));
+    assert_one_queued_job(&to, "lingering").await;
 }
 
 #[tokio::test]
