@@ -1,0 +1,54 @@
+//! `bellwether node`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bellwether::{NodeId, Tag};
+use bellwether_core::machine::assigner::Strategy;
+use clap::{Args, ValueEnum};
+
+use super::exit::Failure;
+use super::{Global, input};
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Stands for election.
+    Candidate,
+    /// Runs jobs.
+    Worker,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Node {
+    /// What operators call this process [default: its host name and process id].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node_id: Option<NodeId>,
+    /// What this node does.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "candidate,worker")]
+    pub(crate) roles: Vec<Role>,
+    /// How many jobs it runs at a time.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(bellwether_core::budget::MAX_SLOTS)))]
+    pub(crate) slots: u32,
+    /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics_addr: Option<SocketAddr>,
+    /// A program that jobs of the kind `exec` may run. May be given again; none is allowed otherwise.
+    #[arg(long, value_name = "PROG")]
+    pub(crate) allow_exec: Vec<String>,
+    /// What this worker offers to jobs that require it. May be given again.
+    #[arg(long)]
+    pub(crate) tag: Vec<Tag>,
+    /// Which worker gets a job: round-robin, random, least-loaded, rendezvous.
+    #[arg(long, default_value = "least-loaded")]
+    pub(crate) strategy: Strategy,
+    /// How long running jobs may take to end when the node stops; then they are handed back.
+    #[arg(long, default_value = "30s", value_parser = input::duration, value_name = "DURATION")]
+    pub(crate) drain_grace: Duration,
+}
+
+pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
+    let zookeeper = global.zookeeper()?;
+    tracing::debug!(?node, zookeeper, "asked for a node");
+    Err(Failure::failed("node: not wired yet"))
+}
