@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod election;
 pub mod metrics;
 
 pub use bellwether_core::job::{ContentType, Payload};
