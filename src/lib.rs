@@ -15,6 +15,7 @@
 
 pub mod bench;
 pub mod client;
+pub mod election;
 pub mod metrics;
 
 pub use bellwether_core::job::{ContentType, Payload};
