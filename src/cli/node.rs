@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bellwether::node::NodeError;
 use bellwether::{NodeId, Tag};
 use bellwether_core::machine::assigner::Strategy;
 use clap::{Args, ValueEnum};
 
-use super::exit::Failure;
+use super::exit::{Failure, Kind};
 use super::{Global, input};
 
 /// What a node does.
@@ -42,13 +43,38 @@ pub(crate) struct Node {
     /// Which worker gets a job: round-robin, random, least-loaded, rendezvous.
     #[arg(long, default_value = "least-loaded")]
     pub(crate) strategy: Strategy,
+    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move.
+    #[arg(long, default_value = "10s", value_parser = input::duration, value_name = "DURATION")]
+    pub(crate) session_timeout: Duration,
     /// How long running jobs may take to end when the node stops; then they are handed back.
     #[arg(long, default_value = "30s", value_parser = input::duration, value_name = "DURATION")]
     pub(crate) drain_grace: Duration,
 }
 
 pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
-    let zookeeper = global.zookeeper()?;
-    tracing::debug!(?node, zookeeper, "asked for a node");
-    Err(Failure::failed("node: not wired yet"))
+    let mut builder = bellwether::Node::builder(global.zookeeper()?)
+        .candidate(node.roles.contains(&Role::Candidate))
+        .placement(node.strategy)
+        .session_timeout(node.session_timeout)
+        .drain_grace(node.drain_grace);
+    let mut kinds = Vec::new();
+    if node.roles.contains(&Role::Worker) {
+        let handlers = bellwether::stock::handlers(node.allow_exec);
+        let registry = handlers.clone().build().map_err(|error| Failure::usage(error.to_string()))?;
+        kinds.extend(registry.kinds().cloned());
+        builder =
+            node.tag.iter().fold(builder.handlers(handlers).slots(node.slots), |b, tag| b.tag(tag.as_str()));
+    }
+    if let Some(id) = &node.node_id {
+        builder = builder.node_id(id.as_str());
+    }
+    if let Some(address) = node.metrics_addr {
+        bellwether::metrics::serve(address, &kinds).map_err(|error| Failure::failed(error.to_string()))?;
+        tracing::info!(%address, "metrics are served");
+    }
+    let running = builder.start().await.map_err(|error| Failure::usage(error.to_string()))?;
+    running.run().await.map_err(|error| match error {
+        NodeError::Namespace(_) => Failure::new(Kind::Unreachable, error.to_string()),
+        NodeError::Actors(_) => Failure::failed(error.to_string()),
+    })
 }
