@@ -1,1 +1,21 @@
-//! Bellwether.
+//! Bellwether: a distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use bellwether::{Client, Job};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("zk1:2181,zk2:2181/bellwether/prod").await?;
+//! let job = client.submit(Job::new("sum", &[1, 2, 3])?.id("sum-1").max_attempts(3)).await?;
+//! let end = job.wait(Duration::from_secs(30)).await?;
+//! println!("{}: {:?}", end.state, end.result);
+//! # Ok(()) }
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod metrics;
+
+pub use bellwether_core::job::{ContentType, Payload};
+pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
+pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, State};

@@ -11,6 +11,11 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod election;
+mod feed;
+pub mod leader;
+pub mod node;
 pub mod session;
+mod supervise;
 mod task;
 pub mod worker;

@@ -1,5 +1,6 @@
 //! Where everything lives under the namespace's root. The only place that spells a path.
 
+use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::budget::BUCKETS;
@@ -113,6 +114,18 @@ pub fn quarantine(job: &JobId) -> String {
     format!("{QUARANTINE}/{job}")
 }
 
+/// A candidate of the strategy `queue`, up to the sequence number that ZooKeeper appends.
+#[must_use]
+pub fn candidate_prefix(campaign: Uuid) -> String {
+    format!("{ELECTION}/{}-n-", campaign.hyphenated())
+}
+
+/// A candidate of the strategy `queue` by its whole name.
+#[must_use]
+pub fn candidate(name: &str) -> String {
+    format!("{ELECTION}/{name}")
+}
+
 /// What a path that a watch reported stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
@@ -156,8 +169,6 @@ pub fn parse(path: &str) -> Place {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     #[test]

@@ -15,6 +15,7 @@
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
+//! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
 
 use crate::job::{Assignment, JobRecord, Next, QueueEntry};
@@ -25,8 +26,10 @@ use crate::wire::encode;
 use crate::worker::WorkerInfo;
 
 mod batch;
+mod claim;
 
 pub use batch::{Batch, Locus};
+pub use claim::Claim;
 
 /// How long a znode lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

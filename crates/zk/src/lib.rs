@@ -11,6 +11,7 @@
 //! One code path serves an embedded keeper and an ensemble; there is no mock.
 #![forbid(unsafe_code)]
 
+pub mod bare;
 mod connect_string;
 mod contact;
 mod eager;

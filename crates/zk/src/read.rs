@@ -38,6 +38,13 @@ impl Node {
 }
 
 impl Zk {
+    /// Lets the server catch up with the leader of the ensemble: what is read after it, in the order of calls,
+    /// shows every write that was committed before. For reading back what became of a write; a decision still
+    /// needs a version to check on.
+    pub fn sync(&self, path: String) -> impl Future<Output = ReadResult<()>> + Send + use<> {
+        self.read(1, |client| async move { client.sync(&path).await })
+    }
+
     /// Reads a znode; `None` when it is absent.
     pub fn get(&self, path: String) -> impl Future<Output = ReadResult<Option<Node>>> + Send + use<> {
         self.read(1, |client| async move {

@@ -1,8 +1,14 @@
 //! The state machines that actors feed.
 //!
-//! A machine is pure: events in, effects out, time and random numbers passed in with them. What an effect
-//! led to comes back as an event, with a ticket where answers may overtake each other.
+//! A machine takes events and pushes effects; it holds no clock, no randomness and no connection. What an
+//! effect led to comes back as an event, with a ticket where answers may overtake each other, so that a reply
+//! to a question that is no longer asked is recognised and dropped.
 
 pub mod assigner;
 pub mod backlog;
+pub mod campaign;
+pub mod leadership;
+pub mod membership;
+pub mod promoter;
+pub mod recovery;
 pub mod worker;

@@ -147,6 +147,8 @@ impl Assigner {
                 }
             }
             Event::Inbox(id, held) => {
+                // Not answered: the session is disturbed, and asking again at once would spin.
+                self.acting &= held.is_some();
                 if let Some(capacity) = self.workers.get_mut(&id) {
                     capacity.listed(held);
                 }

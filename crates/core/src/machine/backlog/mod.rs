@@ -173,7 +173,7 @@ impl Backlog {
             gone.remove(&job);
             match self.jobs.get_mut(&(bucket, job.clone())) {
                 Some(Standing::Queued { round: since } | Standing::Reading { round: since, .. }) => {
-                    *since = round
+                    *since = round;
                 }
                 None => self.want(job),
             }
@@ -238,5 +238,4 @@ fn key(job: &JobId) -> (Bucket, JobId) {
 }
 
 #[cfg(test)]
-#[path = "backlog_tests.rs"]
 mod tests;

@@ -118,6 +118,8 @@ fn an_unreadable_entry_is_forgotten_and_others_go_on() {
     bench.queued("good");
 }
 
+type Reads = VecDeque<(u64, Vec<(JobId, Option<QueueEntry>)>)>;
+
 #[derive(Debug, Clone)]
 enum Step {
     Queue(u8),
@@ -144,10 +146,10 @@ proptest! {
         let mut bench = Bench::default();
         let mut queue: BTreeMap<JobId, u32> = BTreeMap::new();
         let mut told: BTreeMap<JobId, u32> = BTreeMap::new();
-        let mut reads: VecDeque<(u64, Vec<(JobId, Option<QueueEntry>)>)> = VecDeque::new();
+        let mut reads: Reads = VecDeque::new();
         let mut attempt = 0;
         let drive = |bench: &mut Bench, event, queue: &BTreeMap<JobId, u32>, told: &mut BTreeMap<JobId, u32>,
-                     reads: &mut VecDeque<(u64, Vec<(JobId, Option<QueueEntry>)>)>| {
+                     reads: &mut Reads| {
             for effect in bench.handle(event) {
                 match effect {
                     // Answered with the queue as it is when the request is made.

@@ -1,0 +1,270 @@
+//! The leader wing on a real ZooKeeper; the test itself is the client, the election and the workers.
+
+use std::time::Duration;
+
+use bellwether_actors::leader::{LeaderConfig, LeaderMsg, Term, start};
+use bellwether_core::job::{Assignment, JobRecord, JobState, Payload, Placement, Policy, Verdict};
+use bellwether_core::machine::assigner::Strategy;
+use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::{self, Op};
+use bellwether_core::wire;
+use bellwether_core::worker::WorkerInfo;
+use bellwether_testkit::{eventually, eventually_some, namespace};
+use bellwether_zk::{Zk, connect, open_namespace};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A supervisor that lives as long as the test.
+struct Root;
+
+impl Actor for Root {
+    type Msg = ();
+    type State = ();
+    type Arguments = ();
+    async fn pre_start(&self, _: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+}
+
+struct Bench {
+    zk: Zk,
+    to: String,
+    wing: ActorRef<LeaderMsg>,
+    fenced: mpsc::UnboundedReceiver<i32>,
+}
+
+async fn session(to: &str) -> Zk {
+    connect(&to.parse().expect("a connect string"), Duration::from_secs(5)).await.expect("a session")
+}
+
+async fn applied(zk: &Zk, ops: Vec<Op>) {
+    assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
+}
+
+/// Raises the epoch, as a new leader does.
+async fn claim(zk: &Zk) -> i32 {
+    let version = zk.get(path::EPOCH.into()).await.expect("an answer").expect("an epoch").version;
+    applied(zk, vec![Op::Set { path: path::EPOCH.into(), data: Vec::new(), version }]).await;
+    version + 1
+}
+
+impl Bench {
+    async fn new(name: &str) -> Self {
+        let to = namespace(name);
+        let zk = session(&to).await;
+        open_namespace(&zk, true).await.expect("a namespace");
+        let (root, _) = Actor::spawn(None, Root, ()).await.expect("a root");
+        let (fenced_out, fenced) = mpsc::unbounded_channel();
+        let fenced_out = Box::new(move |epoch| fenced_out.send(epoch).expect("a test that listens"));
+        let config = LeaderConfig { strategy: Strategy::LeastLoaded, fenced_out };
+        let wing = start(config, root.get_cell()).await.expect("a wing");
+        Self { zk, to, wing, fenced }
+    }
+
+    /// Lets the wing lead, in a session of its own.
+    async fn lead(&self) -> Term {
+        let zk = session(&self.to).await;
+        let epoch = claim(&zk).await;
+        let term = Term { zk, epoch };
+        self.wing.cast(LeaderMsg::Active(term.clone())).expect("a wing");
+        term
+    }
+
+    async fn submit(&self, name: &str, policy: Policy) -> JobId {
+        let id = JobId::new(name).expect("a name");
+        let record = JobRecord {
+            kind: Kind::new("sum").expect("a name"),
+            payload: Payload::json(*b"{}").expect("small"),
+            policy,
+            placement: Placement::default(),
+            token: Uuid::now_v7(),
+            submitted_at: WallMillis(1),
+            generation: 1,
+            attempts: 0,
+            failures: 0,
+            losses: 0,
+            last: None,
+            last_error: None,
+            state: JobState::Open { not_before: None },
+        };
+        applied(&self.zk, txn::submit(&id, &record)).await;
+        id
+    }
+
+    /// A worker with its own session, so that it can die.
+    async fn worker(&self, slots: u32) -> (WorkerId, Zk) {
+        let (id, zk) = (WorkerId::new(Uuid::now_v7()), session(&self.to).await);
+        let info = WorkerInfo {
+            node: NodeId::new("n").expect("a name"),
+            host: "h".into(),
+            kinds: vec![Kind::new("sum").expect("a name")],
+            slots,
+            tags: vec![],
+            codec: wire::SCHEMA,
+            started_at: WallMillis(1),
+            draining: false,
+        };
+        applied(&zk, txn::register(id, &info)).await;
+        (id, zk)
+    }
+
+    async fn inbox(&self, worker: WorkerId) -> Vec<String> {
+        let mut jobs = self.zk.children(path::inbox(worker)).await.expect("an answer").unwrap_or_default();
+        jobs.sort();
+        jobs
+    }
+
+    async fn record(&self, job: &JobId) -> JobRecord {
+        let node = self.zk.get(path::record(job)).await.expect("an answer").expect("a record");
+        wire::decode(&node.data).expect("readable")
+    }
+
+    async fn assigned(&self, worker: WorkerId, count: usize) -> Vec<String> {
+        eventually_some("jobs are assigned", SOON, async || {
+            let jobs = self.inbox(worker).await;
+            (jobs.len() == count).then_some(jobs)
+        })
+        .await
+    }
+
+    /// Closes a job as its worker would.
+    async fn finish(&self, worker: WorkerId, job: &str) {
+        let id = JobId::new(job).expect("a name");
+        applied(&self.zk, vec![Op::Delete { path: path::assignment(worker, &id), version: None }]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_waits_is_assigned_when_a_worker_comes_and_never_beyond_its_slots() {
+    let bench = Bench::new("slots").await;
+    for n in 0..5 {
+        bench.submit(&format!("j{n}"), Policy::default()).await;
+    }
+    bench.lead().await;
+    let (worker, _session) = bench.worker(2).await;
+    let mut done = 0;
+    while done < 5 {
+        let held = bench.assigned(worker, 2.min(5 - done)).await;
+        assert!(held.len() <= 2);
+        bench.finish(worker, &held[0]).await;
+        done += 1;
+    }
+    let queued =
+        bench.zk.children_many(path::Bucket::all().map(path::Bucket::queue).take(100).collect()).await;
+    assert!(queued.expect("an answer").into_iter().flatten().flatten().next().is_none());
+}
+
+#[tokio::test]
+async fn the_jobs_of_a_worker_that_dies_go_to_another() {
+    let bench = Bench::new("orphan").await;
+    bench.lead().await;
+    let (dying, session) = bench.worker(1).await;
+    let job = bench.submit("a", Policy::default()).await;
+    bench.assigned(dying, 1).await;
+    drop(session);
+    let (other, _session) = bench.worker(1).await;
+    bench.assigned(other, 1).await;
+    let record = bench.record(&job).await;
+    assert_eq!((record.attempts, record.losses), (1, 1));
+    let node = bench.zk.get(path::assignment(other, &job)).await.expect("an answer").expect("an assignment");
+    let assignment: Assignment = wire::decode(&node.data).expect("readable");
+    assert_eq!(assignment.attempt, 2);
+    eventually("the dead worker's inbox is removed", SOON, async || {
+        bench.zk.get(path::inbox(dying)).await.expect("an answer").is_none()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workers_that_died_while_nobody_led_are_recovered_by_the_next_leader() {
+    let bench = Bench::new("no-leader").await;
+    bench.lead().await;
+    let (dying, session) = bench.worker(1).await;
+    let job = bench.submit("a", Policy { max_losses: 1, ..Policy::default() }).await;
+    bench.assigned(dying, 1).await;
+    bench.wing.cast(LeaderMsg::Inactive).expect("a wing");
+    drop(session);
+    eventually("the ephemeral is gone", SOON, async || {
+        bench.zk.get(path::worker(dying)).await.expect("an answer").is_none()
+    })
+    .await;
+    assert_eq!(bench.inbox(dying).await, ["a"]);
+    bench.lead().await;
+    eventually("the job is dead of its only loss", SOON, async || {
+        matches!(bench.record(&job).await.state, JobState::Terminal { verdict: Verdict::Dead, .. })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stale_leaders_assignment_is_rejected_and_its_term_ends() {
+    let mut bench = Bench::new("stale").await;
+    let stale = bench.lead().await;
+    let (worker, _session) = bench.worker(1).await;
+    claim(&bench.zk).await;
+    bench.submit("a", Policy::default()).await;
+    assert_eq!(bench.fenced.recv().await, Some(stale.epoch));
+    assert!(bench.inbox(worker).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_delayed_job_is_promoted_and_assigned() {
+    let bench = Bench::new("delayed").await;
+    bench.lead().await;
+    let (worker, _session) = bench.worker(1).await;
+    let job = bench.submit("a", Policy::default()).await;
+    bench.assigned(worker, 1).await;
+    let node = bench.zk.get(path::record(&job)).await.expect("an answer").expect("a record");
+    let record: JobRecord = wire::decode(&node.data).expect("readable");
+    let attempt = bellwether_core::job::Attempt { number: 1, worker };
+    let ending = bellwether_core::job::Ending::Failed("boom".into());
+    let (closed, next) = record.close(attempt, ending, bellwether_actors::clock::wall(), 0);
+    let minute = closed.entry().not_before.minute();
+    bench.zk.create_container(path::delayed_minute(minute)).await;
+    applied(&bench.zk, txn::close(&job, worker, node.version, None, &closed, &next)).await;
+    let assigned = eventually_some("attempt 2 is assigned", SOON, async || {
+        let node = bench.zk.get(path::assignment(worker, &job)).await.expect("an answer")?;
+        Some(wire::decode::<Assignment>(&node.data).expect("readable"))
+    })
+    .await;
+    assert_eq!(assigned.attempt, 2);
+}
+
+#[tokio::test]
+async fn a_corrupt_entry_is_left_alone_and_the_others_go_on() {
+    let bench = Bench::new("corrupt").await;
+    let bad = JobId::new("bad").expect("a name");
+    let garbage = Op::Create {
+        path: path::queue_entry(&bad),
+        data: b"garbage".to_vec(),
+        lifetime: txn::Lifetime::Persistent,
+    };
+    applied(&bench.zk, vec![garbage]).await;
+    bench.submit("good", Policy::default()).await;
+    bench.lead().await;
+    let (worker, _session) = bench.worker(4).await;
+    assert_eq!(bench.assigned(worker, 1).await, ["good"]);
+    assert!(bench.zk.get(path::queue_entry(&bad)).await.expect("an answer").is_some());
+}
+
+#[tokio::test]
+async fn a_member_that_is_killed_is_started_again_and_loses_nothing() {
+    let bench = Bench::new("restart").await;
+    bench.lead().await;
+    let (worker, _session) = bench.worker(8).await;
+    bench.submit("a", Policy::default()).await;
+    bench.assigned(worker, 1).await;
+    let members = bench.wing.get_cell().get_children().len();
+    assert_eq!(members, 4);
+    for n in 0..members {
+        bench.wing.get_cell().get_children()[n].kill();
+        bench.submit(&format!("after-{n}"), Policy::default()).await;
+        bench.assigned(worker, n + 2).await;
+    }
+}

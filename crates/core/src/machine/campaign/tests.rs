@@ -1,0 +1,396 @@
+use proptest::prelude::{Just, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+
+use super::*;
+
+const UUID: u128 = 5;
+const SESSION: i64 = 7;
+/// Long enough for every rest to be over.
+const LATER: Millis = Millis(60_000);
+
+fn campaign(strategy: Strategy) -> Campaign {
+    Campaign::new(Campaigner {
+        strategy,
+        node: NodeId::new("a").unwrap(),
+        session: SESSION,
+        uuid: Uuid::from_u128(UUID),
+        number: 1,
+    })
+}
+
+fn child(uuid: u128, sequence: u32) -> String {
+    format!("{}-n-{sequence:010}", Uuid::from_u128(uuid).hyphenated())
+}
+
+fn listed(names: &[(u128, u32)]) -> Reply {
+    Reply::Listed(Outcome::Applied(names.iter().map(|(uuid, n)| child(*uuid, *n)).collect()))
+}
+
+fn rejected<T>(reason: Reason) -> Outcome<T> {
+    Outcome::Rejected(Rejection { at: 0, reason })
+}
+
+/// A campaign with the effects of its last event.
+struct Run {
+    campaign: Campaign,
+    effects: Vec<Effect>,
+}
+
+impl Run {
+    fn new(strategy: Strategy) -> Self {
+        Self { campaign: campaign(strategy), effects: Vec::new() }
+    }
+
+    fn on(mut self, event: Event) -> Self {
+        self.effects.clear();
+        let now = if event == Event::Tick { LATER } else { Millis(0) };
+        self.campaign.handle(now, event, &mut self.effects);
+        self
+    }
+
+    /// Answers the request that is awaited.
+    fn answer(self, reply: Reply) -> Self {
+        let ticket = self.campaign.awaited().expect("a request is awaited");
+        self.on(Event::Reply(ticket, reply))
+    }
+
+    /// `state: effect, effect`
+    fn seen(&self) -> String {
+        let effects: Vec<_> = self.effects.iter().map(word).collect();
+        format!("{}: {}", name(&self.campaign.state), effects.join(", "))
+    }
+}
+
+fn name(state: &State) -> &'static str {
+    match state {
+        State::Offline => "offline",
+        State::Resting { .. } => "resting",
+        State::Looking { .. } => "looking",
+        State::Creating { .. } => "creating",
+        State::Repairing { .. } => "repairing",
+        State::Deleting { .. } => "deleting",
+        State::Standby { .. } => "standby",
+        State::First { .. } => "first",
+        State::Left => "left",
+    }
+}
+
+fn word(effect: &Effect) -> String {
+    let short = |path: &str| path.rsplit("-n-").next().unwrap_or_default().to_owned();
+    match effect {
+        Effect::Send(_, Request::CreateParent { path }) => format!("create parent {path}"),
+        Effect::Send(_, Request::CreateSequential { .. }) => "create sequential".into(),
+        Effect::Send(_, Request::CreateEphemeral { path, .. }) => format!("create {path}"),
+        Effect::Send(_, Request::List { .. }) => "list".into(),
+        Effect::Send(_, Request::Owner { .. }) => "owner".into(),
+        Effect::Send(_, Request::Watch { path }) => format!("watch {}", short(path)),
+        Effect::Send(_, Request::Delete { path }) => format!("delete {}", short(path)),
+        Effect::Standing(Standing::Running) => "running".into(),
+        Effect::Standing(Standing::Behind { .. }) => "behind".into(),
+        Effect::Standing(Standing::First { .. }) => "is first".into(),
+        Effect::Standing(Standing::Left) => "has left".into(),
+        Effect::Refused(rejection) => format!("refused ({})", rejection.reason),
+    }
+}
+
+/// The strategy `queue`, in the state of that name.
+fn queue(state: &str) -> Run {
+    let looking = || Run::new(Strategy::Queue).on(Event::Connected);
+    let run = match state {
+        "offline" => Run::new(Strategy::Queue),
+        "looking" => looking(),
+        "resting" => looking().answer(Reply::Listed(Outcome::Unknown)),
+        "creating" => looking().answer(listed(&[])),
+        "repairing" => looking().answer(listed(&[])).answer(Reply::Created(rejected(Reason::NoNode))),
+        "deleting" => looking().answer(listed(&[(UUID, 1), (UUID, 2)])),
+        "standby" => looking().answer(listed(&[(9, 1), (UUID, 2)])),
+        "first" => looking().answer(listed(&[(UUID, 1)])),
+        "left" => looking().on(Event::Leave).answer(listed(&[])),
+        other => panic!("no state {other}"),
+    };
+    assert_eq!(name(&run.campaign.state), state);
+    run
+}
+
+const STATES: [&str; 9] =
+    ["offline", "resting", "looking", "creating", "repairing", "deleting", "standby", "first", "left"];
+
+/// The module's table, row by row.
+#[test]
+fn every_state_answers_every_event() {
+    let stale = Ticket { campaign: 0, request: 1 };
+    let events = [
+        Event::Connected,
+        Event::Disconnected,
+        Event::Tick,
+        Event::Look,
+        Event::Again,
+        Event::Leave,
+        Event::Reply(stale, Reply::Changed),
+    ];
+    #[rustfmt::skip]
+    let table = [
+        //            Connected        Disconnected  Tick             Look             Again         Leave            stale reply
+        ["offline",   "looking: list", "offline: ",  "offline: ",     "offline: ",     "offline: ",  "offline: ",     "offline: "],
+        ["resting",   "looking: list", "offline: ",  "looking: list", "looking: list", "resting: ",  "looking: list", "resting: "],
+        ["looking",   "looking: ",     "offline: ",  "looking: ",     "looking: ",     "looking: ",  "looking: ",     "looking: "],
+        ["creating",  "creating: ",    "offline: ",  "creating: ",    "creating: ",    "creating: ", "creating: ",    "creating: "],
+        ["repairing", "repairing: ",   "offline: ",  "repairing: ",   "repairing: ",   "repairing: ","repairing: ",   "repairing: "],
+        ["deleting",  "deleting: ",    "offline: ",  "deleting: ",    "deleting: ",    "deleting: ", "deleting: ",    "deleting: "],
+        ["standby",   "looking: list", "offline: ",  "standby: ",     "looking: list", "resting: ",  "looking: list", "standby: "],
+        ["first",     "looking: list", "offline: ",  "first: ",       "looking: list", "resting: ",  "looking: list", "first: "],
+        ["left",      "left: ",        "left: ",     "left: ",        "left: ",        "left: ",     "left: ",        "left: "],
+    ];
+    assert_eq!(table.map(|row| row[0]), STATES);
+    for row in table {
+        for (event, expected) in events.iter().zip(&row[1..]) {
+            assert_eq!(queue(row[0]).on(event.clone()).seen(), *expected, "{} on {event:?}", row[0]);
+        }
+    }
+}
+
+#[test]
+fn every_answer_has_its_consequence() {
+    let other = || Reason::Other("x".into());
+    let refused = "resting: refused (ZooKeeper refused it: x)";
+    let table = [
+        ("looking", listed(&[]), "creating: running, create sequential"),
+        ("looking", listed(&[(UUID, 4)]), "first: watch 0000000004, is first"),
+        ("looking", listed(&[(9, 3), (8, 1), (UUID, 4), (7, 5)]), "standby: watch 0000000003, behind"),
+        ("looking", listed(&[(UUID, 4), (9, 5), (UUID, 6)]), "deleting: delete 0000000006"),
+        ("looking", Reply::Listed(rejected(Reason::NoNode)), "creating: running, create sequential"),
+        ("looking", Reply::Listed(rejected(other())), refused),
+        ("looking", Reply::Listed(Outcome::Unknown), "resting: "),
+        ("creating", Reply::Created(Outcome::Applied(())), "looking: list"),
+        ("creating", Reply::Created(Outcome::Unknown), "looking: list"),
+        ("creating", Reply::Created(rejected(Reason::NodeExists)), "looking: list"),
+        ("creating", Reply::Created(rejected(Reason::NoNode)), "repairing: create parent /election"),
+        ("creating", Reply::Created(rejected(other())), refused),
+        ("repairing", Reply::Created(Outcome::Applied(())), "looking: list"),
+        ("repairing", Reply::Created(Outcome::Unknown), "looking: list"),
+        ("repairing", Reply::Created(rejected(Reason::NodeExists)), "looking: list"),
+        ("repairing", Reply::Created(rejected(Reason::NoNode)), "resting: refused (no such znode)"),
+        ("deleting", Reply::Deleted(Outcome::Applied(())), "looking: list"),
+        ("deleting", Reply::Deleted(Outcome::Unknown), "looking: list"),
+        ("deleting", Reply::Deleted(rejected(Reason::NoNode)), "looking: list"),
+        ("deleting", Reply::Deleted(rejected(other())), refused),
+        ("standby", Reply::Watched(Outcome::Applied(true)), "standby: "),
+        ("standby", Reply::Watched(Outcome::Applied(false)), "looking: list"),
+        ("standby", Reply::Watched(Outcome::Unknown), "resting: "),
+        ("standby", Reply::Watched(rejected(other())), refused),
+        ("standby", Reply::Changed, "looking: list"),
+        ("first", Reply::Watched(Outcome::Applied(true)), "first: "),
+        ("first", Reply::Watched(Outcome::Applied(false)), "looking: list"),
+        ("first", Reply::Watched(Outcome::Unknown), "resting: "),
+        ("first", Reply::Changed, "looking: list"),
+    ];
+    for (state, reply, expected) in table {
+        assert_eq!(queue(state).answer(reply.clone()).seen(), expected, "{state} on {reply:?}");
+    }
+}
+
+#[test]
+fn the_single_znode_tells_its_owner() {
+    let looking = || Run::new(Strategy::Single).on(Event::Connected);
+    let owner = |owner| Reply::Owner(Outcome::Applied(owner));
+    assert_eq!(looking().seen(), "looking: owner");
+    let table = [
+        (Event::Look, owner(None), "creating: running, create /leader"),
+        (Event::Look, owner(Some(SESSION)), "first: watch /leader, is first"),
+        (Event::Look, owner(Some(8)), "standby: watch /leader, behind"),
+        (Event::Look, owner(Some(0)), "standby: watch /leader, behind"),
+        (Event::Look, Reply::Owner(Outcome::Unknown), "resting: "),
+        (Event::Leave, owner(None), "left: has left"),
+        (Event::Leave, owner(Some(SESSION)), "deleting: delete /leader"),
+        (Event::Leave, owner(Some(8)), "left: has left"),
+    ];
+    for (event, reply, expected) in table {
+        let seen = looking().on(event.clone()).answer(reply.clone()).seen();
+        assert_eq!(seen, expected, "{event:?}, {reply:?}");
+    }
+    let lost = looking().answer(owner(None)).answer(Reply::Created(rejected(Reason::NodeExists)));
+    assert_eq!(lost.seen(), "looking: owner");
+    let no_root = looking().answer(owner(None)).answer(Reply::Created(rejected(Reason::NoNode)));
+    assert_eq!(no_root.seen(), "resting: refused (no such znode)");
+}
+
+/// A candidate of 40 that loses its first place wakes one other: each watches only the one before it.
+#[test]
+fn nobody_watches_more_than_the_one_before_it() {
+    let everyone: Vec<_> = (0..40).map(|n| (u128::from(n) + 1, n)).collect();
+    let watched: Vec<_> = everyone
+        .iter()
+        .map(|(uuid, n)| {
+            let mut run = Run::new(Strategy::Queue);
+            run.campaign.who.uuid = Uuid::from_u128(*uuid);
+            let run = run.on(Event::Connected).answer(listed(&everyone));
+            let expected = n.saturating_sub(1);
+            assert!(run.seen().contains(&format!("watch {expected:010}")), "{}", run.seen());
+            expected
+        })
+        .collect();
+    assert_eq!(watched.iter().filter(|n| **n == 7).count(), 1);
+}
+
+#[test]
+fn leaving_ends_only_when_a_look_finds_nothing() {
+    let run = queue("first").on(Event::Leave).answer(listed(&[(UUID, 1), (UUID, 2)]));
+    assert_eq!(run.seen(), "deleting: delete 0000000002");
+    let run = run.answer(Reply::Deleted(Outcome::Unknown)).answer(listed(&[(UUID, 1)]));
+    assert_eq!(run.seen(), "deleting: delete 0000000001");
+    let run = run.on(Event::Disconnected).on(Event::Connected).answer(listed(&[(UUID, 1)]));
+    assert_eq!(run.seen(), "deleting: delete 0000000001");
+    let run = run.answer(Reply::Deleted(Outcome::Applied(()))).answer(listed(&[]));
+    assert_eq!(run.seen(), "left: has left");
+}
+
+#[test]
+fn leaving_waits_for_the_create_that_is_under_way() {
+    let run = queue("creating").on(Event::Leave);
+    assert_eq!(run.seen(), "creating: ");
+    let run = run.answer(Reply::Created(Outcome::Applied(()))).answer(listed(&[(UUID, 1)]));
+    assert_eq!(run.seen(), "deleting: delete 0000000001");
+}
+
+#[test]
+fn rests_grow_and_an_answer_makes_them_short_again() {
+    let mut run = Run::new(Strategy::Queue).on(Event::Connected);
+    let mut rests = Vec::new();
+    for _ in 0..8 {
+        run = run.answer(Reply::Listed(Outcome::Unknown));
+        rests.push(run.campaign.next_wake().unwrap().0);
+        run = run.on(Event::Tick);
+    }
+    assert!(rests[0] <= 100 && rests[7] >= 1_000 && rests[7] <= 2_000, "{rests:?}");
+    let run = run.answer(listed(&[(UUID, 1)])).on(Event::Again);
+    assert!(run.campaign.next_wake().unwrap().0 <= 100);
+}
+
+/// What ZooKeeper may do with a request, and when its reply is heard.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Answered,
+    AppliedReplyLost,
+    LostBeforeApplied,
+    /// Applied by the old connection after the client saw it break, before anything of the new one.
+    AppliedLate,
+    /// The operator deletes one of the candidate's znodes first.
+    Vandalised,
+}
+
+fn fate() -> impl proptest::strategy::Strategy<Value = (Fate, bool)> {
+    let fate = prop_oneof![
+        4 => Just(Fate::Answered),
+        1 => Just(Fate::AppliedReplyLost),
+        1 => Just(Fate::LostBeforeApplied),
+        1 => Just(Fate::AppliedLate),
+        1 => Just(Fate::Vandalised),
+    ];
+    (fate, prop::bool::weighted(0.3))
+}
+
+/// A ZooKeeper with one session.
+#[derive(Default)]
+struct Tree {
+    children: Vec<(u128, u32)>,
+    sequence: u32,
+}
+
+impl Tree {
+    fn apply(&mut self, request: &Request) -> Reply {
+        match request {
+            Request::List { .. } => listed(&self.children),
+            Request::CreateSequential { .. } => {
+                self.sequence += 1;
+                self.children.push((UUID, self.sequence));
+                Reply::Created(Outcome::Applied(()))
+            }
+            Request::Delete { path } => {
+                self.children.retain(|(uuid, n)| !path.ends_with(&child(*uuid, *n)));
+                Reply::Deleted(Outcome::Applied(()))
+            }
+            Request::Watch { .. } => Reply::Watched(Outcome::Applied(true)),
+            Request::CreateParent { .. } | Request::CreateEphemeral { .. } | Request::Owner { .. } => {
+                panic!("not asked for by the strategy queue: {request:?}")
+            }
+        }
+    }
+}
+
+fn unknown(request: &Request) -> Reply {
+    match request {
+        Request::List { .. } => Reply::Listed(Outcome::Unknown),
+        Request::Owner { .. } => Reply::Owner(Outcome::Unknown),
+        Request::Watch { .. } => Reply::Watched(Outcome::Unknown),
+        Request::Delete { .. } => Reply::Deleted(Outcome::Unknown),
+        Request::CreateParent { .. } | Request::CreateSequential { .. } | Request::CreateEphemeral { .. } => {
+            Reply::Created(Outcome::Unknown)
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is lost or late, at most one request besides a watch is outstanding, and once the network behaves there is
+    /// exactly one candidate of ours, or none when we leave.
+    #[test]
+    fn no_candidate_is_leaked(fates in prop::collection::vec(fate(), 0..60), leave: bool) {
+        let mut tree = Tree { children: vec![(99, 0)], sequence: 0 };
+        let mut run = Run::new(Strategy::Queue).on(Event::Connected);
+        let mut fates = fates.into_iter();
+        let mut calm = 0;
+        while calm < 40 {
+            let (fate, disconnects) = fates.next().unwrap_or_else(|| { calm += 1; (Fate::Answered, false) });
+            if calm == 1 && leave {
+                let under_way = run.effects.clone();
+                run = run.on(Event::Leave);
+                run.effects.splice(0..0, under_way);
+            }
+            let sent: Vec<_> = run.effects.iter().filter_map(|effect| match effect {
+                Effect::Send(ticket, request) => Some((*ticket, request.clone())),
+                Effect::Standing(_) | Effect::Refused(_) => None,
+            }).collect();
+            let unanswered = sent.iter().filter(|(_, request)| !matches!(request, Request::Watch { .. }));
+            prop_assert!(unanswered.count() <= 1);
+            let Some((ticket, request)) = sent.into_iter().next_back() else {
+                run = run.on(if calm % 2 == 0 { Event::Tick } else { Event::Look });
+                continue;
+            };
+            let mut late = None;
+            let reply = match fate {
+                Fate::Answered => tree.apply(&request),
+                Fate::AppliedReplyLost => { tree.apply(&request); unknown(&request) }
+                Fate::LostBeforeApplied => unknown(&request),
+                Fate::AppliedLate => { late = Some(request.clone()); unknown(&request) }
+                Fate::Vandalised => {
+                    if let Some(at) = tree.children.iter().rposition(|(uuid, _)| *uuid == UUID) {
+                        tree.children.remove(at);
+                    }
+                    tree.apply(&request)
+                }
+            };
+            if disconnects {
+                run = run.on(Event::Disconnected);
+                let before = run.seen();
+                run = run.on(Event::Reply(ticket, reply));
+                prop_assert_eq!(run.seen(), before, "a reply of before is not heard");
+                late.iter().for_each(|late| { tree.apply(late); });
+                run = run.on(Event::Connected);
+            } else {
+                run = run.on(Event::Reply(ticket, reply));
+                // The next request of the session is a look or a rest: the late one is applied at any time
+                // before the one after it, which here means after the look was answered.
+                if let Some(late) = late {
+                    if let Some(Effect::Send(ticket, look)) = run.effects.first().cloned() {
+                        let seen = tree.apply(&look);
+                        tree.apply(&late);
+                        run = run.on(Event::Reply(ticket, seen));
+                    } else {
+                        tree.apply(&late);
+                    }
+                }
+            }
+        }
+        let ours = tree.children.iter().filter(|(uuid, _)| *uuid == UUID).count();
+        prop_assert_eq!(ours, usize::from(!leave), "{:?}", tree.children);
+        prop_assert_eq!(name(&run.campaign.state), if leave { "left" } else { "standby" });
+    }
+}

@@ -1,0 +1,6 @@
+mod claim;
+mod driver;
+mod model;
+mod server;
+mod table;
+mod trust;

@@ -1,0 +1,269 @@
+//! Moving jobs whose time has come from the delayed ones to the queue.
+//!
+//! Delayed jobs stand in one znode per minute, so the leader knows only those of the minutes that have come or
+//! come next ([`HORIZON`]); a million jobs of next month cost it nothing. At each minute it lists the minutes
+//! and loads the ones that are new within the horizon.
+//!
+//! The due time is compared with this leader's wall clock and was written by another's: a skew between the two
+//! shifts a backoff by as much, and nothing else. A promotion whose reply is lost is simply planned again after
+//! the session is back: if it was applied, its entry is gone, and the second is rejected for that one job.
+//!
+//! Limits: [`BATCH`] jobs a batch, one batch and one read in flight.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::budget::MAX_READ_BATCH;
+use crate::job::QueueEntry;
+use crate::name::JobId;
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::time::WallMillis;
+use crate::txn::{self, Batch, Locus};
+
+/// Minutes beyond the present one that are known: the next, so that its first second is not late.
+pub const HORIZON: u64 = 1;
+
+/// Jobs a batch.
+pub const BATCH: usize = 100;
+
+/// A delayed entry's place.
+pub type Place = (u64, JobId);
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A watch or a list showed a delayed entry.
+    Seen(Place),
+    /// A watch reported that one is gone.
+    Gone(Place),
+    /// The minutes that have jobs were listed.
+    Minutes(Vec<u64>),
+    /// Entries were read: `None` is absent or unreadable.
+    Read(Vec<(Place, Option<QueueEntry>)>),
+    /// A read of these was not answered.
+    ReadFailed(Vec<Place>),
+    /// A batch was answered.
+    Committed(Batch<Place>, Outcome<()>),
+    /// Time has passed.
+    Tick,
+    /// The session serves (again): list everything anew.
+    Resync,
+}
+
+/// What the leader shall do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// List the minutes.
+    ListMinutes,
+    /// List the jobs of this minute.
+    List(u64),
+    /// Read these entries, at most [`MAX_READ_BATCH`].
+    Read(Vec<Place>),
+    /// Commit this and hand it back with its outcome.
+    Commit(Batch<Place>),
+    /// Another leader has claimed.
+    FencedOut,
+}
+
+/// The machine of one term.
+#[derive(Debug)]
+pub struct Promoter {
+    epoch: i32,
+    entries: BTreeMap<Place, Standing>,
+    unread: BTreeSet<Place>,
+    due: BTreeSet<(WallMillis, Place)>,
+    minute: Option<u64>,
+    reading: bool,
+    committing: bool,
+    acting: bool,
+}
+
+#[derive(Debug)]
+enum Standing {
+    Unread,
+    Reading,
+    Waiting(QueueEntry),
+    Promoting(QueueEntry),
+}
+
+impl Promoter {
+    /// A machine for the term of `epoch`.
+    #[must_use]
+    pub fn new(epoch: i32) -> Self {
+        Self {
+            epoch,
+            entries: BTreeMap::new(),
+            unread: BTreeSet::new(),
+            due: BTreeSet::new(),
+            minute: None,
+            reading: false,
+            committing: false,
+            acting: false,
+        }
+    }
+
+    /// Handles one event at the wall time `now`.
+    pub fn handle(&mut self, now: WallMillis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Seen(place) => {
+                if place.0 <= now.minute() + HORIZON && !self.entries.contains_key(&place) {
+                    self.unread.insert(place.clone());
+                    self.entries.insert(place, Standing::Unread);
+                }
+            }
+            Event::Gone(place) => self.forget(&place),
+            Event::Minutes(minutes) => {
+                out.extend(minutes.into_iter().filter(|m| *m <= now.minute() + HORIZON).map(Effect::List));
+            }
+            Event::Read(entries) => {
+                self.reading = false;
+                for (place, entry) in entries {
+                    self.read(place, entry);
+                }
+            }
+            Event::ReadFailed(places) => {
+                self.reading = false;
+                self.acting = false;
+                for place in places {
+                    if let Some(standing @ Standing::Reading) = self.entries.get_mut(&place) {
+                        *standing = Standing::Unread;
+                        self.unread.insert(place);
+                    }
+                }
+            }
+            Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
+            Event::Tick => {}
+            Event::Resync => {
+                self.acting = true;
+                self.minute = None;
+            }
+        }
+        self.advance(now, out);
+    }
+
+    /// When the next known job is due.
+    #[must_use]
+    pub fn next_due(&self) -> Option<WallMillis> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// How many delayed jobs are known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn forget(&mut self, place: &Place) {
+        self.unread.remove(place);
+        if let Some(Standing::Waiting(entry)) = self.entries.remove(place) {
+            self.due.remove(&(entry.not_before, place.clone()));
+        }
+    }
+
+    fn read(&mut self, place: Place, entry: Option<QueueEntry>) {
+        let Some(standing @ Standing::Reading) = self.entries.get_mut(&place) else { return };
+        match entry {
+            Some(entry) => {
+                self.due.insert((entry.not_before, place));
+                *standing = Standing::Waiting(entry);
+            }
+            None => {
+                self.entries.remove(&place);
+            }
+        }
+    }
+
+    fn committed(&mut self, mut batch: Batch<Place>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        self.committing = false;
+        match outcome {
+            Outcome::Applied(()) => {
+                for (place, _) in batch.into_groups() {
+                    self.entries.remove(&place);
+                }
+                return;
+            }
+            Outcome::Unknown | Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => {
+                self.acting = false;
+            }
+            Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
+                Some(Locus::Group { group, .. }) => {
+                    // Cancelled, or promoted by a write that was thought lost.
+                    let (place, _) = batch.remove(group);
+                    self.entries.remove(&place);
+                }
+                Some(Locus::Fence(_)) | None => {
+                    self.acting = false;
+                    out.push(Effect::FencedOut);
+                }
+            },
+        }
+        for (place, _) in batch.into_groups() {
+            if let Some(standing @ Standing::Promoting(_)) = self.entries.get_mut(&place)
+                && let Standing::Promoting(entry) = std::mem::replace(standing, Standing::Unread)
+            {
+                self.due.insert((entry.not_before, place));
+                *standing = Standing::Waiting(entry);
+            }
+        }
+    }
+
+    fn advance(&mut self, now: WallMillis, out: &mut Vec<Effect>) {
+        if !self.acting {
+            return;
+        }
+        if self.minute != Some(now.minute()) {
+            self.minute = Some(now.minute());
+            out.push(Effect::ListMinutes);
+        }
+        if !self.reading {
+            let mut places = Vec::new();
+            while places.len() < MAX_READ_BATCH
+                && let Some(place) = self.unread.pop_first()
+            {
+                self.entries.insert(place.clone(), Standing::Reading);
+                places.push(place);
+            }
+            if !places.is_empty() {
+                self.reading = true;
+                out.push(Effect::Read(places));
+            }
+        }
+        if !self.committing {
+            self.promote(now, out);
+        }
+    }
+
+    fn promote(&mut self, now: WallMillis, out: &mut Vec<Effect>) {
+        let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
+        while batch.len() < BATCH
+            && let Some((at, place)) = self.due.pop_first()
+        {
+            if at > now {
+                self.due.insert((at, place));
+                break;
+            }
+            let Some(standing @ Standing::Waiting(_)) = self.entries.get_mut(&place) else { continue };
+            let Standing::Waiting(entry) = std::mem::replace(standing, Standing::Unread) else { continue };
+            let (minute, job) = &place;
+            let ops = txn::promote(job, *minute, &entry);
+            *standing = Standing::Promoting(entry);
+            if let Err((place, _)) = batch.push(place, ops) {
+                // A hundred small entries are far below any budget; should one not fit, it is due still.
+                self.due.insert((at, place));
+                break;
+            }
+        }
+        if !batch.is_empty() {
+            self.committing = true;
+            out.push(Effect::Commit(batch));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

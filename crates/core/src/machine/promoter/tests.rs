@@ -1,0 +1,130 @@
+use super::*;
+use crate::job::Placement;
+use crate::name::Kind;
+use crate::txn::Op;
+
+const NOW: WallMillis = WallMillis(100 * 60_000 + 500);
+
+fn place(minute: u64, name: &str) -> Place {
+    (minute, JobId::new(name).unwrap())
+}
+
+fn entry(not_before: u64) -> QueueEntry {
+    let placement = Placement::default();
+    QueueEntry { kind: Kind::new("sum").unwrap(), attempt: 2, placement, not_before: WallMillis(not_before) }
+}
+
+struct Bench(Promoter);
+
+impl Bench {
+    fn new() -> Self {
+        let mut bench = Self(Promoter::new(7));
+        assert_eq!(bench.at(NOW, Event::Resync), [Effect::ListMinutes]);
+        bench
+    }
+
+    fn at(&mut self, now: WallMillis, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.0.handle(now, event, &mut out);
+        out
+    }
+
+    /// A job that waits until `due`.
+    fn waiting(&mut self, name: &str, due: u64) {
+        let place = place(due / 60_000, name);
+        assert_eq!(self.at(NOW, Event::Seen(place.clone())), [Effect::Read(vec![place.clone()])]);
+        let after = self.at(NOW, Event::Read(vec![(place, Some(entry(due)))]));
+        assert!(due <= NOW.0 || after.is_empty(), "{after:?}");
+    }
+}
+
+fn batch(effects: &[Effect]) -> Batch<Place> {
+    match effects {
+        [Effect::Commit(batch)] => batch.clone(),
+        other => panic!("expected one commit, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_job_is_promoted_when_its_time_comes_and_not_before() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 700);
+    assert_eq!(bench.0.next_due(), Some(WallMillis(NOW.0 + 700)));
+    assert_eq!(bench.at(WallMillis(NOW.0 + 699), Event::Tick), []);
+    let sent = batch(&bench.at(WallMillis(NOW.0 + 700), Event::Tick));
+    let paths = sent.ops().map(Op::path).map(str::to_owned).collect::<Vec<_>>();
+    let job = JobId::new("a").unwrap();
+    assert_eq!(
+        paths,
+        ["/epoch".into(), crate::path::delayed_entry(100, &job), crate::path::queue_entry(&job)]
+    );
+    assert_eq!(bench.at(NOW, Event::Committed(sent, Outcome::Applied(()))), []);
+    assert!(bench.0.is_empty());
+}
+
+#[test]
+fn far_minutes_are_neither_listed_nor_read_until_they_come_near() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.at(NOW, Event::Seen(place(102, "far"))), []);
+    assert!(bench.0.is_empty());
+    assert_eq!(bench.at(NOW, Event::Minutes(vec![99, 100, 101, 102])), [99, 100, 101].map(Effect::List));
+    let later = WallMillis(101 * 60_000);
+    assert_eq!(bench.at(later, Event::Tick), [Effect::ListMinutes]);
+    assert_eq!(bench.at(later, Event::Minutes(vec![102])), [Effect::List(102)]);
+}
+
+#[test]
+fn a_lost_reply_is_planned_again_after_the_resync() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 1);
+    let due = WallMillis(NOW.0 + 1);
+    let sent = batch(&bench.at(due, Event::Tick));
+    assert_eq!(bench.at(due, Event::Committed(sent, Outcome::Unknown)), []);
+    assert_eq!(bench.at(due, Event::Tick), [], "nothing is sent while the session is disturbed");
+    let again = bench.at(due, Event::Resync);
+    assert_eq!(again.len(), 2, "{again:?}");
+    let again = batch(&again[1..]);
+    let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode });
+    assert_eq!(bench.at(due, Event::Committed(again, rejected)), []);
+    assert!(bench.0.is_empty(), "it had been applied");
+}
+
+#[test]
+fn one_cancelled_job_does_not_hold_up_the_others() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 1);
+    bench.waiting("b", NOW.0 + 1);
+    let due = WallMillis(NOW.0 + 1);
+    let sent = batch(&bench.at(due, Event::Tick));
+    let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode });
+    let again = batch(&bench.at(due, Event::Committed(sent, rejected)));
+    assert_eq!(again.keys().collect::<Vec<_>>(), [&place(100, "b")]);
+}
+
+#[test]
+fn an_entry_that_is_gone_is_not_promoted() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 1);
+    bench.at(NOW, Event::Gone(place(100, "a")));
+    assert_eq!(bench.at(WallMillis(NOW.0 + 1), Event::Tick), []);
+    assert_eq!(bench.0.next_due(), None);
+}
+
+#[test]
+fn a_rejected_epoch_ends_the_term() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 1);
+    let due = WallMillis(NOW.0 + 1);
+    let sent = batch(&bench.at(due, Event::Tick));
+    let rejected = Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion });
+    assert_eq!(bench.at(due, Event::Committed(sent, rejected)), [Effect::FencedOut]);
+    assert_eq!(bench.at(due, Event::Tick), []);
+}
+
+#[test]
+fn an_unanswered_read_is_asked_again_after_the_resync() {
+    let mut bench = Bench::new();
+    bench.at(NOW, Event::Seen(place(100, "a")));
+    assert_eq!(bench.at(NOW, Event::ReadFailed(vec![place(100, "a")])), []);
+    assert_eq!(bench.at(NOW, Event::Resync), [Effect::ListMinutes, Effect::Read(vec![place(100, "a")])]);
+}

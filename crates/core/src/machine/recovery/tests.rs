@@ -1,0 +1,219 @@
+use uuid::Uuid;
+
+use super::*;
+use crate::job::{JobState, Payload, Placement, Policy, Verdict};
+
+fn worker() -> WorkerId {
+    WorkerId::new(Uuid::from_u128(1))
+}
+
+fn job(name: &str) -> JobId {
+    JobId::new(name).unwrap()
+}
+
+fn record() -> JobRecord {
+    JobRecord {
+        kind: Kind::new("sum").unwrap(),
+        payload: Payload::json(*b"{}").unwrap(),
+        policy: Policy { max_losses: 2, ..Policy::default() },
+        placement: Placement::default(),
+        token: Uuid::from_u128(1),
+        submitted_at: WallMillis(0),
+        generation: 1,
+        attempts: 0,
+        failures: 0,
+        losses: 0,
+        last: None,
+        last_error: None,
+        state: JobState::Open { not_before: None },
+    }
+}
+
+fn orphan(name: &str, cancel: bool, record: JobRecord) -> Orphan {
+    let assignment =
+        Assignment { attempt: record.attempts + 1, epoch: 1, cancel, assigned_at: WallMillis(0) };
+    Orphan { job: job(name), assignment: Stored::Value(assignment, 3), record: Stored::Value(record, 8) }
+}
+
+struct Bench(Recovery);
+
+impl Bench {
+    fn new() -> Self {
+        let mut bench = Self(Recovery::new(7));
+        assert_eq!(bench.handle(Event::Lost(worker())), [Effect::List(worker())]);
+        bench
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.0.handle(WallMillis(9), event, &mut out);
+        out
+    }
+
+    fn listed(&mut self, names: &[&str]) -> Vec<Effect> {
+        self.handle(Event::Listed(worker(), Ok(Some(names.iter().map(|name| job(name)).collect()))))
+    }
+
+    fn read(&mut self, orphans: Vec<Orphan>) -> Batch<Item> {
+        let sent = self.handle(Event::Read(worker(), Ok(orphans)));
+        match sent.into_iter().next() {
+            Some(Effect::Commit(_, batch)) => batch,
+            other => panic!("expected a commit, got {other:?}"),
+        }
+    }
+
+    fn answer(&mut self, batch: Batch<Item>, outcome: Outcome<()>) -> Vec<Effect> {
+        self.handle(Event::Committed(worker(), batch, outcome))
+    }
+}
+
+fn rejected(at: usize, reason: Reason) -> Outcome<()> {
+    Outcome::Rejected(Rejection { at, reason })
+}
+
+#[test]
+fn a_lost_workers_job_is_closed_and_queued_behind_the_fence() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.listed(&["a"]), [Effect::Read(worker(), vec![job("a")])]);
+    let batch = bench.read(vec![orphan("a", false, record())]);
+    let paths = batch.ops().map(Op::path).map(str::to_owned).collect::<Vec<_>>();
+    let expected = [
+        "/epoch".into(),
+        path::record(&job("a")),
+        path::assignment(worker(), &job("a")),
+        path::queue_entry(&job("a")),
+    ];
+    assert_eq!(paths, expected);
+    let ops = batch.ops().collect::<Vec<_>>();
+    assert!(matches!(ops[1], Op::Set { version: 8, .. }), "{:?}", ops[1]);
+    assert!(
+        matches!(ops[2], Op::Delete { version: Some(3), .. }),
+        "a cancel meanwhile must be seen: {:?}",
+        ops[2]
+    );
+    let after = bench.answer(batch, Outcome::Applied(()));
+    assert!(
+        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { terminal: false, .. }, .. })),
+        "{after:?}"
+    );
+    assert_eq!(after[1], Effect::List(worker()));
+}
+
+#[test]
+fn the_empty_inbox_is_removed_last() {
+    let mut bench = Bench::new();
+    let effects = bench.listed(&[]);
+    assert!(matches!(&effects[..], [Effect::Remove(_, ops)] if ops.len() == 2), "{effects:?}");
+    assert_eq!(
+        bench.handle(Event::Removed(worker(), rejected(1, Reason::NotEmpty))),
+        [Effect::List(worker())]
+    );
+    bench.listed(&[]);
+    assert_eq!(bench.handle(Event::Removed(worker(), Outcome::Applied(()))), []);
+    assert!(bench.0.is_idle());
+}
+
+#[test]
+fn a_poison_job_is_dead_after_its_last_loss() {
+    let mut bench = Bench::new();
+    bench.listed(&["a"]);
+    let batch = bench.read(vec![orphan("a", false, JobRecord { losses: 1, attempts: 1, ..record() })]);
+    assert_eq!(batch.ops().count(), 3, "nothing is queued");
+    let after = bench.answer(batch, Outcome::Applied(()));
+    assert!(
+        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { terminal: true, .. }, .. })),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn a_cancel_outlives_its_worker() {
+    let mut bench = Bench::new();
+    bench.listed(&["a"]);
+    let batch = bench.read(vec![orphan("a", true, record())]);
+    assert_eq!(batch.ops().count(), 3, "nothing is queued");
+}
+
+#[test]
+fn a_job_that_moved_on_is_looked_at_again_and_the_others_go_on() {
+    let mut bench = Bench::new();
+    bench.listed(&["a", "b"]);
+    let batch = bench.read(vec![orphan("a", false, record()), orphan("b", false, record())]);
+    let again = bench.answer(batch, rejected(1, Reason::BadVersion));
+    let [Effect::Commit(_, rest)] = &again[..] else { panic!("{again:?}") };
+    assert_eq!(rest.keys().map(|item| &item.job).collect::<Vec<_>>(), [&job("b")]);
+    let after = bench.answer(rest.clone(), Outcome::Applied(()));
+    assert_eq!(after.last(), Some(&Effect::List(worker())));
+    assert_eq!(bench.listed(&["a"]), [Effect::Read(worker(), vec![job("a")])]);
+}
+
+#[test]
+fn a_job_that_is_always_rejected_waits_for_the_sweep() {
+    let mut bench = Bench::new();
+    for _ in 0..STRIKES {
+        bench.listed(&["a"]);
+        let batch = bench.read(vec![orphan("a", false, record())]);
+        assert_eq!(bench.answer(batch, rejected(3, Reason::NodeExists)), [Effect::List(worker())]);
+    }
+    assert_eq!(bench.listed(&["a"]), []);
+    assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())]);
+}
+
+#[test]
+fn an_unreadable_record_is_set_aside_and_the_others_go_on() {
+    let mut bench = Bench::new();
+    bench.listed(&["bad", "good"]);
+    let bad = Orphan { record: Stored::Unreadable("corrupt".into()), ..orphan("bad", false, record()) };
+    let batch = bench.read(vec![bad, orphan("good", false, record())]);
+    assert!(batch.ops().any(|op| op.path() == path::quarantine(&job("bad"))));
+    assert_eq!(batch.len(), 2);
+    assert!(!batch.ops().any(|op| op.path() == path::record(&job("bad"))), "its record is left alone");
+}
+
+#[test]
+fn what_is_over_or_gone_only_leaves_the_inbox() {
+    let mut bench = Bench::new();
+    bench.listed(&["over", "gone", "left"]);
+    let state = JobState::Terminal { verdict: Verdict::Cancelled, at: WallMillis(1) };
+    let over = orphan("over", false, JobRecord { state, ..record() });
+    let gone = Orphan { record: Stored::Absent, ..orphan("gone", false, record()) };
+    let left = Orphan { assignment: Stored::Absent, ..orphan("left", false, record()) };
+    let batch = bench.read(vec![over, gone, left]);
+    assert!(batch.ops().skip(1).all(|op| matches!(op, Op::Delete { .. })));
+    assert_eq!(batch.len(), 2);
+}
+
+#[test]
+fn every_kind_of_lost_answer_is_followed_by_a_list_at_the_sweep() {
+    type Interrupt = fn(&mut Bench) -> Vec<Effect>;
+    let interrupts: [(&str, Interrupt); 4] = [
+        ("list", |bench| bench.handle(Event::Listed(worker(), Err(())))),
+        ("read", |bench| {
+            bench.listed(&["a"]);
+            bench.handle(Event::Read(worker(), Err(())))
+        }),
+        ("commit", |bench| {
+            bench.listed(&["a"]);
+            let batch = bench.read(vec![orphan("a", false, record())]);
+            bench.answer(batch, Outcome::Unknown)
+        }),
+        ("remove", |bench| {
+            bench.listed(&[]);
+            bench.handle(Event::Removed(worker(), Outcome::Unknown))
+        }),
+    ];
+    for (what, interrupt) in interrupts {
+        let mut bench = Bench::new();
+        assert_eq!(interrupt(&mut bench), [], "{what}");
+        assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())], "{what}");
+        assert_eq!(bench.handle(Event::Sweep), [], "{what}: one list at a time");
+    }
+}
+
+#[test]
+fn a_rejected_epoch_ends_the_term() {
+    let mut bench = Bench::new();
+    bench.listed(&["a"]);
+    let batch = bench.read(vec![orphan("a", false, record())]);
+    assert_eq!(bench.answer(batch, rejected(0, Reason::BadVersion)), [Effect::FencedOut]);
+}

@@ -1,0 +1,149 @@
+//! Who works and who leads.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::name::{NodeId, WorkerId};
+use bellwether_core::path;
+use bellwether_core::time::WallMillis;
+use bellwether_core::wire::{self, WireError};
+use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_zk::{Node, ReadResult, Zk};
+use futures::future::try_join_all;
+
+use super::Client;
+use super::error::Error;
+use super::link::Deadline;
+use super::view::Waiting;
+use bellwether_core::job::JobRecord;
+
+/// A live worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerView {
+    /// This incarnation of its node's worker role.
+    pub id: WorkerId,
+    /// What it says about itself, or why that cannot be read.
+    pub info: Result<WorkerInfo, WireError>,
+    /// Jobs in its inbox.
+    pub assigned: usize,
+}
+
+/// Who claimed the current epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderView {
+    /// The node.
+    pub node: NodeId,
+    /// The epoch: the fencing token of all that it writes.
+    pub epoch: i32,
+    /// The ZooKeeper session that holds it.
+    pub session: i64,
+    /// When it was claimed, by the leader's clock.
+    pub since: WallMillis,
+    /// Whether that session still stands for election. Otherwise nobody leads now.
+    pub standing: bool,
+}
+
+impl Client {
+    /// The live workers, by id: oldest first.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline.
+    pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
+        self.0.link.read(self.by(), |zk| workers(zk.clone())).await
+    }
+
+    /// Who leads; `None` when nobody ever did. A leader that does not stand any more has ended and is not
+    /// replaced yet.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline.
+    pub async fn leader(&self) -> Result<Option<LeaderView>, Error> {
+        self.0.link.read(self.by(), |zk| leader(zk.clone())).await
+    }
+
+    pub(super) fn by(&self) -> Deadline {
+        Deadline::after(self.0.deadline)
+    }
+}
+
+async fn workers(zk: Zk) -> ReadResult<Vec<WorkerView>> {
+    let names = zk.children(path::WORKERS.to_owned()).await?.unwrap_or_default();
+    let mut ids = names.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
+    ids.sort();
+    let infos = get_all(&zk, ids.iter().copied().map(path::worker));
+    let inboxes = get_all(&zk, ids.iter().copied().map(path::inbox));
+    let (infos, inboxes) = futures::try_join!(infos, inboxes)?;
+    let views = ids.into_iter().zip(infos).zip(inboxes).filter_map(|((id, info), inbox)| {
+        // Absent: it left since the names were listed.
+        let info = wire::decode(&info?.data);
+        Some(WorkerView { id, info, assigned: inbox.map_or(0, |inbox| inbox.children) })
+    });
+    Ok(views.collect())
+}
+
+async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
+    let nodes = zk.get_many(vec![path::EPOCH.to_owned(), path::LEADER.to_owned()]).await?;
+    let [Some(epoch), single] = &nodes[..] else { return Ok(None) };
+    // Empty until the first claim.
+    let Ok(record) = wire::decode::<EpochRecord>(&epoch.data) else { return Ok(None) };
+    let owned = |node: &Node| node.owner == record.session;
+    let mut standing = single.as_ref().is_some_and(owned);
+    if !standing {
+        let candidates = zk.children(path::ELECTION.to_owned()).await?.unwrap_or_default();
+        let paths = candidates.into_iter().map(|name| format!("{}/{name}", path::ELECTION));
+        standing = get_all(&zk, paths).await?.iter().flatten().any(owned);
+    }
+    let EpochRecord { node, session, since, .. } = record;
+    Ok(Some(LeaderView { node, epoch: epoch.version, session, since, standing }))
+}
+
+async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec<Option<Node>>> {
+    let paths = paths.collect::<Vec<_>>();
+    let reads = paths.chunks(MAX_READ_BATCH).map(|paths| zk.get_many(paths.to_vec()));
+    Ok(try_join_all(reads).await?.into_iter().flatten().collect())
+}
+
+/// Workers and leader at one moment: why a job waits.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    workers: BTreeMap<WorkerId, WorkerView>,
+    led: bool,
+}
+
+impl Cluster {
+    pub(super) async fn read(zk: Zk) -> ReadResult<Self> {
+        let (workers, leader) = futures::try_join!(workers(zk.clone()), leader(zk.clone()))?;
+        let led = leader.is_some_and(|leader| leader.standing);
+        Ok(Self { workers: workers.into_iter().map(|worker| (worker.id, worker)).collect(), led })
+    }
+
+    /// A live worker's node; `None` when it is gone.
+    pub(super) fn node(&self, worker: WorkerId) -> Option<&NodeId> {
+        self.workers.get(&worker).and_then(|view| view.info.as_ref().ok()).map(|info| &info.node)
+    }
+
+    pub(super) fn lives(&self, worker: WorkerId) -> bool {
+        self.workers.contains_key(&worker)
+    }
+
+    /// Why a queued job does not run: the first that someone must do something about.
+    pub(super) fn why_queued(&self, job: &JobRecord) -> Waiting {
+        let workers = || self.workers.values().filter_map(|view| Some((view, view.info.as_ref().ok()?)));
+        let of_kind = || workers().filter(|(_, info)| info.kinds.binary_search(&job.kind).is_ok());
+        let able = || workers().filter(|(_, info)| info.can_run(&job.kind, &job.placement));
+        let taking = || able().filter(|(_, info)| !info.draining);
+        if of_kind().next().is_none() {
+            Waiting::UnknownKind
+        } else if able().next().is_none() {
+            Waiting::Tags
+        } else if taking().next().is_none() {
+            Waiting::Draining
+        } else if !self.led {
+            Waiting::NoLeader
+        } else if taking().all(|(view, info)| view.assigned >= info.slots as usize) {
+            Waiting::Busy
+        } else {
+            Waiting::Assignment
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Cancelling and retrying.
+//!
+//! Both change what they read, fenced by the version that was read. When a write is rejected the job moved on:
+//! it is read again and decided anew, a few times. When a reply is lost it is read again too: what the write
+//! would have made is there, or the write is tried again, which is harmless because its version has passed if
+//! the first copy is applied late.
+
+use bellwether_actors::clock;
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::txn::{self, Op, Waiting as Entry};
+
+use super::Client;
+use super::error::Error;
+use super::link::{Deadline, Written};
+use super::locate::{Found, Place, locate};
+use super::view::{JobView, State};
+
+/// How often a job that changes under our hands is tried: each try lost means that the job made progress.
+const TRIES: u32 = 16;
+
+/// What a cancel did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The job waited, and will never run (again).
+    Cancelled,
+    /// The job runs on this worker, which was asked to stop it. If it finishes first, its result stands.
+    Requested(WorkerId),
+    /// The job was over already.
+    AlreadyTerminal(State),
+}
+
+/// What a retry did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retried {
+    /// The job is queued again, as this generation.
+    Reopened(u32),
+    /// The job is open: it needs no retry.
+    StillOpen,
+    /// The job succeeded: its result stands.
+    Succeeded,
+}
+
+impl Client {
+    /// Cancels a job that waits, or asks the worker that has it to stop it.
+    ///
+    /// After [`Cancelled::Cancelled`] no attempt begins (S12). A cancel that races the end of the job has one
+    /// winner, and says which.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline:
+    /// then it may or may not have been cancelled, and cancelling again is safe.
+    pub async fn cancel(&self, id: &JobId) -> Result<Cancelled, Error> {
+        let by = self.by();
+        let mut generation = None;
+        let mut unknown = false;
+        for _ in 0..TRIES {
+            let found = self.found(id, by).await?;
+            let record = found.record;
+            if *generation.get_or_insert(record.generation) != record.generation {
+                // It was over, by our lost write or another's, and somebody retried it: that wish is newer.
+                break;
+            }
+            let (op, done): (Vec<Op>, _) = match found.place {
+                Place::Terminal => {
+                    let state = JobView::of(id.clone(), record).state;
+                    let ours = unknown && state == State::Cancelled;
+                    return Ok(if ours { Cancelled::Cancelled } else { Cancelled::AlreadyTerminal(state) });
+                }
+                Place::Queued => (
+                    txn::cancel(id, found.version, &record.cancel(clock::wall()), Entry::Queued),
+                    Cancelled::Cancelled,
+                ),
+                Place::Delayed { minute } => (
+                    txn::cancel(id, found.version, &record.cancel(clock::wall()), Entry::Delayed(minute)),
+                    Cancelled::Cancelled,
+                ),
+                Place::Assigned { worker, assignment: Ok(assignment), .. } if assignment.cancel => {
+                    return Ok(Cancelled::Requested(worker));
+                }
+                Place::Assigned { worker, assignment: Ok(assignment), version } => {
+                    (vec![txn::flag_cancel(id, worker, version, &assignment)], Cancelled::Requested(worker))
+                }
+                Place::Assigned { assignment: Err(reason), .. } => {
+                    return Err(Error::Unreadable { id: id.clone(), reason });
+                }
+                Place::Quarantined { .. } => {
+                    let reason = bellwether_core::wire::WireError::Value("it is in quarantine".to_owned());
+                    return Err(Error::Unreadable { id: id.clone(), reason });
+                }
+                Place::Nowhere => continue,
+            };
+            match self.0.link.commit(by, op).await? {
+                Written::Applied => return Ok(done),
+                Written::Lost => {}
+                Written::Unknown => unknown = true,
+            }
+        }
+        Err(Error::Contended { id: id.clone(), tries: TRIES })
+    }
+
+    /// Queues a dead or cancelled job again: its counts start afresh, its last error stays.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline:
+    /// then it may or may not be queued, and retrying again is safe.
+    pub async fn retry(&self, id: &JobId) -> Result<Retried, Error> {
+        let by = self.by();
+        let mut wanted = None;
+        for _ in 0..TRIES {
+            let found = self.found(id, by).await?;
+            let view = JobView::of(id.clone(), found.record.clone());
+            if wanted.is_some_and(|wanted| view.generation >= wanted) {
+                // A lost reply of ours, or another's retry of the same generation: the same thing was done.
+                return Ok(Retried::Reopened(view.generation));
+            }
+            match view.state {
+                State::Dead | State::Cancelled => {}
+                State::Succeeded => return Ok(Retried::Succeeded),
+                State::Queued | State::Delayed | State::Running | State::Quarantined => {
+                    return Ok(Retried::StillOpen);
+                }
+            }
+            let record = found.record.reopen();
+            let generation = record.generation;
+            match self.0.link.commit(by, txn::reopen(id, found.version, &record)).await? {
+                Written::Applied => return Ok(Retried::Reopened(generation)),
+                Written::Lost => {}
+                Written::Unknown => wanted = Some(generation),
+            }
+        }
+        Err(Error::Contended { id: id.clone(), tries: TRIES })
+    }
+
+    async fn found(&self, id: &JobId, by: Deadline) -> Result<Found, Error> {
+        let found = locate(&self.0.link, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
+        found.map_err(|reason| Error::Unreadable { id: id.clone(), reason })
+    }
+}

@@ -1,0 +1,83 @@
+//! Reading jobs with their places.
+
+use bellwether_core::job::JobState;
+use bellwether_core::name::JobId;
+use bellwether_core::wire::WireError;
+
+use super::Client;
+use super::cluster::Cluster;
+use super::error::Error;
+use super::link::Deadline;
+use super::locate::{Found, Place, locate};
+use super::view::{JobView, State, Waiting};
+
+impl Client {
+    /// Reads a job; `None` when there is none. One whose record cannot be read is told as
+    /// [`State::Quarantined`], with the reason.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline.
+    ///
+    /// # Consistency
+    /// The record is read before the place, and both again when the job moved meanwhile. A job that is told as
+    /// over stays over (S15).
+    pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
+        self.get_by(id, self.by()).await
+    }
+
+    pub(super) async fn get_by(&self, id: &JobId, by: Deadline) -> Result<Option<JobView>, Error> {
+        let found = locate(&self.0.link, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let Some(found) = found else { return Ok(None) };
+        let over = matches!(&found, Ok(found) if found.record.is_terminal());
+        let cluster = if over { None } else { Some(self.cluster(by).await?) };
+        Ok(Some(view(id.clone(), found, cluster.as_ref())))
+    }
+
+    pub(super) async fn cluster(&self, by: Deadline) -> Result<Cluster, Error> {
+        self.0.link.read(by, |zk| Cluster::read(zk.clone())).await
+    }
+}
+
+/// What was found, as its submitter sees it. Without a cluster nothing is said about why it waits.
+pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&Cluster>) -> JobView {
+    let Found { record, place, .. } = match found {
+        Ok(found) => found,
+        Err(reason) => return JobView::unreadable(id, &reason),
+    };
+    let queued = cluster.map(|cluster| cluster.why_queued(&record));
+    let backoff = match record.state {
+        JobState::Open { not_before } => not_before,
+        JobState::Terminal { .. } => None,
+    };
+    let mut view = JobView::of(id, record);
+    match place {
+        Place::Terminal => {}
+        Place::Queued => view.waiting = queued,
+        Place::Nowhere => view.waiting = Some(Waiting::Nowhere),
+        Place::Delayed { .. } => {
+            view.state = State::Delayed;
+            view.not_before = backoff;
+            view.waiting = Some(Waiting::Backoff);
+        }
+        Place::Assigned { worker, assignment, .. } => {
+            view.state = State::Running;
+            view.worker = Some(worker);
+            match assignment {
+                Ok(assignment) => {
+                    view.attempt = assignment.attempt;
+                    view.cancel_requested = assignment.cancel;
+                }
+                Err(reason) => view.error = Some(format!("its assignment cannot be read: {reason}")),
+            }
+            if let Some(cluster) = cluster {
+                view.node = cluster.node(worker).cloned();
+                view.waiting = (!cluster.lives(worker)).then_some(Waiting::WorkerLost);
+            }
+        }
+        Place::Quarantined { note } => {
+            view.state = State::Quarantined;
+            view.error = Some(note);
+        }
+    }
+    view
+}

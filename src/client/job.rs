@@ -1,0 +1,324 @@
+//! What to submit.
+//!
+//! A builder whose setters never fail: what is wrong is kept and told by [`Job::check`], which every submission
+//! calls before anything is written. So a bad job costs no round trip, and a chain of setters reads as one.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::backoff::Backoff;
+use bellwether_core::budget::MAX_TAGS;
+use bellwether_core::job::{
+    ContentType, ContentTypeError, JobRecord, JobState, Payload, PayloadError, Placement, Policy, PolicyError,
+};
+use bellwether_core::name::{AffinityKey, JobId, Kind, NameError, Tag};
+use bellwether_core::time::WallMillis;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use uuid::Uuid;
+
+/// A kind of job with the types of its payload and result, so that the three cannot be mixed up.
+///
+/// ```
+/// use bellwether::JobKind;
+///
+/// struct Sum;
+///
+/// impl JobKind for Sum {
+///     const NAME: &'static str = "sum";
+///     type Payload = Vec<i64>;
+///     type Result = i64;
+/// }
+///
+/// # fn main() -> Result<(), bellwether::JobError> {
+/// let job = Sum::job(&vec![1, 2, 3])?.id("sum-of-three").max_attempts(2);
+/// # job.check() }
+/// ```
+pub trait JobKind: Sized + 'static {
+    /// The kind's name, which its handler is registered under.
+    const NAME: &'static str;
+    /// What a handler gets.
+    type Payload: Serialize + DeserializeOwned;
+    /// What a handler returns.
+    type Result: Serialize + DeserializeOwned;
+
+    /// A job of this kind.
+    ///
+    /// # Errors
+    /// When the payload does not serialize, is over 64 KiB, or [`JobKind::NAME`] is not a name.
+    fn job(payload: &Self::Payload) -> Result<Job<Self>, JobError> {
+        Job::build(Self::NAME, payload)
+    }
+}
+
+/// Marks jobs whose kind is known by name only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untyped {}
+
+/// A job to submit. `K` is its [`JobKind`], or [`Untyped`].
+#[derive(Debug)]
+pub struct Job<K = Untyped> {
+    id: Option<JobId>,
+    kind: Kind,
+    payload: Payload,
+    policy: Policy,
+    placement: Placement,
+    problem: Option<JobError>,
+    typed: PhantomData<fn() -> K>,
+}
+
+/// Why a job cannot be submitted. The text names the field, the bound and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// The id, kind, a tag or the affinity key is not a name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The payload is over the bound.
+    #[error("payload has {0}")]
+    Payload(PayloadError),
+    /// The payload is not JSON, or does not serialize as JSON.
+    #[error("payload is not JSON: {0}")]
+    Json(String),
+    /// The content type is malformed.
+    #[error(transparent)]
+    ContentType(#[from] ContentTypeError),
+    /// A bound on attempts or waits is out of its range.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// There are too many tags.
+    #[error(
+        "a job has at most {MAX_TAGS} tags, not {given}: tag the workers by what they are, not by what they hold"
+    )]
+    Tags {
+        /// How many were given.
+        given: usize,
+    },
+}
+
+impl Job {
+    /// A job of `kind` whose payload is serialized as JSON.
+    ///
+    /// # Errors
+    /// When the payload does not serialize or is over 64 KiB, or the kind is not a name.
+    pub fn new<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Result<Self, JobError> {
+        Self::build(kind, payload)
+    }
+
+    /// A job whose payload is JSON text, kept byte for byte.
+    ///
+    /// # Errors
+    /// As [`Job::new`]; malformed JSON is told with line and column.
+    pub fn json(kind: impl AsRef<str>, text: impl Into<String>) -> Result<Self, JobError> {
+        let text = text.into();
+        serde_json::from_str::<IgnoredAny>(&text).map_err(|error| JobError::Json(error.to_string()))?;
+        Self::of(kind, Payload::json(text.into_bytes()).map_err(JobError::Payload)?)
+    }
+
+    /// A job whose payload is any bytes.
+    ///
+    /// # Errors
+    /// When they are over 64 KiB, the content type is malformed, or the kind is not a name.
+    pub fn raw(
+        kind: impl AsRef<str>,
+        content_type: &str,
+        bytes: impl Into<Arc<[u8]>>,
+    ) -> Result<Self, JobError> {
+        Self::of(kind, Payload::new(ContentType::new(content_type)?, bytes).map_err(JobError::Payload)?)
+    }
+}
+
+impl<K> Job<K> {
+    fn build<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Result<Self, JobError> {
+        let text = serde_json::to_vec(payload).map_err(|error| JobError::Json(error.to_string()))?;
+        Self::of(kind, Payload::json(text).map_err(JobError::Payload)?)
+    }
+
+    fn of(kind: impl AsRef<str>, payload: Payload) -> Result<Self, JobError> {
+        Ok(Self {
+            id: None,
+            kind: Kind::new(kind)?,
+            payload,
+            policy: Policy::default(),
+            placement: Placement::default(),
+            problem: None,
+            typed: PhantomData,
+        })
+    }
+
+    /// Names the job. Submitting the same id, kind and payload again is the same job, so a named job can be
+    /// submitted again after any doubt. Without a name it gets a UUIDv7.
+    #[must_use]
+    pub fn id(mut self, id: impl AsRef<str>) -> Self {
+        self.id = self.note(JobId::new(id)).or(self.id.take());
+        self
+    }
+
+    /// How many attempts may fail before the job is dead. Default 5.
+    #[must_use]
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.policy.max_attempts = attempts;
+        self
+    }
+
+    /// How many workers may be lost under the job before it is dead. Default 3.
+    #[must_use]
+    pub fn max_losses(mut self, losses: u32) -> Self {
+        self.policy.max_losses = losses;
+        self
+    }
+
+    /// The wait after the first failure, doubled after each further one up to `max`, with jitter. Default 1 s
+    /// to 5 min.
+    #[must_use]
+    pub fn backoff(mut self, initial: Duration, max: Duration) -> Self {
+        self.policy.backoff = Backoff { initial, max };
+        self
+    }
+
+    /// How long one attempt may run. Default: no bound.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.policy.timeout = Some(timeout);
+        self
+    }
+
+    /// Requires a worker with this tag. May be called again for more.
+    #[must_use]
+    pub fn tag(mut self, tag: impl AsRef<str>) -> Self {
+        if let Some(tag) = self.note(Tag::new(tag))
+            && let Err(at) = self.placement.tags.binary_search(&tag)
+        {
+            self.placement.tags.insert(at, tag);
+        }
+        self
+    }
+
+    /// Prefers, under the rendezvous strategy, the worker that other jobs of this key run on.
+    #[must_use]
+    pub fn affinity(mut self, key: impl AsRef<str>) -> Self {
+        self.placement.affinity = self.note(AffinityKey::new(key)).or(self.placement.affinity.take());
+        self
+    }
+
+    /// Whether it can be submitted; nothing is sent.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), JobError> {
+        if let Some(problem) = &self.problem {
+            return Err(problem.clone());
+        }
+        let given = self.placement.tags.len();
+        if given > MAX_TAGS {
+            return Err(JobError::Tags { given });
+        }
+        Ok(self.policy.check()?)
+    }
+
+    fn note<T>(&mut self, made: Result<T, NameError>) -> Option<T> {
+        match made {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.problem.get_or_insert(JobError::Name(error));
+                None
+            }
+        }
+    }
+
+    /// The id and record to store: checked, with an id and a token of their own.
+    pub(super) fn into_record(self, submitted_at: WallMillis) -> Result<(JobId, JobRecord), JobError> {
+        self.check()?;
+        let id = self.id.unwrap_or_else(|| JobId::from_uuid(Uuid::now_v7()));
+        let record = JobRecord {
+            kind: self.kind,
+            payload: self.payload,
+            policy: self.policy,
+            placement: self.placement,
+            token: Uuid::now_v7(),
+            submitted_at,
+            generation: 1,
+            attempts: 0,
+            failures: 0,
+            losses: 0,
+            last: None,
+            last_error: None,
+            state: JobState::Open { not_before: None },
+        };
+        Ok((id, record))
+    }
+}
+
+impl<K> Clone for Job<K> {
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            kind: self.kind.clone(),
+            payload: self.payload.clone(),
+            policy: self.policy.clone(),
+            placement: self.placement.clone(),
+            problem: self.problem.clone(),
+            typed: PhantomData,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum() -> Job {
+        Job::new("sum", &[1, 2]).unwrap()
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_field_its_bound_and_the_way_out() {
+        let long = "x".repeat(129);
+        for (job, said) in [
+            (Job::new("a/b", &1), "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
+            (Job::new("", &1), "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
+            (Ok(sum().id(&long)), "job id is 129 bytes long: at most 128 are allowed"),
+            (Ok(sum().id("a\nb")), "job id has '\\n' at byte 1: only [A-Za-z0-9._-] are allowed"),
+            (Ok(sum().tag("")), "tag is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
+            (Ok(sum().affinity("é")), "affinity key has 'é' at byte 0: only [A-Za-z0-9._-] are allowed"),
+            (Ok(sum().max_attempts(0)), "max attempts must be 1 to 1000, not 0"),
+            (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1 ms to 604800 s, not 0ns"),
+            (
+                Job::raw("sum", "a/b", vec![0; 65_537]),
+                "payload has 65537 bytes: at most 65536 are allowed inline; \
+                 store larger data elsewhere and submit its address",
+            ),
+            (Job::raw("sum", "", *b""), "content type \"\" is not 1 to 127 visible ASCII characters"),
+            (
+                Job::json("sum", "{\"a\": 1,\n }"),
+                "payload is not JSON: key must be a string at line 2 column 2",
+            ),
+            (
+                Ok((0..33).fold(sum(), |job, n| job.tag(format!("t{n}")))),
+                "a job has at most 32 tags, not 33: tag the workers by what they are, not by what they hold",
+            ),
+        ] {
+            let error = job.and_then(|job| job.check()).unwrap_err();
+            assert_eq!(error.to_string(), said);
+        }
+    }
+
+    #[test]
+    fn the_first_problem_is_told_and_a_later_setter_does_not_hide_it() {
+        let job = sum().id("a b").tag("c/d").id("fine");
+        assert!(job.check().unwrap_err().to_string().starts_with("job id has ' '"));
+    }
+
+    #[test]
+    fn json_text_is_kept_byte_for_byte() {
+        let (_, record) = Job::json("sum", " {\"n\": 1e400} ").unwrap().into_record(WallMillis(1)).unwrap();
+        assert_eq!(record.payload.bytes(), b" {\"n\": 1e400} ");
+    }
+
+    #[test]
+    fn tags_are_sorted_and_named_once() {
+        let (_, record) = sum().tag("b").tag("a").tag("b").into_record(WallMillis(1)).unwrap();
+        let tags = record.placement.tags.iter().map(Tag::as_str).collect::<Vec<_>>();
+        assert_eq!(tags, ["a", "b"]);
+    }
+}

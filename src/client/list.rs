@@ -1,0 +1,148 @@
+//! Listing jobs, a page at a time.
+//!
+//! Memory is bounded by a page and by the names of a few buckets, however many jobs there are. A state that has
+//! a place of its own (queued, delayed, running) is listed from that place, so that open jobs are found without
+//! reading the records of all that are over. Jobs move while they are listed: each is told as it is when its
+//! page is read, and a listing of all states visits each record once.
+
+use std::collections::VecDeque;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::name::{JobId, Kind};
+use bellwether_core::path::{self, Bucket};
+use bellwether_zk::{ReadResult, Zk};
+
+use super::Client;
+use super::cluster::Cluster;
+use super::error::Error;
+use super::get::view;
+use super::locate::{inboxes, locate};
+use super::view::{JobView, State};
+
+/// Parents whose names are held at once: 8 full buckets are 40,000 names.
+const PARENTS_AT_ONCE: usize = 8;
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only those in this state.
+    pub state: Option<State>,
+    /// Only those of this kind; one whose record cannot be read has none.
+    pub kind: Option<Kind>,
+}
+
+/// A listing under way; see [`Client::list`].
+#[derive(Debug)]
+pub struct Listing {
+    client: Client,
+    filter: Filter,
+    cluster: Option<Cluster>,
+    parents: Option<VecDeque<String>>,
+    names: VecDeque<JobId>,
+    page: VecDeque<JobView>,
+}
+
+impl Client {
+    /// Lists jobs, in no particular order. Nothing is read before the first [`Listing::next`].
+    #[must_use]
+    pub fn list(&self, filter: Filter) -> Listing {
+        Listing {
+            client: self.clone(),
+            filter,
+            cluster: None,
+            parents: None,
+            names: VecDeque::new(),
+            page: VecDeque::new(),
+        }
+    }
+}
+
+impl Listing {
+    /// The next job; `None` at the end. A job whose record cannot be read is told as quarantined and stops
+    /// nothing.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline, which is for each page. Calling again goes on
+    /// where it stopped.
+    ///
+    /// # Cancellation
+    /// A dropped call may skip a page.
+    pub async fn next(&mut self) -> Result<Option<JobView>, Error> {
+        loop {
+            if let Some(view) = self.page.pop_front() {
+                return Ok(Some(view));
+            }
+            if !self.names.is_empty() {
+                self.read_page().await?;
+            } else if !self.read_names().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn read_page(&mut self) -> Result<(), Error> {
+        let by = self.client.by();
+        if self.cluster.is_none() {
+            self.cluster = Some(self.client.cluster(by).await?);
+        }
+        let ids = self.names.iter().take(MAX_READ_BATCH).cloned().collect::<Vec<_>>();
+        let found = locate(&self.client.0.link, by, &ids).await?;
+        self.names.drain(..ids.len());
+        let views = ids.into_iter().zip(found).filter_map(|(id, found)| {
+            // Absent: deleted since it was listed.
+            Some(view(id, found?, self.cluster.as_ref()))
+        });
+        let views = views.filter(|view| {
+            self.filter.state.is_none_or(|state| view.state == state)
+                && (self.filter.kind.is_none() || view.kind == self.filter.kind)
+        });
+        self.page.extend(views.collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// Lists a few more parents. `false` when there are none.
+    async fn read_names(&mut self) -> Result<bool, Error> {
+        let by = self.client.by();
+        let link = &self.client.0.link;
+        if self.parents.is_none() {
+            if self.filter.state == Some(State::Running) {
+                let held = link.read(by, |zk| running(zk.clone())).await?;
+                self.names.extend(held);
+                self.parents = Some(VecDeque::new());
+                return Ok(!self.names.is_empty());
+            }
+            self.parents = Some(match self.filter.state {
+                Some(State::Queued) => Bucket::all().map(Bucket::queue).collect(),
+                Some(State::Delayed) => link.read(by, |zk| minutes(zk.clone())).await?,
+                Some(
+                    State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
+                )
+                | None => Bucket::all().map(Bucket::jobs).collect(),
+            });
+        }
+        let parents = self.parents.get_or_insert_default();
+        let few = parents.iter().take(PARENTS_AT_ONCE).cloned().collect::<Vec<_>>();
+        if few.is_empty() {
+            return Ok(false);
+        }
+        let lists = link.read(by, |zk| zk.children_many(few.clone())).await?;
+        parents.drain(..few.len());
+        // A name that is not an id is not a job's.
+        let ids = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
+        self.names.extend(ids);
+        Ok(true)
+    }
+}
+
+async fn running(zk: Zk) -> ReadResult<Vec<JobId>> {
+    let mut held = inboxes(&zk).await?.into_keys().collect::<Vec<_>>();
+    held.sort();
+    Ok(held)
+}
+
+async fn minutes(zk: Zk) -> ReadResult<VecDeque<String>> {
+    let minutes = zk.children(path::DELAYED.to_owned()).await?.unwrap_or_default();
+    let mut minutes = minutes.iter().filter_map(|minute| minute.parse().ok()).collect::<Vec<u64>>();
+    minutes.sort_unstable();
+    Ok(minutes.into_iter().map(path::delayed_minute).collect())
+}

@@ -1,0 +1,144 @@
+//! The client: submits jobs, follows them, and changes their fate.
+//!
+//! A [`Client`] is a handle, cheap to clone. Behind it is one ZooKeeper session, kept by an actor, and one task
+//! that batches submissions. It outlives lost connections and expired sessions: calls wait for a session that
+//! serves, up to the client's deadline, and resolve lost replies by reading back.
+//!
+//! | file | concern |
+//! | --- | --- |
+//! | `job` | what to submit, checked before anything is sent |
+//! | `link` | waiting for a usable session |
+//! | `submit/` | batching, lost replies, full buckets |
+//! | `locate`, `cluster`, `get` | where a job is, and why it waits |
+//! | `wait`, `list`, `control` | waiting, listing, cancelling and retrying |
+
+mod cluster;
+mod control;
+mod document;
+mod error;
+mod get;
+mod job;
+mod link;
+mod list;
+mod locate;
+mod submit;
+mod timestamp;
+mod view;
+mod wait;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_actors::session::SessionConfig;
+use bellwether_zk::ConnectString;
+
+pub use cluster::{LeaderView, WorkerView};
+pub use control::{Cancelled, Retried};
+pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
+pub use job::{Job, JobError, JobKind, Untyped};
+pub use list::{Filter, Listing};
+pub use submit::JobHandle;
+pub use timestamp::rfc3339;
+pub use view::{JobView, State, Waiting};
+pub use wait::MAX_WATCHED;
+
+use link::{Deadline, Link};
+use submit::Inbox;
+
+/// Asked of ZooKeeper unless said otherwise: long enough for an election of its leader.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a call may take unless said otherwise: the session timeout, so that one expiry is survived.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// A handle on a client, cheap to clone. The session ends with the last clone and with what is in flight.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    inbox: Inbox,
+    link: Arc<Link>,
+    deadline: Duration,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("deadline", &self.0.deadline).finish_non_exhaustive()
+    }
+}
+
+/// How to connect.
+#[derive(Debug, Clone)]
+pub struct ClientBuilder {
+    session_timeout: Duration,
+    create_namespace: bool,
+    deadline: Duration,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        Self { session_timeout: SESSION_TIMEOUT, create_namespace: true, deadline: DEADLINE }
+    }
+}
+
+impl ClientBuilder {
+    /// Asked of ZooKeeper, which may grant less or more. Default 10 s.
+    #[must_use]
+    pub fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// Whether to make the namespace when it is absent. Default yes; a reader says no, so that a misspelt chroot
+    /// is refused rather than made.
+    #[must_use]
+    pub fn create_namespace(mut self, create: bool) -> Self {
+        self.create_namespace = create;
+        self
+    }
+
+    /// How long a call may take, lost connections included. Default 15 s. Waits have bounds of their own.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]`; returns when the namespace is open.
+    ///
+    /// # Errors
+    /// When the string is malformed, no server serves within the deadline (each is named, with its reason), or
+    /// the namespace is absent, foreign or newer.
+    pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
+        let connect = to.parse::<ConnectString>()?;
+        let Self { session_timeout, create_namespace, deadline } = self;
+        let config = SessionConfig { connect, session_timeout, create_namespace };
+        let link = Arc::new(Link::start(config).await?);
+        link.usable_by(Deadline::after(deadline)).await?;
+        let inbox = submit::start(Arc::clone(&link));
+        Ok(Client(Arc::new(Inner { inbox, link, deadline })))
+    }
+}
+
+impl Client {
+    /// As [`ClientBuilder::connect`] with every setting at its default.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::connect`].
+    pub async fn connect(to: &str) -> Result<Self, ConnectError> {
+        Self::builder().connect(to).await
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Ends the session now, for all clones, and waits until ZooKeeper knows, up to 3 s. Calls under way end as
+    /// closed; a submission under way ends as unknown.
+    pub async fn close(self) {
+        self.0.link.close().await;
+    }
+}

@@ -1,0 +1,118 @@
+//! Gathers submissions into rounds.
+//!
+//! ```text
+//!  submit ──bounded inbox──▶ pending ──take a round──▶ in flight (≤ WINDOW) ──▶ answers
+//!                              ▲                            │
+//!                              └────── to be sent again ────┘
+//! ```
+//!
+//! A round is sent when nothing is in flight, or when it is full. So a lone job waits for nobody, and under
+//! load the rounds fill by themselves: the slower ZooKeeper, the larger they are.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bellwether_core::budget::MAX_TXN_BYTES;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+use super::super::link::Link;
+use super::Submission;
+use super::occupancy::Occupancy;
+use super::round::round;
+
+/// Jobs of one multi: the knee of the throughput curve (docs: 50 to 100).
+pub(super) const BATCH_JOBS: usize = 100;
+
+/// Payload bytes of one multi; the rest of the budget is for records, entries and paths.
+const BATCH_PAYLOAD_BYTES: usize = MAX_TXN_BYTES / 2;
+
+/// Rounds in flight: enough to hide a round trip, far from the session's bound of 64 requests.
+pub(super) const WINDOW: usize = 8;
+
+/// Submissions that wait to be taken: two full rounds. Behind them callers wait, which is the backpressure;
+/// with the largest payloads it is 13 MB.
+const INBOX: usize = 2 * BATCH_JOBS;
+
+/// Where submissions go.
+pub(in crate::client) type Inbox = mpsc::Sender<Submission>;
+
+/// Starts the batcher. It ends when the inbox is closed and everything has its answer.
+pub(in crate::client) fn start(link: Arc<Link>) -> Inbox {
+    let (inbox, submissions) = mpsc::channel(INBOX);
+    tokio::spawn(run(link, submissions));
+    inbox
+}
+
+async fn run(link: Arc<Link>, mut submissions: mpsc::Receiver<Submission>) {
+    let occupancy = Arc::new(Occupancy::default());
+    let mut pending = Pending::default();
+    let mut in_flight = FuturesUnordered::new();
+    let mut open = true;
+    loop {
+        if in_flight.is_empty() && pending.is_empty() && !open {
+            return;
+        }
+        let idle = in_flight.is_empty() && !pending.is_empty();
+        if idle || (pending.fills_a_round() && in_flight.len() < WINDOW) {
+            in_flight.push(round(Arc::clone(&link), Arc::clone(&occupancy), pending.take()));
+            continue;
+        }
+        let mut gathered = Vec::new();
+        tokio::select! {
+            Some(again) = in_flight.next(), if !in_flight.is_empty() => pending.put_back(again),
+            count = submissions.recv_many(&mut gathered, BATCH_JOBS), if open && !pending.fills_a_round() => {
+                open = count > 0;
+                pending.extend(gathered);
+            }
+        }
+    }
+}
+
+/// What waits for its round, in order.
+#[derive(Debug, Default)]
+struct Pending {
+    jobs: VecDeque<Submission>,
+    bytes: usize,
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    fn fills_a_round(&self) -> bool {
+        self.jobs.len() >= BATCH_JOBS || self.bytes >= BATCH_PAYLOAD_BYTES
+    }
+
+    fn extend(&mut self, jobs: Vec<Submission>) {
+        self.bytes += jobs.iter().map(bytes).sum::<usize>();
+        self.jobs.extend(jobs);
+    }
+
+    fn put_back(&mut self, jobs: Vec<Submission>) {
+        self.bytes += jobs.iter().map(bytes).sum::<usize>();
+        for job in jobs.into_iter().rev() {
+            self.jobs.push_front(job);
+        }
+    }
+
+    /// At least one job, and no more than a multi takes.
+    fn take(&mut self) -> Vec<Submission> {
+        let (mut taken, mut size) = (Vec::new(), 0);
+        while let Some(job) = self.jobs.front() {
+            size += bytes(job);
+            if !taken.is_empty() && (taken.len() >= BATCH_JOBS || size > BATCH_PAYLOAD_BYTES) {
+                break;
+            }
+            self.bytes -= bytes(job);
+            taken.extend(self.jobs.pop_front());
+        }
+        taken
+    }
+}
+
+fn bytes(job: &Submission) -> usize {
+    job.record.payload.bytes().len()
+}

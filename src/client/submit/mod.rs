@@ -1,0 +1,211 @@
+//! Submitting jobs.
+//!
+//! Every submission of a client goes through one [`batcher`]: it sends at once when nothing is in flight and
+//! gathers while something is, so that a lone job is not delayed and many jobs share a multi.
+//!
+//! **What if the reply is lost?** The record holds a token that this submission alone chose. After the
+//! reconnection (or under a new session) the record is read back: our token ⇒ accepted; absent ⇒ sent again;
+//! another's ⇒ the same job if kind and payload agree, else a conflict.
+//!
+//! **What if the first copy is applied late,** after the read-back found nothing? Then one of the two copies
+//! comes first, and the other is rejected as a whole because the record exists. If it is the second that is
+//! rejected, its record is read, and holds our token: accepted. If it is the first, nobody waits for it. Either
+//! way there is one record and one queue entry (S11). A read-back may also be behind the write, on a server that
+//! lags: then the second copy is rejected, and the read after that rejection cannot lag behind it.
+//!
+//! **What if the deadline passes?** Whether anything was sent is decided by one atomic that both sides swap
+//! ([`fate`]), so *not sent* is certain when it is said. Otherwise the answer is *unknown*, and submitting again
+//! with the same id is safe.
+
+mod batcher;
+mod fate;
+mod occupancy;
+mod round;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_actors::clock;
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::JobId;
+use futures::{Stream, StreamExt, stream};
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+use tokio::time::timeout_at;
+
+pub(super) use batcher::{Inbox, start};
+
+use super::Client;
+use super::error::{ResultError, SubmitError, Unavailable, WaitError};
+use super::job::{Job, JobKind, Untyped};
+use super::link::Deadline;
+use super::view::{JobView, State};
+use fate::Fate;
+
+/// How many submissions of one `submit_many` are under way: what the batcher's window holds, and one more round
+/// that gathers meanwhile.
+const MANY_UNDER_WAY: usize = 2 * batcher::WINDOW * batcher::BATCH_JOBS;
+
+/// One job on its way.
+#[derive(Debug)]
+pub(super) struct Submission {
+    id: JobId,
+    record: JobRecord,
+    fate: Arc<Fate>,
+    /// Whether an earlier copy of it may have been applied, or may yet be.
+    maybe: bool,
+    /// Times that it was rejected without a reason that could be found.
+    puzzles: u32,
+    reply: oneshot::Sender<Reply>,
+}
+
+type Reply = Result<Accepted, SubmitError>;
+
+/// How a submission was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accepted {
+    Made,
+    Duplicate,
+}
+
+impl Submission {
+    fn settle(self, reply: Reply) {
+        if let Ok(Accepted::Made) = reply {
+            let kind = self.record.kind.to_string();
+            metrics::counter!(bellwether_core::metric::JOBS_SUBMITTED, "kind" => kind).increment(1);
+        }
+        if self.reply.send(reply).is_err() {
+            tracing::debug!(job = %self.id, "nobody waits for this submission any more");
+        }
+    }
+}
+
+/// A job that was accepted.
+#[derive(Debug)]
+pub struct JobHandle<K = Untyped> {
+    client: Client,
+    id: JobId,
+    duplicate: bool,
+    typed: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for JobHandle<K> {
+    fn clone(&self) -> Self {
+        let (client, id) = (self.client.clone(), self.id.clone());
+        Self { client, id, duplicate: self.duplicate, typed: PhantomData }
+    }
+}
+
+impl<K> JobHandle<K> {
+    /// The job's id, given or made.
+    #[must_use]
+    pub fn id(&self) -> &JobId {
+        &self.id
+    }
+
+    /// Whether the job was there already, from an earlier submission of the same id, kind and payload.
+    #[must_use]
+    pub fn is_duplicate(&self) -> bool {
+        self.duplicate
+    }
+
+    /// As [`Client::wait`].
+    ///
+    /// # Errors
+    /// As [`Client::wait`].
+    pub async fn wait(&self, within: Duration) -> Result<JobView, WaitError> {
+        self.client.wait(&self.id, within).await
+    }
+}
+
+impl<K: JobKind> JobHandle<K> {
+    /// Waits until the job is over and reads its result.
+    ///
+    /// # Errors
+    /// [`ResultError`]: the wait failed, the job ended otherwise, or its result is of another type.
+    pub async fn result(&self, within: Duration) -> Result<K::Result, ResultError> {
+        read_result(self.wait(within).await?)
+    }
+}
+
+fn read_result<T: DeserializeOwned>(view: JobView) -> Result<T, ResultError> {
+    match (&view.state, &view.result) {
+        (State::Succeeded, Some(result)) => serde_json::from_slice(result.bytes())
+            .map_err(|source| ResultError::Type { id: view.id.clone(), source }),
+        (_, _) => Err(ResultError::Ended(Box::new(view))),
+    }
+}
+
+impl Client {
+    /// Submits a job, and returns when ZooKeeper has it on a majority's disks: from then on it is not lost.
+    ///
+    /// Submitting the same id, kind and payload again is the same job, and the handle says so. The policy and
+    /// placement of the first submission stand.
+    ///
+    /// # Errors
+    /// [`SubmitError`]. All but [`SubmitError::Unknown`] are certain: no job was made.
+    ///
+    /// # Cancellation
+    /// A dropped submission that was not sent yet is not sent; one that was sent may be accepted.
+    ///
+    /// # Ordering
+    /// Jobs of one client are sent in the order in which their submissions were first polled. They become
+    /// visible in that order, except after a lost connection or beside a refused job.
+    ///
+    /// # Connection loss
+    /// Resolved here, by reading back: the job is accepted exactly once, or the deadline passes.
+    pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
+        let (id, record) = job.into_record(clock::wall())?;
+        let by = Deadline::after(self.0.deadline);
+        let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
+        let submission =
+            Submission { id: id.clone(), record, fate: Arc::clone(&fate), maybe: false, puzzles: 0, reply };
+        let work = async {
+            self.0.inbox.send(submission).await.ok()?;
+            accepted.await.ok()
+        };
+        let accepted = match timeout_at(by.at, work).await {
+            Ok(Some(reply)) => reply?,
+            // The batcher is gone; it answers everything before it goes, unless its runtime was shut down.
+            Ok(None) if fate.abandon() => {
+                return Err(SubmitError::NotSent { id, reason: Unavailable::Closed });
+            }
+            Err(_) if fate.abandon() => {
+                return Err(SubmitError::NotSent { id, reason: self.0.link.not_in_time(by) });
+            }
+            Ok(None) | Err(_) => return Err(SubmitError::Unknown { id, within: by.within }),
+        };
+        let duplicate = accepted == Accepted::Duplicate;
+        Ok(JobHandle { client: self.clone(), id, duplicate, typed: PhantomData })
+    }
+
+    /// Submits many jobs; the answers are in the order of the jobs. `progress` hears how many are answered.
+    ///
+    /// Jobs are taken from the iterator as fast as they are sent. Each has a deadline of its own, from when it
+    /// was taken.
+    ///
+    /// # Cancellation
+    /// Drops what was not sent; what was sent may be accepted. Name the jobs to be able to submit all again.
+    pub async fn submit_many<K>(
+        &self,
+        jobs: impl IntoIterator<Item = Job<K>>,
+        mut progress: impl FnMut(usize),
+    ) -> Vec<Result<JobHandle<K>, SubmitError>> {
+        let mut answers = Vec::new();
+        let mut submitted = std::pin::pin!(self.submit_stream(jobs));
+        while let Some(answer) = submitted.next().await {
+            answers.push(answer);
+            progress(answers.len());
+        }
+        answers
+    }
+
+    /// As [`Client::submit_many`], for more jobs than fit the memory.
+    pub fn submit_stream<K>(
+        &self,
+        jobs: impl IntoIterator<Item = Job<K>>,
+    ) -> impl Stream<Item = Result<JobHandle<K>, SubmitError>> {
+        stream::iter(jobs).map(|job| self.submit(job)).buffered(MANY_UNDER_WAY)
+    }
+}

@@ -1,0 +1,229 @@
+//! A job as its submitter sees it.
+
+use std::fmt;
+
+use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
+use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
+use bellwether_core::time::WallMillis;
+use bellwether_core::wire::WireError;
+
+/// Where a job is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Waits for a worker.
+    Queued,
+    /// Waits for its time: for the end of a backoff.
+    Delayed,
+    /// Assigned to a worker.
+    Running,
+    /// Over, with a result.
+    Succeeded,
+    /// Over, by a client's wish.
+    Cancelled,
+    /// Over, by its own failures or its workers' losses.
+    Dead,
+    /// Its stored bytes cannot be read, so it is left alone.
+    Quarantined,
+}
+
+impl State {
+    /// All of them, in the order of a life.
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Delayed,
+        Self::Running,
+        Self::Succeeded,
+        Self::Cancelled,
+        Self::Dead,
+        Self::Quarantined,
+    ];
+
+    /// Its name: `queued`, `delayed`, …
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Delayed => "delayed",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Cancelled => "cancelled",
+            Self::Dead => "dead",
+            Self::Quarantined => "quarantined",
+        }
+    }
+
+    /// Whether the job is over: succeeded, cancelled or dead.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Cancelled | Self::Dead)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why an open job does not run now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Waiting {
+    /// No live worker has a handler for its kind.
+    UnknownKind,
+    /// Workers have a handler, but none has all of its tags.
+    Tags,
+    /// The workers that could take it are draining.
+    Draining,
+    /// The workers that could take it have no free slot.
+    Busy,
+    /// Nobody leads, so nobody assigns.
+    NoLeader,
+    /// Its backoff is not over.
+    Backoff,
+    /// Its worker is gone, and the leader will queue it again.
+    WorkerLost,
+    /// The leader will assign it any moment.
+    Assignment,
+    /// It was seen in no place: it moved whenever it was looked for, or an operator deleted its entry.
+    Nowhere,
+}
+
+impl Waiting {
+    /// Its name in documents: `unknown_kind`, `tags`, …
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownKind => "unknown_kind",
+            Self::Tags => "tags",
+            Self::Draining => "draining",
+            Self::Busy => "busy",
+            Self::NoLeader => "no_leader",
+            Self::Backoff => "backoff",
+            Self::WorkerLost => "worker_lost",
+            Self::Assignment => "assignment",
+            Self::Nowhere => "nowhere",
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownKind => "no live worker handles this kind",
+            Self::Tags => "no live worker of this kind has all of its tags",
+            Self::Draining => "the workers that could take it are draining",
+            Self::Busy => "the workers that could take it have no free slot",
+            Self::NoLeader => "no leader is there to assign it",
+            Self::Backoff => "its backoff is not over",
+            Self::WorkerLost => "its worker is gone; the leader will queue it again",
+            Self::Assignment => "the leader is about to assign it",
+            Self::Nowhere => "it is in no queue and no inbox",
+        })
+    }
+}
+
+/// A job as it was read. `worker` and `waiting` are of that moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// Which handler runs it; `None` when its record cannot be read.
+    pub kind: Option<Kind>,
+    /// Where it is in its life.
+    pub state: State,
+    /// The attempt under way, or the last that was closed; 0 before the first.
+    pub attempt: u32,
+    /// The worker that has it, or that had the last attempt.
+    pub worker: Option<WorkerId>,
+    /// That worker's node, while the worker lives.
+    pub node: Option<NodeId>,
+    /// Whether a client asked to cancel the attempt under way.
+    pub cancel_requested: bool,
+    /// Why it does not run now.
+    pub waiting: Option<Waiting>,
+    /// What was submitted; `None` when its record cannot be read.
+    pub payload: Option<Payload>,
+    /// What its handler returned.
+    pub result: Option<Payload>,
+    /// The last error, also of an attempt that was followed by a better one.
+    pub error: Option<String>,
+    /// 1, and one more for each retry by an operator.
+    pub generation: u32,
+    /// Attempts of this generation that failed.
+    pub failures: u32,
+    /// Attempts of this generation that lost their worker.
+    pub losses: u32,
+    /// When it was submitted, by the client's clock.
+    pub submitted_at: Option<WallMillis>,
+    /// When its backoff ends, while it is delayed.
+    pub not_before: Option<WallMillis>,
+    /// When it ended, by the clock of whoever ended it.
+    pub finished_at: Option<WallMillis>,
+}
+
+impl JobView {
+    /// What the record alone tells. An open job is queued until its place is known.
+    pub(super) fn of(id: JobId, record: JobRecord) -> Self {
+        let (state, result, finished_at) = match record.state {
+            JobState::Open { .. } => (State::Queued, None, None),
+            JobState::Terminal { verdict: Verdict::Succeeded(result), at } => {
+                (State::Succeeded, Some(result), Some(at))
+            }
+            JobState::Terminal { verdict: Verdict::Cancelled, at } => (State::Cancelled, None, Some(at)),
+            JobState::Terminal { verdict: Verdict::Dead, at } => (State::Dead, None, Some(at)),
+        };
+        Self {
+            id,
+            kind: Some(record.kind),
+            state,
+            attempt: record.attempts,
+            worker: record.last.map(|last| last.attempt.worker),
+            node: None,
+            cancel_requested: false,
+            waiting: None,
+            payload: Some(record.payload),
+            result,
+            error: record.last_error,
+            generation: record.generation,
+            failures: record.failures,
+            losses: record.losses,
+            submitted_at: Some(record.submitted_at),
+            not_before: None,
+            finished_at,
+        }
+    }
+
+    /// A job whose record cannot be read.
+    pub(super) fn unreadable(id: JobId, reason: &WireError) -> Self {
+        Self {
+            id,
+            kind: None,
+            state: State::Quarantined,
+            attempt: 0,
+            worker: None,
+            node: None,
+            cancel_requested: false,
+            waiting: None,
+            payload: None,
+            result: None,
+            error: Some(format!("its stored record cannot be read: {reason}")),
+            generation: 0,
+            failures: 0,
+            losses: 0,
+            submitted_at: None,
+            not_before: None,
+            finished_at: None,
+        }
+    }
+
+    /// State, and why it waits or what its error is, in a line.
+    #[must_use]
+    pub fn status(&self) -> String {
+        let state = self.state;
+        match (&self.waiting, &self.error) {
+            (Some(waiting), _) => format!("{state}: {waiting}"),
+            (None, Some(error)) if state != State::Succeeded => format!("{state}: {error}"),
+            (None, _) => state.to_string(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Waiting until jobs are over.
+//!
+//! A few jobs are watched, one one-shot watch each, so that the answer comes at once. Many are polled in
+//! batches: a read of 100 records costs about as much as one, while watches for them all would overflow the
+//! request that restores watches on reconnection, and the client would never reconnect (docs/FACTS, trap 2).
+
+use std::time::Duration;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::JobId;
+use bellwether_core::path;
+use bellwether_core::wire;
+use bellwether_zk::Node;
+use futures::StreamExt;
+use futures::stream;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::Client;
+use super::error::{Error, WaitError};
+use super::link::Deadline;
+use super::view::JobView;
+
+/// Most jobs that are waited for by watches: 64 paths of 160 bytes are a tenth of the restoring request's bound.
+pub const MAX_WATCHED: usize = 64;
+
+/// Batched reads in flight while polling.
+const POLLS_IN_FLIGHT: usize = 4;
+
+/// The shortest pause between two rounds of polling.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+
+/// The longest: how late the end of a job may be seen when nothing ended for a while.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// A round's pause is at least this many times its length, so that waiting takes a quarter of a connection.
+const IDLE_PER_BUSY: u32 = 3;
+
+/// How long a wait that ran out may still take to say what the job waits for.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
+impl Client {
+    /// Waits until a job is over (succeeded, cancelled or dead).
+    ///
+    /// Returns as soon as the end is committed. A job whose record is corrupt comes back as quarantined, as
+    /// nothing will end it.
+    ///
+    /// # Errors
+    /// [`WaitError::TimedOut`] with what the job was last seen as; [`Error::NotFound`] when there is no such job;
+    /// [`Error::Unreadable`] when only a newer build can read its record.
+    ///
+    /// # Cancellation
+    /// Changes nothing.
+    ///
+    /// # Connection loss
+    /// The wait goes on after a reconnection or under a new session, until `within` is over.
+    pub async fn wait(&self, id: &JobId, within: Duration) -> Result<JobView, WaitError> {
+        let by = Deadline::after(within);
+        match self.watch(id, by).await {
+            Err(error) => Err(self.timed_out(id, by, error).await),
+            Ok(view) => Ok(view),
+        }
+    }
+
+    /// Waits for many jobs; the answers are in the order of the ids. `progress` hears how many are over.
+    ///
+    /// Up to [`MAX_WATCHED`] are watched, more are polled in batches of 100.
+    pub async fn wait_many(
+        &self,
+        ids: &[JobId],
+        within: Duration,
+        mut progress: impl FnMut(usize),
+    ) -> Vec<Result<JobView, WaitError>> {
+        let by = Deadline::after(within);
+        let mut answers = (0..ids.len()).map(|_| None).collect::<Vec<Option<Result<JobView, Error>>>>();
+        let mut over = 0;
+        let mut note = |answers: &mut Vec<Option<Result<JobView, Error>>>, at: usize, answer| {
+            answers[at] = Some(answer);
+            over += 1;
+            progress(over);
+        };
+        if ids.len() <= MAX_WATCHED {
+            let watched =
+                ids.iter().enumerate().map(|(at, id)| async move { (at, self.watch(id, by).await) });
+            let mut watched = stream::iter(watched).buffer_unordered(MAX_WATCHED);
+            while let Some((at, answer)) = watched.next().await {
+                note(&mut answers, at, answer);
+            }
+        } else {
+            self.poll(ids, by, |at, answer| note(&mut answers, at, answer)).await;
+        }
+        let told = ids.iter().zip(answers).map(|(id, answer)| async move {
+            match answer.unwrap_or_else(|| Err(self.0.link.not_in_time(by).into())) {
+                Ok(view) => Ok(view),
+                Err(error) if ids.len() <= MAX_WATCHED => Err(self.timed_out(id, by, error).await),
+                // A look for each of thousands would take longer than the wait.
+                Err(error) => Err(without_look(id, by, error)),
+            }
+        });
+        stream::iter(told).buffered(MAX_WATCHED).collect().await
+    }
+
+    async fn watch(&self, id: &JobId, by: Deadline) -> Result<JobView, Error> {
+        loop {
+            let read = self.0.link.read(by, |zk| zk.get_and_glance(path::record(id))).await?;
+            let Some((node, glance)) = read else { return Err(Error::NotFound(id.clone())) };
+            if let Some(view) = over(id, &node)? {
+                return Ok(view);
+            }
+            if timeout_at(by.at, glance.changed()).await.is_err() {
+                return Err(self.0.link.not_in_time(by).into());
+            }
+        }
+    }
+
+    async fn poll(&self, ids: &[JobId], by: Deadline, mut note: impl FnMut(usize, Result<JobView, Error>)) {
+        let mut open = (0..ids.len()).collect::<Vec<_>>();
+        let mut pause = SHORTEST_PAUSE;
+        while !open.is_empty() {
+            let began = Instant::now();
+            let pages = open.chunks(MAX_READ_BATCH).map(<[usize]>::to_vec).collect::<Vec<_>>();
+            let reads = pages.into_iter().map(|page| async move {
+                let paths = page.iter().map(|&at| path::record(&ids[at])).collect::<Vec<_>>();
+                let nodes = self.0.link.read(by, |zk| zk.get_many(paths.clone())).await;
+                (page, nodes)
+            });
+            let mut reads = stream::iter(reads).buffer_unordered(POLLS_IN_FLIGHT);
+            let mut still = Vec::new();
+            while let Some((page, nodes)) = reads.next().await {
+                let nodes = match nodes {
+                    Ok(nodes) => nodes,
+                    Err(error) => {
+                        page.into_iter().for_each(|at| note(at, Err(error.clone())));
+                        continue;
+                    }
+                };
+                for (at, node) in page.into_iter().zip(nodes) {
+                    let id = &ids[at];
+                    match node.map_or_else(|| Err(Error::NotFound(id.clone())), |node| over(id, &node)) {
+                        Ok(None) => still.push(at),
+                        Ok(Some(view)) => note(at, Ok(view)),
+                        Err(error) => note(at, Err(error)),
+                    }
+                }
+            }
+            let progressed = still.len() < open.len();
+            open = still;
+            pause = if progressed { SHORTEST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            let rest = pause.max(began.elapsed() * IDLE_PER_BUSY);
+            if timeout_at(by.at, sleep(rest)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A wait whose time is over says what the job is doing; another error stays what it is.
+    async fn timed_out(&self, id: &JobId, by: Deadline, error: Error) -> WaitError {
+        match without_look(id, by, error) {
+            WaitError::TimedOut { id, within, .. } => {
+                let last = self.get_by(&id, Deadline::after(LAST_LOOK)).await;
+                WaitError::TimedOut { id, within, last: last.ok().flatten().map(Box::new) }
+            }
+            other @ WaitError::Client(_) => other,
+        }
+    }
+}
+
+/// The view of a job that is over; `None` while it is open.
+fn over(id: &JobId, node: &Node) -> Result<Option<JobView>, Error> {
+    match wire::decode::<JobRecord>(&node.data) {
+        Ok(record) if record.is_terminal() => Ok(Some(JobView::of(id.clone(), record))),
+        Ok(_) => Ok(None),
+        Err(reason) if reason.is_newer() => Err(Error::Unreadable { id: id.clone(), reason }),
+        Err(reason) => Ok(Some(JobView::unreadable(id.clone(), &reason))),
+    }
+}
+
+/// With a session that serves, what ran out is the wait. Without one, ZooKeeper did not serve.
+fn without_look(id: &JobId, by: Deadline, error: Error) -> WaitError {
+    match error {
+        Error::Unavailable(super::Unavailable::NotInTime { served: true, .. }) => {
+            WaitError::TimedOut { id: id.clone(), within: by.within, last: None }
+        }
+        other => WaitError::Client(other),
+    }
+}

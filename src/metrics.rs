@@ -1,0 +1,139 @@
+//! Metrics of this process: every series is described and touched before the first scrape.
+//!
+//! A series that was never touched is not rendered, and a dashboard would show nothing where it should show
+//! zero. So [`touch`] makes all of them, for each kind that is known, from the one table
+//! [`bellwether_core::metric::ALL`].
+
+use std::net::SocketAddr;
+
+use bellwether_core::metric::{self, Labels, Metric, MetricType};
+use bellwether_core::name::Kind;
+use metrics::{Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
+
+/// From a fast round trip (0.3 ms) to a long job (an hour), about three to a decade.
+const SECONDS: [f64; 21] = [
+    0.0003, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0,
+    120.0, 300.0, 900.0, 3600.0,
+];
+
+/// Why metrics are not served.
+#[derive(Debug, thiserror::Error)]
+pub enum MetricsError {
+    /// Something else listens there, or the address is not this machine's.
+    #[error(
+        "cannot serve metrics on {address}: {reason}; choose another address, or port 0 for any free one"
+    )]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// This process has a recorder already.
+    #[error("this process records its metrics elsewhere already")]
+    Installed,
+    /// The exporter refused its settings.
+    #[error("the metrics exporter refused its settings")]
+    Settings(#[source] BuildError),
+}
+
+/// Serves `/metrics` on `address` and records into it from now on, with every series at zero.
+///
+/// Must be called in a tokio runtime, which serves the scrapes.
+///
+/// # Errors
+/// [`MetricsError`].
+pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<(), MetricsError> {
+    let builder = PrometheusBuilder::new()
+        .with_http_listener(address)
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .map_err(MetricsError::Settings)?;
+    builder.install().map_err(|error| match error {
+        BuildError::FailedToCreateHTTPListener(reason) => MetricsError::Listen { address, reason },
+        BuildError::FailedToSetGlobalRecorder(_) => MetricsError::Installed,
+        other => MetricsError::Settings(other),
+    })?;
+    touch(kinds);
+    Ok(())
+}
+
+/// Describes every metric and makes its series, at zero.
+pub fn touch(kinds: &[Kind]) {
+    for metric in metric::ALL {
+        describe(metric);
+        match metric.labels {
+            Labels::None => make(metric, Vec::new()),
+            Labels::Kind => {
+                kinds.iter().for_each(|kind| make(metric, vec![Label::new("kind", kind.to_string())]));
+            }
+            Labels::Fixed(name, values) => {
+                values.iter().for_each(|value| make(metric, vec![Label::from_static_parts(name, value)]));
+            }
+        }
+    }
+}
+
+fn describe(metric: &Metric) {
+    match metric.kind {
+        MetricType::Counter => describe_counter!(metric.name, metric.help),
+        MetricType::Gauge => describe_gauge!(metric.name, metric.help),
+        MetricType::Histogram => describe_histogram!(metric.name, metric.help),
+    }
+}
+
+/// Registering is enough: what an owner has set already, because it came first, stays.
+fn make(metric: &Metric, labels: Vec<Label>) {
+    match metric.kind {
+        MetricType::Counter => counter!(metric.name, labels).increment(0),
+        MetricType::Gauge => gauge!(metric.name, labels).increment(0.0),
+        MetricType::Histogram => drop(histogram!(metric.name, labels)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered() -> String {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .unwrap()
+            .build_recorder();
+        let kinds = [Kind::new("sum").unwrap(), Kind::new("exec").unwrap()];
+        metrics::with_local_recorder(&recorder, || touch(&kinds));
+        recorder.handle().render()
+    }
+
+    #[test]
+    fn every_series_is_rendered_at_zero_before_anything_happens() {
+        let text = rendered();
+        for metric in metric::ALL {
+            let labels: Vec<String> = match metric.labels {
+                Labels::None => vec![String::new()],
+                Labels::Kind => vec!["kind=\"sum\"".to_owned(), "kind=\"exec\"".to_owned()],
+                Labels::Fixed(name, values) => values.iter().map(|v| format!("{name}=\"{v}\"")).collect(),
+            };
+            let (name, histogram) = (metric.name, metric.kind == MetricType::Histogram);
+            for label in labels {
+                let series = match (label.is_empty(), histogram) {
+                    (true, false) => format!("{name} 0"),
+                    (false, false) => format!("{name}{{{label}}} 0"),
+                    (true, true) => format!("{name}_bucket{{le=\"0.001\"}} 0"),
+                    (false, true) => format!("{name}_bucket{{{label},le=\"0.001\"}} 0"),
+                };
+                assert!(text.lines().any(|line| line == series), "{series} is not in\n{text}");
+            }
+            assert!(text.contains(&format!("# HELP {name} {}", metric.help)), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_is_named() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = serve(address, &[]).unwrap_err();
+        assert!(matches!(error, MetricsError::Listen { .. }), "{error:?}");
+        assert!(error.to_string().starts_with(&format!("cannot serve metrics on {address}: ")), "{error}");
+    }
+}

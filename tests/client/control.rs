@@ -1,0 +1,89 @@
+//! Cancelling and retrying in every state.
+
+use bellwether::client::{Cancelled, Error, Retried, Waiting};
+use bellwether::{Job, State};
+use bellwether_core::job::Ending;
+use bellwether_core::path;
+use bellwether_testkit::namespace;
+
+use crate::hand::{Hand, client, id};
+
+#[tokio::test]
+async fn a_queued_job_is_cancelled_for_good_and_may_be_retried() {
+    let to = namespace("cancel");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
+    assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
+    assert_eq!(hand.zk.get(path::queue_entry(job.id())).await.unwrap(), None);
+    assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::AlreadyTerminal(State::Cancelled));
+
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
+    let view = client.get(job.id()).await.unwrap().unwrap();
+    assert_eq!((view.state, view.generation, view.attempt), (State::Queued, 2, 0));
+}
+
+#[tokio::test]
+async fn a_delayed_job_is_told_with_its_time_and_cancelled() {
+    let to = namespace("cancel-delayed");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    hand.assign(job.id(), worker).await;
+    // As the leader and its worker would have made the minute's znode.
+    let minute = bellwether_actors::clock::wall().minute();
+    for minute in minute..minute + 2 {
+        hand.zk.create_container(path::delayed_minute(minute)).await;
+    }
+    hand.close(job.id(), worker, Ending::Failed("boom".into())).await;
+    let view = client.get(job.id()).await.unwrap().unwrap();
+    assert_eq!((view.state, view.waiting, view.attempt), (State::Delayed, Some(Waiting::Backoff), 1));
+    assert!(view.not_before.is_some());
+    assert_eq!(view.error.as_deref(), Some("boom"));
+    assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
+    assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Cancelled);
+}
+
+#[tokio::test]
+async fn a_running_job_is_asked_to_stop_and_its_worker_decides() {
+    let to = namespace("cancel-running");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    hand.assign(job.id(), worker).await;
+    for _ in 0..2 {
+        assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Requested(worker));
+        assert!(client.get(job.id()).await.unwrap().unwrap().cancel_requested);
+    }
+    hand.close(job.id(), worker, Ending::Cancelled).await;
+    assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::AlreadyTerminal(State::Cancelled));
+}
+
+#[tokio::test]
+async fn a_dead_job_is_retried_and_a_successful_one_is_not() {
+    let to = namespace("retry");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a").max_losses(1)).await.unwrap();
+    hand.assign(job.id(), worker).await;
+    hand.close(job.id(), worker, Ending::Lost).await;
+    assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Dead);
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
+    hand.succeed(job.id(), worker, "1").await;
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Succeeded);
+    assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::AlreadyTerminal(State::Succeeded));
+}
+
+#[tokio::test]
+async fn what_is_absent_or_unreadable_is_left_alone() {
+    let to = namespace("left-alone");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    assert_eq!(client.cancel(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
+    assert_eq!(client.retry(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    hand.overwrite(path::record(job.id()), b"garbage".to_vec()).await;
+    for error in [client.cancel(job.id()).await.unwrap_err(), client.retry(job.id()).await.unwrap_err()] {
+        assert!(matches!(error, Error::Unreadable { .. }), "{error}");
+    }
+    assert_eq!(hand.read(path::record(job.id())).await.data, b"garbage");
+}

@@ -1,0 +1,102 @@
+//! Plays the leader and the workers, one transaction at a time.
+
+use std::time::Duration;
+
+use bellwether::{Client, JobId, Kind, WorkerId};
+use bellwether_actors::clock;
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
+use bellwether_core::name::{NodeId, Tag};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::txn::{self, Op};
+use bellwether_core::wire::{SCHEMA, decode, encode};
+use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_zk::{Node, Zk, connect};
+use uuid::Uuid;
+
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// A session of the test's own in the namespace of a client.
+pub(crate) struct Hand {
+    pub(crate) zk: Zk,
+}
+
+pub(crate) async fn client(to: &str) -> Client {
+    Client::connect(to).await.unwrap()
+}
+
+pub(crate) fn id(id: &str) -> JobId {
+    JobId::new(id).unwrap()
+}
+
+impl Hand {
+    pub(crate) async fn new(to: &str) -> Self {
+        Self { zk: connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap() }
+    }
+
+    pub(crate) async fn apply(&self, ops: Vec<Op>) {
+        assert_eq!(self.zk.commit(ops).await, Outcome::Applied(()));
+    }
+
+    pub(crate) async fn read(&self, path: String) -> Node {
+        self.zk.get(path).await.unwrap().expect("the znode is there")
+    }
+
+    pub(crate) async fn record(&self, job: &JobId) -> (JobRecord, i32) {
+        let node = self.read(path::record(job)).await;
+        (decode(&node.data).unwrap(), node.version)
+    }
+
+    pub(crate) async fn overwrite(&self, path: String, data: Vec<u8>) {
+        let version = self.read(path.clone()).await.version;
+        self.apply(vec![Op::Set { path, data, version }]).await;
+    }
+
+    pub(crate) async fn worker(&self, kinds: &[&str], slots: u32, tags: &[&str]) -> WorkerId {
+        let id = WorkerId::new(Uuid::now_v7());
+        let info = WorkerInfo {
+            node: NodeId::new("by-hand").unwrap(),
+            host: "here".into(),
+            kinds: kinds.iter().map(|kind| Kind::new(kind).unwrap()).collect(),
+            slots,
+            tags: tags.iter().map(|tag| Tag::new(tag).unwrap()).collect(),
+            codec: SCHEMA,
+            started_at: clock::wall(),
+            draining: false,
+        };
+        self.apply(txn::register(id, &info)).await;
+        id
+    }
+
+    /// Claims the epoch for this session, which stands for election, too.
+    pub(crate) async fn lead(&self) {
+        let candidate = format!("{}/{}-n-", path::ELECTION, Uuid::now_v7());
+        assert!(matches!(self.zk.create_sequential(candidate, Vec::new()).await, Outcome::Applied(_)));
+        let epoch = EpochRecord {
+            node: NodeId::new("by-hand").unwrap(),
+            session: self.zk.session_id(),
+            token: Uuid::now_v7(),
+            since: clock::wall(),
+        };
+        self.overwrite(path::EPOCH.into(), encode(&epoch)).await;
+    }
+
+    pub(crate) async fn assign(&self, job: &JobId, worker: WorkerId) {
+        let (record, _) = self.record(job).await;
+        let attempt = record.attempts + 1;
+        let assignment = Assignment { attempt, epoch: 0, cancel: false, assigned_at: clock::wall() };
+        self.apply(txn::assign(job, worker, &assignment)).await;
+    }
+
+    pub(crate) async fn close(&self, job: &JobId, worker: WorkerId, ending: Ending) {
+        let (record, version) = self.record(job).await;
+        let attempt = Attempt { number: record.attempts + 1, worker };
+        let (record, next) = record.close(attempt, ending, clock::wall(), 0);
+        self.apply(txn::close(job, worker, version, None, &record, &next)).await;
+    }
+
+    pub(crate) async fn succeed(&self, job: &JobId, worker: WorkerId, result: &str) {
+        self.assign(job, worker).await;
+        self.close(job, worker, Ending::Succeeded(Payload::json(result.as_bytes()).unwrap())).await;
+    }
+}

@@ -1,0 +1,161 @@
+//! Lost replies, lost requests, lost sessions, and no ZooKeeper at all.
+
+use std::time::Duration;
+
+use bellwether::client::{Cancelled, SubmitError, Unavailable};
+use bellwether::{Client, Job, State};
+use bellwether_core::path;
+use bellwether_testkit::{Cut, Direction, Proxy, Request, namespace, op};
+
+use crate::hand::{Hand, SOON, client, id};
+
+fn multi_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
+    move |request| request.op == op::MULTI && request.mentions(text)
+}
+
+async fn assert_one_queued_job(to: &str, job: &str) {
+    let hand = Hand::new(to).await;
+    let (record, version) = hand.record(&id(job)).await;
+    assert_eq!((record.attempts, version), (0, 0));
+    hand.read(path::queue_entry(&id(job))).await;
+}
+
+#[tokio::test]
+async fn a_submission_whose_reply_is_lost_is_accepted_once() {
+    for (cut, name) in [(Cut::Fin, "reply-fin"), (Cut::Reset, "reply-rst"), (Cut::Silence, "reply-silence")] {
+        let to = namespace(name);
+        let proxy = Proxy::to(&to);
+        let client = Client::builder().session_timeout(Duration::from_secs(2)).deadline(SOON);
+        let client = client.connect(&proxy.connect_string()).await.unwrap();
+        let fault = proxy.swallow_reply_and_cut(multi_about("lost-reply"), cut);
+        let job = client.submit(Job::new("sum", &1).unwrap().id("lost-reply")).await.unwrap();
+        fault.fired().await;
+        assert!(!job.is_duplicate(), "{name}: the record there is our own");
+        assert_one_queued_job(&to, "lost-reply").await;
+    }
+}
+
+#[tokio::test]
+async fn a_submission_whose_request_is_lost_is_sent_again() {
+    for (cut, name) in [(Cut::Fin, "request-fin"), (Cut::Reset, "request-rst")] {
+        let to = namespace(name);
+        let proxy = Proxy::to(&to);
+        let client = client(&proxy.connect_string()).await;
+        let fault = proxy.drop_request_and_cut(multi_about("lost-request"), cut);
+        let job = client.submit(Job::new("sum", &1).unwrap().id("lost-request")).await.unwrap();
+        fault.fired().await;
+        assert!(!job.is_duplicate());
+        assert_one_queued_job(&to, "lost-request").await;
+    }
+}
+
+#[tokio::test]
+async fn a_batch_whose_reply_is_lost_is_accepted_as_a_whole() {
+    let to = namespace("batch-reply");
+    let proxy = Proxy::to(&to);
+    let client = client(&proxy.connect_string()).await;
+    let fault = proxy.swallow_reply_and_cut(multi_about("job-250"), Cut::Reset);
+    let jobs = (0..500).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{n}")));
+    let answers = client.submit_many(jobs, |_| {}).await;
+    fault.fired().await;
+    for answer in answers {
+        assert!(!answer.unwrap().is_duplicate());
+    }
+}
+
+#[tokio::test]
+async fn a_client_outlives_its_session() {
+    let to = namespace("expiry");
+    let proxy = Proxy::to(&to);
+    let client = client(&proxy.connect_string()).await;
+    client.submit(Job::new("sum", &1).unwrap().id("before")).await.unwrap();
+    proxy.expire_session().await;
+    client.submit(Job::new("sum", &1).unwrap().id("after")).await.unwrap();
+    assert_eq!(client.get(&id("before")).await.unwrap().unwrap().state, State::Queued);
+    assert!(proxy.handshakes() >= 2);
+}
+
+#[tokio::test]
+async fn a_submission_that_was_not_sent_in_time_says_so_and_is_never_sent() {
+    let to = namespace("not-sent");
+    let proxy = Proxy::to(&to);
+    let client = Client::builder().deadline(Duration::from_millis(300));
+    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    proxy.refuse();
+    proxy.cut(Cut::Reset);
+    // Nothing is in flight, so the first read tells when the client has noticed.
+    while client.workers().await.is_ok() {}
+    let error = client.submit(Job::new("sum", &1).unwrap().id("never")).await.unwrap_err();
+    let SubmitError::NotSent { reason: Unavailable::NotInTime { reason, .. }, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert!(reason.contains("127.0.0.1:"), "{reason}");
+    proxy.heal();
+    let later = client.submit(Job::new("sum", &1).unwrap().id("later"));
+    bellwether_testkit::eventually("the client is back", SOON, async || client.workers().await.is_ok()).await;
+    later.await.unwrap();
+    assert_eq!(client.get(&id("never")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_submission_without_an_answer_in_time_is_unknown_and_may_be_submitted_again() {
+    let to = namespace("unknown");
+    let proxy = Proxy::to(&to);
+    let client = Client::builder().deadline(Duration::from_millis(300));
+    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    // Warm, so that the next request is the write.
+    client.submit(Job::new("sum", &1).unwrap()).await.unwrap();
+    proxy.stall(Direction::ToClient);
+    let job = Job::new("sum", &1).unwrap().id("doubtful");
+    let error = client.submit(job.clone()).await.unwrap_err();
+    assert!(matches!(error, SubmitError::Unknown { .. }), "{error:?}");
+    assert!(error.to_string().contains("submit it again with the same id"), "{error}");
+    proxy.heal();
+    let again = bellwether_testkit::eventually_some("it is accepted", SOON, async || {
+        client.submit(job.clone()).await.ok()
+    });
+    assert!(again.await.is_duplicate(), "the first one was applied");
+}
+
+#[tokio::test]
+async fn a_cancel_whose_reply_is_lost_is_a_cancel() {
+    let to = namespace("cancel-reply");
+    let proxy = Proxy::to(&to);
+    let client = client(&proxy.connect_string()).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let fault = proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset);
+    assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
+    fault.fired().await;
+}
+
+#[tokio::test]
+async fn a_wait_outlives_the_connection_and_the_session() {
+    let to = namespace("wait-reconnect");
+    let proxy = Proxy::to(&to);
+    let client = client(&proxy.connect_string()).await;
+    let hand = Hand::new(&to).await;
+    let worker = hand.worker(&["sum"], 9, &[]).await;
+    for (name, expire) in [("reconnect", false), ("expire", true)] {
+        let job = client.submit(Job::new("sum", &1).unwrap().id(name)).await.unwrap();
+        let waiting = tokio::spawn({
+            let job = job.clone();
+            async move { job.wait(SOON).await }
+        });
+        if expire {
+            proxy.expire_session().await;
+        } else {
+            proxy.cut(Cut::Reset);
+        }
+        hand.succeed(job.id(), worker, "7").await;
+        assert_eq!(waiting.await.unwrap().unwrap().state, State::Succeeded, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_unreachable_server_is_named_within_the_deadline() {
+    let began = std::time::Instant::now();
+    let builder = Client::builder().deadline(Duration::from_millis(500));
+    let error = builder.connect("127.0.0.1:1/nowhere").await.unwrap_err().to_string();
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(error.contains("127.0.0.1:1") && error.contains("refused"), "{error}");
+}

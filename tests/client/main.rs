@@ -1,0 +1,9 @@
+//! The client against a real ZooKeeper, with workers played by hand.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod control;
+mod hand;
+mod list;
+mod lost;
+mod submit;
+mod wait;

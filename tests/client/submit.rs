@@ -1,0 +1,139 @@
+//! Submitting: acceptance, duplicates, conflicts, many, and too many.
+
+use std::collections::HashSet;
+
+use bellwether::client::{SubmitError, Waiting};
+use bellwether::{Job, State};
+use bellwether_core::budget::MAX_BUCKET_ENTRIES;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::txn::{Lifetime, Op};
+use bellwether_testkit::namespace;
+
+use crate::hand::{Hand, client, id};
+
+#[tokio::test]
+async fn an_accepted_job_is_queued_and_says_why_it_waits() {
+    let to = namespace("submit");
+    let client = client(&to).await;
+    let job = client.submit(Job::new("sum", &[1, 2]).unwrap().id("one").tag("gpu")).await.unwrap();
+    assert_eq!((job.id().as_str(), job.is_duplicate()), ("one", false));
+    let waiting = async || {
+        let view = client.get(job.id()).await.unwrap().unwrap();
+        assert_eq!((view.state, view.attempt), (State::Queued, 0));
+        view.waiting.unwrap()
+    };
+    assert_eq!(waiting().await, Waiting::UnknownKind);
+
+    let hand = Hand::new(&to).await;
+    hand.worker(&["sum"], 1, &["cpu"]).await;
+    assert_eq!(waiting().await, Waiting::Tags);
+    let able = hand.worker(&["sum"], 1, &["gpu"]).await;
+    assert_eq!(waiting().await, Waiting::NoLeader);
+    hand.lead().await;
+    assert!(client.leader().await.unwrap().unwrap().standing);
+    assert_eq!(waiting().await, Waiting::Assignment);
+    let other = client.submit(Job::new("sum", &3).unwrap()).await.unwrap();
+    hand.assign(other.id(), able).await;
+    assert_eq!(waiting().await, Waiting::Busy);
+    let running = client.get(other.id()).await.unwrap().unwrap();
+    assert_eq!((running.state, running.attempt, running.worker), (State::Running, 1, Some(able)));
+    assert_eq!(running.node.unwrap().as_str(), "by-hand");
+}
+
+#[tokio::test]
+async fn a_job_that_nobody_submitted_is_absent() {
+    let client = client(&namespace("absent")).await;
+    assert_eq!(client.get(&id("nobody")).await.unwrap(), None);
+}
+
+/// S11.
+#[tokio::test]
+async fn one_id_is_one_job_whoever_submits_it_and_another_payload_is_a_conflict() {
+    let to = namespace("same-id");
+    let (one, two) = (client(&to).await, client(&to).await);
+    let job = |payload: i32| Job::new("sum", &payload).unwrap().id("a");
+    assert!(!one.submit(job(1)).await.unwrap().is_duplicate());
+    assert!(one.submit(job(1)).await.unwrap().is_duplicate());
+    assert!(two.submit(job(1)).await.unwrap().is_duplicate());
+    let conflict = two.submit(job(2)).await.unwrap_err();
+    assert_eq!(
+        conflict.to_string(),
+        "job id a belongs to another job, of kind sum and another payload: choose another id"
+    );
+    let conflict = two.submit(Job::new("product", &1).unwrap().id("a")).await.unwrap_err();
+    assert!(matches!(conflict, SubmitError::Conflict { .. }), "{conflict}");
+}
+
+/// S11, in one batch: whichever is sent first wins, and the others learn of it.
+#[tokio::test]
+async fn the_same_id_many_times_at_once_is_one_job() {
+    let client = client(&namespace("at-once")).await;
+    let jobs = (0..300).map(|_| Job::new("sum", &1).unwrap().id("a"));
+    let answers = client.submit_many(jobs, |_| {}).await;
+    let duplicates = answers.into_iter().filter(|answer| answer.as_ref().unwrap().is_duplicate()).count();
+    assert_eq!(duplicates, 299);
+}
+
+#[tokio::test]
+async fn a_thousand_jobs_are_accepted_and_a_taken_id_among_them_stops_no_other() {
+    let to = namespace("thousand");
+    let client = client(&to).await;
+    client.submit(Job::new("sum", &"other").unwrap().id("job-500")).await.unwrap();
+    let jobs = (0..1_000).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{n}")));
+    let mut told = Vec::new();
+    let answers = client.submit_many(jobs, |done| told.push(done)).await;
+    assert_eq!(told, (1..=1_000).collect::<Vec<_>>());
+    for (n, answer) in answers.into_iter().enumerate() {
+        match answer {
+            Ok(job) => assert_eq!(job.id().as_str(), format!("job-{n}")),
+            Err(error) => assert!(n == 500 && matches!(error, SubmitError::Conflict { .. }), "{n}: {error}"),
+        }
+    }
+    let hand = Hand::new(&to).await;
+    let mut queued = HashSet::new();
+    for bucket in Bucket::all() {
+        queued.extend(hand.zk.children(bucket.queue()).await.unwrap().unwrap());
+    }
+    assert_eq!(queued.len(), 1_000);
+}
+
+#[tokio::test]
+async fn the_largest_payloads_are_accepted_in_as_many_batches_as_they_need() {
+    let to = namespace("large");
+    let client = client(&to).await;
+    let jobs = (0..20).map(|n| Job::raw("blob", "application/octet-stream", vec![n; 65_536]).unwrap());
+    for answer in client.submit_many(jobs, |_| {}).await {
+        answer.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_bad_job_is_refused_before_anything_is_written() {
+    let to = namespace("bad");
+    let client = client(&to).await;
+    let error = client.submit(Job::new("sum", &1).unwrap().id("a/b")).await.unwrap_err();
+    assert_eq!(error.to_string(), "job id has '/' at byte 1: only [A-Za-z0-9._-] are allowed");
+    assert!(matches!(error, SubmitError::Invalid(_)));
+}
+
+#[tokio::test]
+async fn a_full_bucket_is_overloaded_and_others_are_not() {
+    let to = namespace("overloaded");
+    let client = client(&to).await;
+    let hand = Hand::new(&to).await;
+    let job = Job::new("sum", &1).unwrap().id("a");
+    let bucket = Bucket::of(&id("a"));
+    for from in (0..MAX_BUCKET_ENTRIES).step_by(500) {
+        let create = |n| Op::Create {
+            path: format!("{}/filler-{n}", bucket.jobs()),
+            data: Vec::new(),
+            lifetime: Lifetime::Persistent,
+        };
+        hand.apply((from..from + 500).map(create).collect()).await;
+    }
+    let error = client.submit(job).await.unwrap_err();
+    assert!(matches!(error, SubmitError::Overloaded { entries: MAX_BUCKET_ENTRIES, .. }), "{error}");
+    assert_eq!(hand.zk.get(path::record(&id("a"))).await.unwrap(), None);
+    assert_ne!(Bucket::of(&id("b")), bucket);
+    client.submit(Job::new("sum", &1).unwrap().id("b")).await.unwrap();
+}

@@ -1,0 +1,95 @@
+//! Waiting for results: few by watches, many by polling.
+
+use std::time::Duration;
+
+use bellwether::client::{Error, MAX_WATCHED, ResultError, WaitError, Waiting};
+use bellwether::{Job, JobKind, State};
+use bellwether_core::job::Ending;
+use bellwether_core::path;
+use bellwether_testkit::namespace;
+
+use crate::hand::{Hand, SOON, client, id};
+
+struct Sum;
+
+impl JobKind for Sum {
+    const NAME: &'static str = "sum";
+    type Payload = Vec<i64>;
+    type Result = i64;
+}
+
+#[tokio::test]
+async fn a_typed_job_gives_its_typed_result() {
+    let to = namespace("typed");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let job = client.submit(Sum::job(&vec![1, 2]).unwrap()).await.unwrap();
+    let (three, ()) = tokio::join!(job.result(SOON), hand.succeed(job.id(), worker, "3"));
+    assert_eq!(three.unwrap(), 3);
+
+    let odd = client.submit(Sum::job(&vec![]).unwrap()).await.unwrap();
+    hand.succeed(odd.id(), worker, "\"three\"").await;
+    let error = odd.result(SOON).await.unwrap_err();
+    assert!(matches!(error, ResultError::Type { .. }), "{error}");
+
+    let dead = client.submit(Sum::job(&vec![0]).unwrap().max_attempts(1)).await.unwrap();
+    hand.assign(dead.id(), worker).await;
+    hand.close(dead.id(), worker, Ending::Failed("boom".into())).await;
+    let error = dead.result(SOON).await.unwrap_err().to_string();
+    assert!(error.ends_with("ended without a result: dead: boom"), "{error}");
+}
+
+#[tokio::test]
+async fn many_jobs_are_waited_for_by_watches_and_by_polling() {
+    let to = namespace("wait-many");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 4_096, &[]).await;
+    for count in [MAX_WATCHED, 3 * MAX_WATCHED] {
+        let jobs = (0..count).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{count}-{n}")));
+        let ids = client.submit_many(jobs, |_| {}).await;
+        let ids = ids.into_iter().map(|job| job.unwrap().id().clone()).collect::<Vec<_>>();
+        let work = async {
+            for (n, job) in ids.iter().enumerate() {
+                hand.succeed(job, worker, &n.to_string()).await;
+            }
+        };
+        let mut told = 0;
+        let (answers, ()) = tokio::join!(client.wait_many(&ids, SOON, |over| told = over), work);
+        assert_eq!(told, count);
+        for (n, answer) in answers.into_iter().enumerate() {
+            assert_eq!(answer.unwrap().result.unwrap().bytes(), n.to_string().as_bytes());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_runs_out_says_what_the_job_waits_for() {
+    let client = client(&namespace("run-out")).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let error = job.wait(Duration::from_millis(50)).await.unwrap_err();
+    assert_eq!(error.to_string(), "job a is not over after 50ms: queued: no live worker handles this kind");
+    let WaitError::TimedOut { last: Some(last), .. } = error else { panic!("{error:?}") };
+    assert_eq!(last.waiting, Some(Waiting::UnknownKind));
+}
+
+#[tokio::test]
+async fn of_many_the_unfinished_run_out_and_the_absent_and_corrupt_are_told() {
+    let to = namespace("mixed");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 9, &[]).await;
+    let jobs = (0..MAX_WATCHED + 2).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{n}")));
+    let mut ids = Vec::new();
+    for job in client.submit_many(jobs, |_| {}).await {
+        ids.push(job.unwrap().id().clone());
+    }
+    hand.succeed(&ids[1], worker, "1").await;
+    hand.overwrite(path::record(&ids[2]), b"garbage".to_vec()).await;
+    ids[3] = id("nobody");
+    for ids in [&ids[..], &ids[..4]] {
+        let answers = client.wait_many(ids, Duration::from_millis(100), |_| {}).await;
+        assert!(matches!(answers[0], Err(WaitError::TimedOut { .. })), "{:?}", answers[0]);
+        assert_eq!(answers[1].as_ref().unwrap().state, State::Succeeded);
+        assert_eq!(answers[2].as_ref().unwrap().state, State::Quarantined);
+        assert!(matches!(&answers[3], Err(WaitError::Client(Error::NotFound(_)))), "{:?}", answers[3]);
+    }
+}

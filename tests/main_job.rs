@@ -1,0 +1,58 @@
+//! The main job, end to end on a real ZooKeeper, with nodes in this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether::{Client, Job, Payload, State};
+use bellwether_actors::election::ElectionConfig;
+use bellwether_actors::node::{CandidateConfig, Node, NodeConfig};
+use bellwether_actors::session::SessionConfig;
+use bellwether_actors::worker::{Handler, Registry, WorkerConfig};
+use bellwether_core::machine::assigner::Strategy;
+use bellwether_core::name::{Kind, NodeId};
+use bellwether_testkit::namespace;
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn echo() -> Registry {
+    let handler = Handler::Async(Arc::new(|context| {
+        Box::pin(async move { Ok::<Payload, _>(context.payload().clone()) })
+    }));
+    Registry::new([(Kind::new("echo").expect("a name"), handler)]).expect("one handler")
+}
+
+async fn node(to: &str, name: &str) -> Node {
+    let id = NodeId::new(name).expect("a name");
+    let config = NodeConfig {
+        session: SessionConfig {
+            connect: to.parse().expect("a connect string"),
+            session_timeout: Duration::from_secs(2),
+            create_namespace: true,
+        },
+        candidate: Some(CandidateConfig {
+            election: ElectionConfig::new(id.clone()),
+            strategy: Strategy::LeastLoaded,
+        }),
+        worker: Some(WorkerConfig { node: id, host: "h".into(), slots: 16, tags: vec![], handlers: echo() }),
+    };
+    Node::start(config).await.expect("a node")
+}
+
+#[tokio::test]
+async fn submitted_jobs_are_assigned_run_and_seen_by_the_client() {
+    let to = namespace("main-job");
+    let one = node(&to, "one").await;
+    let two = node(&to, "two").await;
+    let client = Client::connect(&to).await.expect("a client");
+    let mut handles = Vec::new();
+    for n in 0..200 {
+        handles.push(client.submit(Job::new("echo", &n).expect("a job")).await.expect("accepted"));
+    }
+    for (n, handle) in handles.iter().enumerate() {
+        let end = handle.wait(SOON).await.expect("an end");
+        assert_eq!(end.state, State::Succeeded);
+        assert_eq!(end.result.expect("a result").bytes(), n.to_string().as_bytes());
+    }
+    one.stop(SOON).await;
+    two.stop(SOON).await;
+}
