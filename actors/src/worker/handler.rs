@@ -7,14 +7,15 @@ use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bellwether_core::budget::MAX_KINDS;
 use bellwether_core::job::Payload;
-use bellwether_core::name::{JobId, Kind, WorkerId};
+use bellwether_core::name::{JobId, Kind, NameError, WorkerId};
 use bellwether_zk::Trust;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// What a handler is told about the attempt that it runs.
 #[derive(Debug, Clone)]
@@ -30,7 +31,32 @@ pub struct JobContext {
     pub(super) trust: Trust,
 }
 
+/// How long a context without a worker says that it may be trusted.
+const DETACHED_TRUST: Duration = Duration::from_secs(60);
+
 impl JobContext {
+    /// A first attempt of no worker, to try a handler by itself.
+    #[must_use]
+    pub fn detached(job: JobId, kind: Kind, payload: Payload) -> Self {
+        Self {
+            job,
+            kind,
+            generation: 1,
+            attempt: 1,
+            payload,
+            worker: WorkerId::new(Uuid::nil()),
+            fencing_token: 0,
+            cancelled: CancellationToken::new(),
+            trust: Trust::unanswered(DETACHED_TRUST),
+        }
+    }
+
+    /// The same job's attempt of this number.
+    #[must_use]
+    pub fn with_attempt(self, attempt: u32) -> Self {
+        Self { attempt, ..self }
+    }
+
     /// The job's id: the same for every attempt, so it makes an idempotency key.
     #[must_use]
     pub fn job(&self) -> &JobId {
@@ -157,6 +183,19 @@ pub enum Handler {
     Blocking(Arc<dyn Fn(JobContext) -> HandlerResult + Send + Sync>),
 }
 
+impl Handler {
+    /// Runs it here, without a worker's wall around it: a panic is the caller's, and nothing bounds its time.
+    ///
+    /// # Errors
+    /// What the handler fails with.
+    pub async fn call(&self, context: JobContext) -> HandlerResult {
+        match self {
+            Self::Async(handle) => handle(context).await,
+            Self::Blocking(handle) => handle(context),
+        }
+    }
+}
+
 impl fmt::Debug for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -176,6 +215,9 @@ pub enum RegistryError {
     /// Two handlers for one kind.
     #[error("kind {0} has a handler already")]
     Twice(Kind),
+    /// A kind that is not a name.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// More kinds than a worker may serve.
     #[error("a worker serves at most {MAX_KINDS} kinds")]
     TooMany,

@@ -191,6 +191,12 @@ impl Zk {
 pub struct Trust(Arc<Contact>);
 
 impl Trust {
+    /// As of a session that began now, was granted `timeout`, and never heard of again.
+    #[must_use]
+    pub fn unanswered(timeout: Duration) -> Self {
+        Self(Arc::new(Contact::new(Instant::now(), timeout)))
+    }
+
     /// As [`Zk::trusted_until`].
     #[must_use]
     pub fn until(&self) -> Instant {

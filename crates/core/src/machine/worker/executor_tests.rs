@@ -24,10 +24,11 @@ fn running() -> Executor {
 }
 
 fn reported(effects: &[Effect]) -> Option<&Ending> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::Report(finished) => Some(&finished.ending),
-        _ => None,
-    })
+    effects.iter().find_map(
+        |effect| {
+            if let Effect::Report(finished) = effect { Some(&finished.ending) } else { None }
+        },
+    )
 }
 
 #[test]

@@ -1,0 +1,252 @@
+//! Handlers: your code that runs jobs, one per kind.
+//!
+//! ```
+//! use bellwether::{HandlerError, Handlers};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Deserialize)]
+//! struct Order {
+//!     items: Vec<String>,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Priced {
+//!     cents: u64,
+//! }
+//!
+//! let handlers = Handlers::new()
+//!     // On the async runtime. Any error becomes the attempt's failure with `?`.
+//!     .job("price", |context, order: Order| async move {
+//!         if order.items.is_empty() {
+//!             return Err(HandlerError::new(format!("order {} is empty", context.job())));
+//!         }
+//!         let cents = order.items.iter().map(|item| item.parse::<u64>()).sum::<Result<u64, _>>()?;
+//!         Ok(Priced { cents })
+//!     })
+//!     // On a thread of its own, for code that blocks or computes.
+//!     .blocking_job("factorial", |_, n: u32| {
+//!         (1..=u64::from(n)).try_fold(1_u64, u64::checked_mul).ok_or(HandlerError::new("too large"))
+//!     });
+//! assert!(handlers.build().is_ok());
+//! ```
+//!
+//! An attempt fails when its handler returns an error, panics, runs out of time, or does not understand its
+//! payload; the job's policy says what happens next. An attempt may run more than once in the eyes of the
+//! world (a worker may die after the side effect and before the report): make handlers idempotent, with
+//! [`JobContext::job`] as the key or [`JobContext::fencing_token`] as the fence.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bellwether_core::job::Payload;
+use bellwether_core::name::Kind;
+use futures::FutureExt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use bellwether_actors::worker::{
+    Handler, HandlerError, HandlerResult, JobContext, Registry, RegistryError,
+};
+
+use crate::client::JobKind;
+
+/// The handlers of a node, one per kind.
+///
+/// A kind that is not a name or comes twice is kept and told by [`Handlers::build`], which a node calls at its start.
+#[derive(Debug, Clone, Default)]
+pub struct Handlers {
+    handlers: Vec<(Kind, Handler)>,
+    problem: Option<RegistryError>,
+}
+
+impl Handlers {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs jobs of `kind` on the async runtime, from and to JSON.
+    ///
+    /// # Cancellation
+    /// When the attempt should stop, [`JobContext::cancelled`] resolves; the future is dropped at its next
+    /// await a moment later.
+    #[must_use]
+    pub fn job<P, R, Fut>(
+        self,
+        kind: &str,
+        handle: impl Fn(JobContext, P) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        P: DeserializeOwned,
+        R: Serialize,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+    {
+        let run = move |context: JobContext| match decode(&context) {
+            Ok(payload) => {
+                let handled = handle(context, payload);
+                async move { encode(&handled.await?) }.boxed()
+            }
+            Err(error) => std::future::ready(Err(error)).boxed(),
+        };
+        self.raw(kind, Handler::Async(Arc::new(run)))
+    }
+
+    /// Runs jobs of `kind` on threads of their own, from and to JSON.
+    ///
+    /// # Cancellation
+    /// A thread cannot be stopped: look at [`JobContext::is_cancelled`]. Until it returns, its slot is taken,
+    /// also when its attempt was closed long ago.
+    #[must_use]
+    pub fn blocking_job<P, R>(
+        self,
+        kind: &str,
+        handle: impl Fn(JobContext, P) -> Result<R, HandlerError> + Send + Sync + 'static,
+    ) -> Self
+    where
+        P: DeserializeOwned,
+        R: Serialize,
+    {
+        let run = move |context: JobContext| {
+            let payload = decode(&context)?;
+            encode(&handle(context, payload)?)
+        };
+        self.raw(kind, Handler::Blocking(Arc::new(run)))
+    }
+
+    /// As [`Handlers::job`], with the name and types of a [`JobKind`].
+    #[must_use]
+    pub fn kind<K, Fut>(self, handle: impl Fn(JobContext, K::Payload) -> Fut + Send + Sync + 'static) -> Self
+    where
+        K: JobKind,
+        Fut: Future<Output = Result<K::Result, HandlerError>> + Send + 'static,
+    {
+        self.job(K::NAME, handle)
+    }
+
+    /// As [`Handlers::blocking_job`], with the name and types of a [`JobKind`].
+    #[must_use]
+    pub fn blocking_kind<K: JobKind>(
+        self,
+        handle: impl Fn(JobContext, K::Payload) -> Result<K::Result, HandlerError> + Send + Sync + 'static,
+    ) -> Self {
+        self.blocking_job(K::NAME, handle)
+    }
+
+    /// Runs jobs of `kind` from and to bytes of any content type.
+    #[must_use]
+    pub fn raw(mut self, kind: &str, handler: Handler) -> Self {
+        match Kind::new(kind) {
+            Ok(kind) => self.handlers.push((kind, handler)),
+            Err(error) => self.problem = self.problem.or(Some(error.into())),
+        }
+        self
+    }
+
+    /// These and those.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.handlers.extend(others.handlers);
+        self.problem = self.problem.or(others.problem);
+        self
+    }
+
+    /// Checks that every kind is a name and has one handler.
+    ///
+    /// # Errors
+    /// The first kind that is not or has not.
+    pub fn build(self) -> Result<Registry, RegistryError> {
+        match self.problem {
+            Some(problem) => Err(problem),
+            None => Registry::new(self.handlers),
+        }
+    }
+}
+
+fn decode<P: DeserializeOwned>(context: &JobContext) -> Result<P, HandlerError> {
+    let (kind, payload) = (context.kind(), context.payload());
+    let media = payload.content_type().as_str();
+    let essence = media.split(';').next().unwrap_or(media).trim();
+    if essence != "application/json" && !essence.ends_with("+json") {
+        return Err(HandlerError::new(format!("kind {kind} takes JSON, and the payload is {media}")));
+    }
+    serde_json::from_slice(payload.bytes())
+        .map_err(|error| HandlerError::new(format!("the payload does not fit kind {kind}: {error}")))
+}
+
+fn encode<R: Serialize>(result: &R) -> HandlerResult {
+    let json = serde_json::to_vec(result)
+        .map_err(|error| HandlerError::new(format!("the result is not JSON: {error}")))?;
+    Payload::json(json).map_err(|error| HandlerError::new(format!("the result has {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::job::ContentType;
+    use bellwether_core::name::JobId;
+
+    use super::*;
+
+    fn context(kind: &str, payload: Payload) -> JobContext {
+        JobContext::detached(JobId::new("a").unwrap(), Kind::new(kind).unwrap(), payload)
+    }
+
+    async fn run(handlers: Handlers, kind: &str, payload: Payload) -> Result<String, String> {
+        let registry = handlers.build().unwrap();
+        let handled = registry.get(&Kind::new(kind).unwrap()).unwrap().call(context(kind, payload)).await;
+        let text = |result: Payload| String::from_utf8(result.bytes().to_vec()).unwrap();
+        handled.map(text).map_err(|error| error.message().to_owned())
+    }
+
+    fn json(text: &str) -> Payload {
+        Payload::json(text.as_bytes()).unwrap()
+    }
+
+    struct Double;
+
+    impl JobKind for Double {
+        const NAME: &'static str = "double";
+        type Payload = i64;
+        type Result = i64;
+    }
+
+    fn double() -> Handlers {
+        Handlers::new().kind::<Double, _>(|_, n| async move { Ok(2 * n) })
+    }
+
+    #[tokio::test]
+    async fn a_typed_handler_gets_its_payload_and_gives_its_result() {
+        assert_eq!(run(double(), "double", json("21")).await, Ok("42".into()));
+        let blocking = Handlers::new().blocking_kind::<Double>(|_, n| Ok(2 * n));
+        assert_eq!(run(blocking, "double", json("21")).await, Ok("42".into()));
+    }
+
+    #[tokio::test]
+    async fn a_payload_of_another_form_fails_with_what_is_wrong() {
+        let refused = run(double(), "double", json("\"x\"")).await.unwrap_err();
+        assert_eq!(
+            refused,
+            "the payload does not fit kind double: invalid type: string \"x\", expected i64 at line 1 column 3"
+        );
+        let text = Payload::new(ContentType::new("text/plain").unwrap(), *b"21").unwrap();
+        let refused = run(double(), "double", text).await.unwrap_err();
+        assert_eq!(refused, "kind double takes JSON, and the payload is text/plain");
+        let media = ContentType::new("application/cloudevents+json; charset=utf-8").unwrap();
+        assert!(run(double(), "double", Payload::new(media, *b"21").unwrap()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_result_over_the_budget_fails() {
+        let large = Handlers::new().job("large", |_, n: usize| async move { Ok("x".repeat(n)) });
+        let refused = run(large, "large", json("65536")).await.unwrap_err();
+        assert!(refused.starts_with("the result has 65538 bytes: at most 65536"), "{refused}");
+    }
+
+    #[test]
+    fn a_bad_or_repeated_kind_is_told_when_it_is_built() {
+        let twice = double().and(double()).build().unwrap_err();
+        assert_eq!(twice.to_string(), "kind double has a handler already");
+        let bad = Handlers::new().job("a/b", |_, (): ()| async { Ok(()) }).build().unwrap_err();
+        assert_eq!(bad.to_string(), "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed");
+    }
+}
