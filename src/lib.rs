@@ -13,12 +13,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod client;
+pub mod election;
 pub mod handler;
 pub mod metrics;
+pub mod node;
 pub mod stock;
 
 pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
 pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, State};
 pub use handler::{HandlerError, Handlers, JobContext};
+pub use node::{Node, NodeBuilder};

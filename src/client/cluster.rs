@@ -90,7 +90,7 @@ async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
     let mut standing = single.as_ref().is_some_and(owned);
     if !standing {
         let candidates = zk.children(path::ELECTION.to_owned()).await?.unwrap_or_default();
-        let paths = candidates.into_iter().map(|name| format!("{}/{name}", path::ELECTION));
+        let paths = candidates.iter().map(|name| path::candidate(name));
         standing = get_all(&zk, paths).await?.iter().flatten().any(owned);
     }
     let EpochRecord { node, session, since, .. } = record;

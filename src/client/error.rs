@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
-use bellwether_core::name::JobId;
+use bellwether_core::name::{JobId, Kind};
 use bellwether_core::outcome::Reason;
 use bellwether_core::wire::WireError;
 use bellwether_zk::{ConnectStringError, NamespaceError};
@@ -81,14 +81,14 @@ pub enum SubmitError {
     #[error(transparent)]
     Invalid(#[from] JobError),
     /// Another job has this id.
-    #[error("job id {id} belongs to another job, of kind {kind}{payload}: choose another id")]
+    #[error("job id {id} belongs to another job, of kind {kind}{}: choose another id", if *.same_kind { " and another payload" } else { "" })]
     Conflict {
         /// Which id.
         id: JobId,
         /// The kind of the job that has it.
-        kind: String,
-        /// Set when only the payloads differ.
-        payload: &'static str,
+        kind: Kind,
+        /// Whether that is the submitted kind, too, so that only the payloads differ.
+        same_kind: bool,
     },
     /// The namespace holds as many jobs as it may in the bucket that this id belongs to. Nothing was sent.
     #[error(

@@ -1,5 +1,6 @@
 //! Reading jobs with their places.
 
+use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobState;
 use bellwether_core::name::JobId;
 use bellwether_core::wire::WireError;
@@ -23,6 +24,21 @@ impl Client {
     /// over stays over (S15).
     pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
         self.get_by(id, self.by()).await
+    }
+
+    /// Reads many jobs, in batches; the answers are in the order of the ids.
+    ///
+    /// # Errors
+    /// As [`Client::get`]; the deadline is for each batch of 100.
+    pub async fn get_many(&self, ids: &[JobId]) -> Result<Vec<Option<JobView>>, Error> {
+        let mut views = Vec::with_capacity(ids.len());
+        let cluster = self.cluster(self.by()).await?;
+        for page in ids.chunks(MAX_READ_BATCH) {
+            let found = locate(&self.0.link, self.by(), page).await?;
+            let page = page.iter().zip(found);
+            views.extend(page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster)))));
+        }
+        Ok(views)
     }
 
     pub(super) async fn get_by(&self, id: &JobId, by: Deadline) -> Result<Option<JobView>, Error> {

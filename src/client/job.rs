@@ -227,7 +227,7 @@ impl<K> Job<K> {
     }
 
     /// The id and record to store: checked, with an id and a token of their own.
-    pub(super) fn into_record(self, submitted_at: WallMillis) -> Result<(JobId, JobRecord), JobError> {
+    pub(crate) fn into_record(self, submitted_at: WallMillis) -> Result<(JobId, JobRecord), JobError> {
         self.check()?;
         let id = self.id.unwrap_or_else(|| JobId::from_uuid(Uuid::now_v7()));
         let record = JobRecord {

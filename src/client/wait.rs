@@ -2,7 +2,8 @@
 //!
 //! A few jobs are watched, one one-shot watch each, so that the answer comes at once. Many are polled in
 //! batches: a read of 100 records costs about as much as one, while watches for them all would overflow the
-//! request that restores watches on reconnection, and the client would never reconnect (docs/FACTS, trap 2).
+//! request that restores watches on reconnection, which the client sends in one piece: past 128 KiB of paths it
+//! never reconnects.
 
 use std::time::Duration;
 

@@ -1,16 +1,33 @@
 //! Lost replies, lost requests, lost sessions, and no ZooKeeper at all.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, SubmitError, Unavailable};
+use bellwether::client::{Cancelled, Retried, SubmitError, Unavailable};
 use bellwether::{Client, Job, State};
-use bellwether_core::path;
+use bellwether_core::job::JobRecord;
+use bellwether_core::metric::UNKNOWN_RESOLVED;
+use bellwether_core::wire::decode;
+use bellwether_core::{path, txn};
 use bellwether_testkit::{Cut, Direction, Proxy, Request, namespace, op};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::hand::{Hand, SOON, client, id};
 
 fn multi_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
     move |request| request.op == op::MULTI && request.mentions(text)
+}
+
+/// Counts what happens on this test's thread, which is all of its client's.
+fn counting() -> (PrometheusHandle, impl Drop) {
+    let recorder = Box::leak(Box::new(PrometheusBuilder::new().build_recorder()));
+    (recorder.handle(), metrics::set_default_local_recorder(recorder))
+}
+
+fn resolved(counts: &PrometheusHandle, how: &str) -> u64 {
+    let series = format!("{UNKNOWN_RESOLVED}{{as=\"{how}\"}} ");
+    let text = counts.render();
+    text.lines().find_map(|line| line.strip_prefix(&series)).map_or(0, |count| count.parse().unwrap())
 }
 
 async fn assert_one_queued_job(to: &str, job: &str) {
@@ -24,6 +41,7 @@ async fn assert_one_queued_job(to: &str, job: &str) {
 async fn a_submission_whose_reply_is_lost_is_accepted_once() {
     for (cut, name) in [(Cut::Fin, "reply-fin"), (Cut::Reset, "reply-rst"), (Cut::Silence, "reply-silence")] {
         let to = namespace(name);
+        let (counts, _recorder) = counting();
         let proxy = Proxy::to(&to);
         let client = Client::builder().session_timeout(Duration::from_secs(2)).deadline(SOON);
         let client = client.connect(&proxy.connect_string()).await.unwrap();
@@ -31,6 +49,7 @@ async fn a_submission_whose_reply_is_lost_is_accepted_once() {
         let job = client.submit(Job::new("sum", &1).unwrap().id("lost-reply")).await.unwrap();
         fault.fired().await;
         assert!(!job.is_duplicate(), "{name}: the record there is our own");
+        assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (1, 0), "{name}");
         assert_one_queued_job(&to, "lost-reply").await;
     }
 }
@@ -39,14 +58,58 @@ async fn a_submission_whose_reply_is_lost_is_accepted_once() {
 async fn a_submission_whose_request_is_lost_is_sent_again() {
     for (cut, name) in [(Cut::Fin, "request-fin"), (Cut::Reset, "request-rst")] {
         let to = namespace(name);
+        let (counts, _recorder) = counting();
         let proxy = Proxy::to(&to);
         let client = client(&proxy.connect_string()).await;
         let fault = proxy.drop_request_and_cut(multi_about("lost-request"), cut);
         let job = client.submit(Job::new("sum", &1).unwrap().id("lost-request")).await.unwrap();
         fault.fired().await;
         assert!(!job.is_duplicate());
+        assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (0, 1), "{name}");
         assert_one_queued_job(&to, "lost-request").await;
     }
+}
+
+/// The record that a multi was about to create: jute writes a path's length, the path, the data's length, the data.
+fn record_in(multi: &[u8], path: &str) -> JobRecord {
+    let at = multi.windows(path.len()).position(|window| window == path.as_bytes()).unwrap() + path.len();
+    let (length, data) = multi[at..].split_first_chunk::<4>().unwrap();
+    decode(&data[..usize::try_from(i32::from_be_bytes(*length)).unwrap()]).unwrap()
+}
+
+/// The first copy lingers somewhere between the cut connection and the leader, and is applied when the client has
+/// read that there is nothing and is about to send the second.
+#[tokio::test]
+async fn a_first_copy_that_is_applied_after_the_read_back_is_the_same_job() {
+    let to = namespace("late-copy");
+    let (counts, _recorder) = counting();
+    let proxy = Proxy::to(&to);
+    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+    let first_copy = Arc::new(Mutex::new(Vec::new()));
+    let copy = Arc::clone(&first_copy);
+    let lost = move |request: &Request<'_>| {
+        let matches = request.op == op::MULTI && request.mentions("lingering");
+        if matches {
+            *copy.lock().unwrap() = request.body.to_vec();
+        }
+        matches
+    };
+    let fault = proxy.drop_request_and_cut(lost, Cut::Reset);
+    let read_back = |request: &Request<'_>| request.op == op::MULTI_READ && request.mentions("lingering");
+    let read_back = proxy.hold_reply(read_back);
+    let late = async {
+        fault.fired().await;
+        read_back.fired().await;
+        let job = id("lingering");
+        let record = record_in(&first_copy.lock().unwrap(), &path::record(&job));
+        hand.apply(txn::submit(&job, &record)).await;
+        read_back.release();
+    };
+    let submission = client.submit(Job::new("sum", &1).unwrap().id("lingering"));
+    let (job, ()) = tokio::join!(submission, late);
+    assert!(!job.unwrap().is_duplicate(), "the second copy was rejected, and the record is our own");
+    assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (0, 1));
+    assert_one_queued_job(&to, "lingering").await;
 }
 
 #[tokio::test]
@@ -126,6 +189,19 @@ async fn a_cancel_whose_reply_is_lost_is_a_cancel() {
     let fault = proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset);
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
     fault.fired().await;
+}
+
+#[tokio::test]
+async fn a_retry_whose_reply_is_lost_opens_one_generation() {
+    let to = namespace("retry-reply");
+    let proxy = Proxy::to(&to);
+    let client = client(&proxy.connect_string()).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    client.cancel(job.id()).await.unwrap();
+    let fault = proxy.swallow_reply_and_cut(op::MULTI, Cut::Fin);
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
+    fault.fired().await;
+    assert_eq!(Hand::new(&to).await.record(job.id()).await.0.generation, 2);
 }
 
 #[tokio::test]

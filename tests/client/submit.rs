@@ -137,3 +137,20 @@ async fn a_full_bucket_is_overloaded_and_others_are_not() {
     assert_ne!(Bucket::of(&id("b")), bucket);
     client.submit(Job::new("sum", &1).unwrap().id("b")).await.unwrap();
 }
+
+/// No transaction of ours leaves one, but an operator may.
+#[tokio::test]
+async fn a_queue_entry_without_a_record_is_refused_and_stops_no_other() {
+    let to = namespace("stray");
+    let client = client(&to).await;
+    let stray = Op::Create {
+        path: path::queue_entry(&id("stray")),
+        data: Vec::new(),
+        lifetime: Lifetime::Persistent,
+    };
+    Hand::new(&to).await.apply(vec![stray]).await;
+    let jobs = ["fine", "stray", "fine-too"].map(|name| Job::new("sum", &1).unwrap().id(name));
+    let [fine, stray, too] = &client.submit_many(jobs, |_| {}).await[..] else { panic!("three answers") };
+    assert!(fine.is_ok() && too.is_ok(), "{fine:?} {too:?}");
+    assert!(matches!(stray, Err(SubmitError::Refused { .. })), "{stray:?}");
+}

@@ -22,7 +22,7 @@ use super::Submission;
 use super::occupancy::Occupancy;
 use super::round::round;
 
-/// Jobs of one multi: the knee of the throughput curve (docs: 50 to 100).
+/// Jobs of one multi: past 50 to 100 a larger one is not faster, and more is in doubt when its reply is lost.
 pub(super) const BATCH_JOBS: usize = 100;
 
 /// Payload bytes of one multi; the rest of the budget is for records, entries and paths.

@@ -195,8 +195,8 @@ fn decide(job: Submission, node: &Node) {
         Ok(there) if there.token == job.record.token => Ok(Accepted::Made),
         Ok(there) if there.is_same_submission(&job.record) => Ok(Accepted::Duplicate),
         Ok(there) => {
-            let payload = if there.kind == job.record.kind { " and another payload" } else { "" };
-            Err(SubmitError::Conflict { id, kind: there.kind.to_string(), payload })
+            let same_kind = there.kind == job.record.kind;
+            Err(SubmitError::Conflict { id, kind: there.kind, same_kind })
         }
         Err(reason) => Err(SubmitError::Unreadable { id, reason }),
     };

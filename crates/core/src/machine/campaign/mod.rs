@@ -29,7 +29,7 @@
 //! | Creating | – | Offline | – | – | – | then leave | look; no parent: Repairing; refused: rest |
 //! | Repairing | – | Offline | – | – | – | then leave | look; refused: rest |
 //! | Deleting | – | Offline | – | – | – | then leave | look; refused: rest |
-//! | Standby | look | Offline | – | look | rest | look | watch fired or nothing to watch: look; failed: rest |
+//! | Standby | look | Offline | look when long due | look | rest | look | watch fired or nothing to watch: look; failed: rest |
 //! | First | look | Offline | – | look | rest | look | own znode changed: look; failed: rest |
 //! | Left | – | – | – | – | – | – | – |
 //!
@@ -45,22 +45,28 @@
 //! another node to create it, that node's would be deleted, and it would campaign again.
 
 mod candidate;
+mod decide;
 mod event;
+mod replies;
+
+use std::time::Duration;
 
 use uuid::Uuid;
 
 pub use self::event::{Effect, Event, Reply, Request, Standing, Ticket};
 use crate::backoff::Backoff;
 use crate::name::NodeId;
-use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path;
 use crate::time::Millis;
-use candidate::Candidate;
 
 /// How long a campaign rests before it looks again. The first rest is short against the second that a
 /// takeover may take; the longest keeps a namespace that refuses everything from being hammered.
 const REST: Backoff =
     Backoff { initial: std::time::Duration::from_millis(100), max: std::time::Duration::from_secs(2) };
+
+/// How long a candidate waits for its watch before it looks by itself: a watch is a hint, and one that was lost
+/// must not leave a namespace without a leader for good. Long, because each candidate pays it.
+const SWEEP: Duration = Duration::from_secs(15);
 
 /// How candidates are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -94,6 +100,8 @@ pub struct Campaign {
     who: Campaigner,
     goal: Goal,
     state: State,
+    /// What the last answered look found, while connected.
+    behind: bool,
     requests: u64,
     /// Rests since the last look that was answered.
     rests: u32,
@@ -120,7 +128,7 @@ enum State {
     /// The candidate, or a surplus one, is being deleted.
     Deleting { ticket: Ticket },
     /// Another is first; the one before us is watched.
-    Standby { ticket: Ticket },
+    Standby { ticket: Ticket, look_at: Millis },
     /// We are first; our own znode is watched.
     First { ticket: Ticket },
     /// Over.
@@ -131,26 +139,25 @@ impl Campaign {
     /// A campaign that begins with the first [`Event::Connected`].
     #[must_use]
     pub fn new(who: Campaigner) -> Self {
-        Self { who, goal: Goal::Stand, state: State::Offline, requests: 0, rests: 0 }
+        Self { who, goal: Goal::Stand, state: State::Offline, behind: false, requests: 0, rests: 0 }
     }
 
     /// Whether it waits behind another candidate.
     #[must_use]
     pub fn is_standby(&self) -> bool {
-        matches!(self.state, State::Standby { .. })
+        self.behind
     }
 
     /// When it wants a [`Event::Tick`] at the latest.
     #[must_use]
     pub fn next_wake(&self) -> Option<Millis> {
         match self.state {
-            State::Resting { until } => Some(until),
+            State::Resting { until } | State::Standby { look_at: until, .. } => Some(until),
             State::Offline
             | State::Looking { .. }
             | State::Creating { .. }
             | State::Repairing { .. }
             | State::Deleting { .. }
-            | State::Standby { .. }
             | State::First { .. }
             | State::Left => None,
         }
@@ -198,7 +205,7 @@ impl Campaign {
             | State::Repairing { .. }
             | State::Deleting { .. }
             | State::Standby { .. }
-            | State::First { .. } => self.state = State::Offline,
+            | State::First { .. } => (self.state, self.behind) = (State::Offline, false),
             // Over.
             State::Left => {}
         }
@@ -206,16 +213,17 @@ impl Campaign {
 
     fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match self.state {
-            State::Resting { until } if now >= until => self.look(out),
+            State::Resting { until } | State::Standby { look_at: until, .. } if now >= until => {
+                self.look(out);
+            }
             // Not yet.
-            State::Resting { .. } => {}
+            State::Resting { .. } | State::Standby { .. } => {}
             // Waits for the connection, a reply or a watch, and not for time.
             State::Offline
             | State::Looking { .. }
             | State::Creating { .. }
             | State::Repairing { .. }
             | State::Deleting { .. }
-            | State::Standby { .. }
             | State::First { .. } => {}
             // Over.
             State::Left => {}
@@ -257,85 +265,6 @@ impl Campaign {
         self.look_now(out);
     }
 
-    fn reply(&mut self, now: Millis, ticket: Ticket, reply: Reply, out: &mut Vec<Effect>) {
-        if self.awaited() != Some(ticket) {
-            // The answer to a question that is no longer asked: its effect, if any, is seen by the next look.
-            return;
-        }
-        match reply {
-            Reply::Created(outcome) => self.created(now, outcome, out),
-            Reply::Deleted(outcome) => self.deleted(now, outcome, out),
-            Reply::Watched(outcome) => self.watched(now, outcome, out),
-            Reply::Changed => self.look(out),
-            Reply::Listed(Outcome::Applied(children)) => self.decide(&children, out),
-            Reply::Owner(Outcome::Applied(owner)) => self.decide_single(owner, out),
-            Reply::Listed(Outcome::Rejected(rejection)) if rejection.reason == Reason::NoNode => {
-                // Without its parent the candidate is gone as well.
-                self.decide(&[], out);
-            }
-            Reply::Listed(Outcome::Rejected(rejection)) | Reply::Owner(Outcome::Rejected(rejection)) => {
-                self.refused(now, rejection, out);
-            }
-            Reply::Listed(Outcome::Unknown) | Reply::Owner(Outcome::Unknown) => self.rest(now),
-        }
-    }
-
-    fn awaited(&self) -> Option<Ticket> {
-        match self.state {
-            State::Looking { ticket }
-            | State::Creating { ticket }
-            | State::Repairing { ticket }
-            | State::Deleting { ticket }
-            | State::Standby { ticket }
-            | State::First { ticket } => Some(ticket),
-            State::Offline | State::Resting { .. } | State::Left => None,
-        }
-    }
-
-    fn created(&mut self, now: Millis, outcome: Outcome<()>, out: &mut Vec<Effect>) {
-        match outcome {
-            // Ours, another's, or perhaps ours: the look tells.
-            Outcome::Applied(()) | Outcome::Unknown => self.look(out),
-            Outcome::Rejected(rejection) => match rejection.reason {
-                Reason::NodeExists => self.look(out),
-                Reason::NoNode => self.repair(now, rejection, out),
-                Reason::BadVersion
-                | Reason::NotEmpty
-                | Reason::NoAuth
-                | Reason::NotSent
-                | Reason::OverBudget(_)
-                | Reason::Other(_) => self.refused(now, rejection, out),
-            },
-        }
-    }
-
-    fn deleted(&mut self, now: Millis, outcome: Outcome<()>, out: &mut Vec<Effect>) {
-        match outcome {
-            Outcome::Applied(()) | Outcome::Unknown => self.look(out),
-            Outcome::Rejected(rejection) => match rejection.reason {
-                Reason::NoNode => self.look(out),
-                Reason::NodeExists
-                | Reason::BadVersion
-                | Reason::NotEmpty
-                | Reason::NoAuth
-                | Reason::NotSent
-                | Reason::OverBudget(_)
-                | Reason::Other(_) => self.refused(now, rejection, out),
-            },
-        }
-    }
-
-    fn watched(&mut self, now: Millis, outcome: Outcome<bool>, out: &mut Vec<Effect>) {
-        match outcome {
-            // The watch stands and will tell.
-            Outcome::Applied(true) => {}
-            // It went between the look and the watch.
-            Outcome::Applied(false) => self.look(out),
-            Outcome::Unknown => self.rest(now),
-            Outcome::Rejected(rejection) => self.refused(now, rejection, out),
-        }
-    }
-
     fn look(&mut self, out: &mut Vec<Effect>) {
         let ticket = self.ticket();
         let request = match self.who.strategy {
@@ -344,93 +273,6 @@ impl Campaign {
         };
         out.push(Effect::Send(ticket, request));
         self.state = State::Looking { ticket };
-    }
-
-    fn decide(&mut self, children: &[String], out: &mut Vec<Effect>) {
-        self.rests = 0;
-        let mut candidates: Vec<_> = children.iter().filter_map(|name| Candidate::parse(name)).collect();
-        candidates.sort();
-        let ours: Vec<usize> =
-            (0..candidates.len()).filter(|at| candidates[*at].uuid == self.who.uuid).collect();
-        let path_of = |at: usize| path::candidate(&candidates[at].name);
-        match (self.goal, ours.as_slice()) {
-            (Goal::Leave, []) => self.left(out),
-            (Goal::Leave, [.., last]) | (Goal::Stand, [_, .., last]) => self.delete(path_of(*last), out),
-            (Goal::Stand, []) => self.create(out),
-            (Goal::Stand, [0]) => self.first(path_of(0), out),
-            (Goal::Stand, [own]) => self.stand_by(path_of(own - 1), out),
-        }
-    }
-
-    fn decide_single(&mut self, owner: Option<i64>, out: &mut Vec<Effect>) {
-        self.rests = 0;
-        let ours = owner == Some(self.who.session);
-        match (self.goal, owner) {
-            (Goal::Leave, Some(_)) if ours => self.delete(path::LEADER.to_owned(), out),
-            (Goal::Leave, Some(_) | None) => self.left(out),
-            (Goal::Stand, None) => self.create(out),
-            (Goal::Stand, Some(_)) if ours => self.first(path::LEADER.to_owned(), out),
-            (Goal::Stand, Some(_)) => self.stand_by(path::LEADER.to_owned(), out),
-        }
-    }
-
-    fn create(&mut self, out: &mut Vec<Effect>) {
-        let ticket = self.ticket();
-        let data = self.who.node.as_str().as_bytes().to_vec();
-        let request = match self.who.strategy {
-            Strategy::Queue => {
-                Request::CreateSequential { prefix: path::candidate_prefix(self.who.uuid), data }
-            }
-            Strategy::Single => Request::CreateEphemeral { path: path::LEADER, data },
-        };
-        out.push(Effect::Standing(Standing::Running));
-        out.push(Effect::Send(ticket, request));
-        self.state = State::Creating { ticket };
-    }
-
-    /// The create found no parent: an operator deleted it. `/leader` has none but the namespace's root, which
-    /// is not ours to make.
-    fn repair(&mut self, now: Millis, rejection: Rejection, out: &mut Vec<Effect>) {
-        let creating = matches!(self.state, State::Creating { .. });
-        if !creating || self.who.strategy != Strategy::Queue {
-            return self.refused(now, rejection, out);
-        }
-        let ticket = self.ticket();
-        let request = Request::CreateParent { path: path::ELECTION };
-        out.push(Effect::Send(ticket, request));
-        self.state = State::Repairing { ticket };
-    }
-
-    fn delete(&mut self, path: String, out: &mut Vec<Effect>) {
-        let ticket = self.ticket();
-        out.push(Effect::Send(ticket, Request::Delete { path }));
-        self.state = State::Deleting { ticket };
-    }
-
-    fn first(&mut self, candidate: String, out: &mut Vec<Effect>) {
-        let ticket = self.ticket();
-        let path = candidate.clone();
-        out.push(Effect::Send(ticket, Request::Watch { path }));
-        out.push(Effect::Standing(Standing::First { candidate }));
-        self.state = State::First { ticket };
-    }
-
-    fn stand_by(&mut self, predecessor: String, out: &mut Vec<Effect>) {
-        let ticket = self.ticket();
-        let path = predecessor.clone();
-        out.push(Effect::Send(ticket, Request::Watch { path }));
-        out.push(Effect::Standing(Standing::Behind { predecessor }));
-        self.state = State::Standby { ticket };
-    }
-
-    fn left(&mut self, out: &mut Vec<Effect>) {
-        out.push(Effect::Standing(Standing::Left));
-        self.state = State::Left;
-    }
-
-    fn refused(&mut self, now: Millis, rejection: Rejection, out: &mut Vec<Effect>) {
-        out.push(Effect::Refused(rejection));
-        self.rest(now);
     }
 
     fn rest(&mut self, now: Millis) {

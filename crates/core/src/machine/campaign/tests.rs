@@ -1,6 +1,7 @@
 use proptest::prelude::{Just, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use super::*;
+use crate::outcome::{Outcome, Reason, Rejection};
 
 const UUID: u128 = 5;
 const SESSION: i64 = 7;
@@ -136,7 +137,7 @@ fn every_state_answers_every_event() {
         ["creating",  "creating: ",    "offline: ",  "creating: ",    "creating: ",    "creating: ", "creating: ",    "creating: "],
         ["repairing", "repairing: ",   "offline: ",  "repairing: ",   "repairing: ",   "repairing: ","repairing: ",   "repairing: "],
         ["deleting",  "deleting: ",    "offline: ",  "deleting: ",    "deleting: ",    "deleting: ", "deleting: ",    "deleting: "],
-        ["standby",   "looking: list", "offline: ",  "standby: ",     "looking: list", "resting: ",  "looking: list", "standby: "],
+        ["standby",   "looking: list", "offline: ",  "looking: list", "looking: list", "resting: ",  "looking: list", "standby: "],
         ["first",     "looking: list", "offline: ",  "first: ",       "looking: list", "resting: ",  "looking: list", "first: "],
         ["left",      "left: ",        "left: ",     "left: ",        "left: ",        "left: ",     "left: ",        "left: "],
     ];
@@ -249,6 +250,16 @@ fn leaving_waits_for_the_create_that_is_under_way() {
     assert_eq!(run.seen(), "creating: ");
     let run = run.answer(Reply::Created(Outcome::Applied(()))).answer(listed(&[(UUID, 1)]));
     assert_eq!(run.seen(), "deleting: delete 0000000001");
+}
+
+#[test]
+fn a_candidate_whose_watch_is_lost_looks_by_itself_and_is_standby_meanwhile() {
+    let run = queue("standby");
+    assert_eq!(run.campaign.next_wake(), Some(Millis(0) + SWEEP));
+    let run = run.on(Event::Tick);
+    assert_eq!(run.seen(), "looking: list");
+    assert!(run.campaign.is_standby());
+    assert!(!run.answer(listed(&[(UUID, 2)])).campaign.is_standby());
 }
 
 #[test]
@@ -391,6 +402,6 @@ proptest! {
         }
         let ours = tree.children.iter().filter(|(uuid, _)| *uuid == UUID).count();
         prop_assert_eq!(ours, usize::from(!leave), "{:?}", tree.children);
-        prop_assert_eq!(name(&run.campaign.state), if leave { "left" } else { "standby" });
+        prop_assert_eq!((run.campaign.is_standby(), run.campaign.state == State::Left), (!leave, leave));
     }
 }

@@ -48,9 +48,11 @@
 //!   ends its term as soon as the event arrives, which no clock bounds; its writes are rejected from the new claim on.
 //! * Times are compared with this process's monotonic clock only.
 
+mod claiming;
 mod event;
 mod state;
 mod term;
+mod verifying;
 
 use std::mem;
 use std::time::Duration;
@@ -59,13 +61,12 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
 pub use self::event::{Effect, Event, Findings, Inactive, Reply, Request, Sighting, Status, Why};
-use self::state::{After, Asked, Claiming, Idle, Link, Renewal, Session, State, Tenure};
+use self::state::{After, Idle, Link, Renewal, Session, State};
 pub use self::term::Term;
-use crate::machine::campaign::{self, Campaign, Campaigner, Standing, Strategy, Ticket};
+use self::verifying::verify;
+use crate::machine::campaign::{self, Campaign, Campaigner, Standing, Strategy};
 use crate::name::NodeId;
-use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
-use crate::txn::Claim;
 
 /// How often trust is renewed per lease: three verifications may be lost before it lapses.
 const RENEWALS_PER_LEASE: u32 = 4;
@@ -202,40 +203,6 @@ impl Leadership {
         let after = self.status();
         if after != before {
             out.insert(start, Effect::Tell(after));
-        }
-    }
-
-    /// Takes the evidence that an event carries that the session lives.
-    fn learn(&mut self, event: &Event) {
-        let until = match event {
-            Event::Trust { session, until } if self.link.is_of(*session) => Some(*until),
-            // Of another session.
-            Event::Trust { .. } => None,
-            Event::Reply(ticket, Reply::Verified(Outcome::Applied(_))) => self
-                .state
-                .asked()
-                .filter(|asked| asked.ticket == *ticket)
-                .zip(self.link.session())
-                .map(|(asked, session)| asked.at + session.lease),
-            // Says nothing of when the server last heard of us.
-            Event::Connected { .. }
-            | Event::Disconnected { .. }
-            | Event::Expired { .. }
-            | Event::Stand
-            | Event::StepDown
-            | Event::FencedOut { .. }
-            | Event::Tick
-            | Event::Reply(_, _) => None,
-        };
-        if let (Some(until), Some(tenure)) = (until, self.state.tenure_mut()) {
-            tenure.trusted_until = tenure.trusted_until.max(until);
-        }
-    }
-
-    fn lapse(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if self.trusted_until().is_some_and(|until| now >= until) {
-            self.fall_back(Why::TrustLapsed, out);
-            self.feed(now, campaign::Event::Again, out);
         }
     }
 
@@ -392,211 +359,6 @@ impl Leadership {
         }
     }
 
-    fn read_epoch(&mut self, candidate: String, out: &mut Vec<Effect>) {
-        self.state = match self.take() {
-            State::Campaigning(mut campaign) | State::Claiming(mut campaign, _) => {
-                let ticket = campaign.ticket();
-                out.push(Effect::Send(ticket, Request::ReadEpoch));
-                State::Claiming(campaign, Claiming::Reading { ticket, candidate })
-            }
-            // Not on the way to a claim.
-            state @ (State::Idle(_)
-            | State::Active(_, _, _)
-            | State::Paused(_, _, _)
-            | State::Leaving(_, _)) => state,
-        };
-    }
-
-    fn epoch_read(
-        &mut self,
-        now: Millis,
-        ticket: Ticket,
-        outcome: Outcome<Option<Sighting>>,
-        out: &mut Vec<Effect>,
-    ) {
-        let State::Claiming(_, claiming) = &self.state else {
-            // A claim that is no longer wanted.
-            return;
-        };
-        let (candidate, sent) = match claiming {
-            Claiming::Reading { ticket: asked, candidate } if *asked == ticket => (candidate.clone(), None),
-            Claiming::ReadingBack { ticket: asked, claim, sent_at } if *asked == ticket => {
-                (claim.candidate().to_owned(), Some((claim.clone(), *sent_at)))
-            }
-            // An earlier claim's.
-            Claiming::Reading { .. } | Claiming::Writing { .. } | Claiming::ReadingBack { .. } => return,
-        };
-        let seen = match outcome {
-            Outcome::Applied(seen) => seen,
-            Outcome::Rejected(rejection) => return self.claim_refused(now, rejection, out),
-            Outcome::Unknown => return self.claim_again(now, campaign::Event::Again, out),
-        };
-        self.note(seen);
-        match sent {
-            None => self.write_claim(now, candidate, seen, out),
-            Some((claim, sent_at)) if is_ours(seen, claim.epoch(), claim.token()) => {
-                self.claimed(now, claim, sent_at, out);
-            }
-            Some(_) => self.claim_again(now, campaign::Event::Again, out),
-        }
-    }
-
-    fn write_claim(&mut self, now: Millis, candidate: String, seen: Option<Sighting>, out: &mut Vec<Effect>) {
-        let token = self.draw();
-        let found = seen.map(|seen| seen.version);
-        let highest = self.highest;
-        let Some(session) = self.link.session() else {
-            // Without a session there is no claim; Expired has said so.
-            return;
-        };
-        let Some(claim) = Claim::plan(candidate, session.id, token, found, highest) else {
-            out.push(Effect::EpochsUsedUp);
-            return self.claim_again(now, campaign::Event::Again, out);
-        };
-        // Also when its reply is lost, this epoch was claimed.
-        self.highest = self.highest.max(claim.epoch());
-        if let State::Claiming(campaign, claiming) = &mut self.state {
-            let ticket = campaign.ticket();
-            out.push(Effect::Send(ticket, Request::Claim(claim.clone())));
-            *claiming = Claiming::Writing { ticket, claim, sent_at: now };
-        }
-    }
-
-    fn claim_answered(&mut self, now: Millis, ticket: Ticket, outcome: Outcome<()>, out: &mut Vec<Effect>) {
-        let State::Claiming(campaign, claiming) = &mut self.state else {
-            // A claim that is no longer wanted. If it was applied, the next one finds its version and goes on.
-            return;
-        };
-        let (claim, sent_at) = match claiming {
-            Claiming::Writing { ticket: asked, claim, sent_at } if *asked == ticket => {
-                (claim.clone(), *sent_at)
-            }
-            // An earlier claim's.
-            Claiming::Reading { .. } | Claiming::Writing { .. } | Claiming::ReadingBack { .. } => return,
-        };
-        match outcome {
-            Outcome::Applied(()) => self.claimed(now, claim, sent_at, out),
-            Outcome::Unknown => {
-                let ticket = campaign.ticket();
-                out.push(Effect::Send(ticket, Request::ReadEpoch));
-                *claiming = Claiming::ReadingBack { ticket, claim, sent_at };
-            }
-            Outcome::Rejected(rejection) => self.claim_refused(now, rejection, out),
-        }
-    }
-
-    fn claim_refused(&mut self, now: Millis, rejection: Rejection, out: &mut Vec<Effect>) {
-        match (rejection.at, &rejection.reason) {
-            // The candidate is gone, or somebody wrote to it: it can never claim.
-            (0, Reason::NoNode | Reason::BadVersion) => {
-                self.leave(now, Why::CandidateGone, After::Afresh, out);
-            }
-            // Somebody changed the epoch since it was read.
-            (_, Reason::NoNode | Reason::BadVersion | Reason::NodeExists) => {
-                self.claim_again(now, campaign::Event::Look, out);
-            }
-            (
-                _,
-                Reason::NotEmpty
-                | Reason::NoAuth
-                | Reason::NotSent
-                | Reason::OverBudget(_)
-                | Reason::Other(_),
-            ) => {
-                out.push(Effect::Refused(rejection));
-                self.claim_again(now, campaign::Event::Again, out);
-            }
-        }
-    }
-
-    /// Lets the campaign look whether we still are first, and claims anew if so.
-    fn claim_again(&mut self, now: Millis, how: campaign::Event, out: &mut Vec<Effect>) {
-        self.fall_back(Why::EpochMoved, out);
-        self.feed(now, how, out);
-    }
-
-    fn claimed(&mut self, now: Millis, claim: Claim, sent_at: Millis, out: &mut Vec<Effect>) {
-        if !claim.is_complete() {
-            return self.read_epoch(claim.candidate().to_owned(), out);
-        }
-        let Some(session) = self.link.session() else {
-            // Without a session there is no term; Expired has said so.
-            return;
-        };
-        let trusted_until = sent_at + session.lease;
-        if now >= trusted_until {
-            // The reply took so long that the session may be over already.
-            return self.claim_again(now, campaign::Event::Again, out);
-        }
-        self.state = match self.take() {
-            State::Claiming(campaign, _) => {
-                let renewal = Renewal::Due(sent_at + session.lease / RENEWALS_PER_LEASE);
-                let term = Term::claimed(claim);
-                State::Active(campaign, Tenure { term, trusted_until }, renewal)
-            }
-            // Not claiming.
-            state @ (State::Idle(_)
-            | State::Campaigning(_)
-            | State::Active(_, _, _)
-            | State::Paused(_, _, _)
-            | State::Leaving(_, _)) => state,
-        };
-    }
-
-    fn verified(&mut self, now: Millis, ticket: Ticket, outcome: Outcome<Findings>, out: &mut Vec<Effect>) {
-        let Some(asked) = self.state.asked().filter(|asked| asked.ticket == ticket) else {
-            // Of a term that is over, or asked again since.
-            return;
-        };
-        let Some(session) = self.link.session() else {
-            // Without a session there is no term.
-            return;
-        };
-        let every = session.lease / RENEWALS_PER_LEASE;
-        let found = match outcome {
-            Outcome::Applied(found) => found,
-            Outcome::Rejected(rejection) => {
-                out.push(Effect::Refused(rejection));
-                return self.verify_later(now, every, out);
-            }
-            Outcome::Unknown => return self.verify_later(now, every, out),
-        };
-        self.note(found.epoch);
-        let Some(term) = self.term() else {
-            return;
-        };
-        if found.owner != Some(session.id) {
-            self.fall_back(Why::CandidateGone, out);
-            return self.feed(now, campaign::Event::Look, out);
-        }
-        if !is_ours(found.epoch, term.epoch(), term.token()) {
-            return self.leave(now, Why::EpochMoved, After::Afresh, out);
-        }
-        self.state = match self.take() {
-            State::Active(campaign, tenure, _) | State::Paused(campaign, tenure, _) => {
-                State::Active(campaign, tenure, Renewal::Due(asked.at + every))
-            }
-            // Has no term to verify.
-            state @ (State::Idle(_)
-            | State::Campaigning(_)
-            | State::Claiming(_, _)
-            | State::Leaving(_, _)) => state,
-        };
-    }
-
-    /// No news is no reason to end a term before its trust lapses.
-    fn verify_later(&mut self, now: Millis, every: Duration, out: &mut Vec<Effect>) {
-        match &mut self.state {
-            State::Active(_, _, renewal) => *renewal = Renewal::Due(now + every),
-            State::Paused(_, _, asked) => {
-                *asked = None;
-                self.feed(now, campaign::Event::Again, out);
-            }
-            // Has no term to verify.
-            State::Idle(_) | State::Campaigning(_) | State::Claiming(_, _) | State::Leaving(_, _) => {}
-        }
-    }
-
     /// Ends a claim or a term; the candidacy goes on.
     fn fall_back(&mut self, why: Why, out: &mut Vec<Effect>) {
         self.state = match self.take() {
@@ -668,17 +430,6 @@ fn hashed(seed: Uuid, number: i64) -> Uuid {
     let mut bytes = seed.into_bytes().to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());
     uuid::Builder::from_random_bytes(xxh3_128(&bytes).to_le_bytes()).into_uuid()
-}
-
-fn is_ours(seen: Option<Sighting>, epoch: i32, token: Uuid) -> bool {
-    seen == Some(Sighting { version: epoch, token: Some(token) })
-}
-
-fn verify(now: Millis, campaign: &mut Campaign, tenure: &Tenure, out: &mut Vec<Effect>) -> Asked {
-    let ticket = campaign.ticket();
-    let candidate = tenure.term.candidate().to_owned();
-    out.push(Effect::Send(ticket, Request::Verify { candidate }));
-    Asked { ticket, at: now }
 }
 
 #[cfg(test)]

@@ -9,8 +9,11 @@ use crate::txn::{self, Claim, Op};
 /// Its fields are private and only [`super::Leadership`] makes one, from a claim that ZooKeeper applied: whoever
 /// holds a term has held the epoch.
 ///
-/// ```compile_fail
-/// let term = bellwether_core::machine::leadership::Term { epoch: 1 };
+/// ```compile_fail,E0451
+/// # use bellwether_core::machine::leadership::Term;
+/// fn forge(term: Term) -> Term {
+///     Term { epoch: term.epoch() + 1, ..term }
+/// }
 /// ```
 ///
 /// Epochs of two terms never alias: a `Set` of `/epoch` is applied to one version once, and a claim passes over

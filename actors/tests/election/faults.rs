@@ -1,0 +1,115 @@
+//! Lost connections and lost replies.
+
+use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::machine::leadership::Inactive;
+use bellwether_testkit::{Cut, Direction, Proxy, Request, eventually, op};
+
+use crate::stage::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_cut_off_pauses_and_leads_on_with_the_same_term() {
+    let (namespace, witness) = stage("pause").await;
+    for (strategy, cut) in [(Strategy::Queue, Cut::Fin), (Strategy::Single, Cut::Reset)] {
+        let node = Node::start(&namespace, "a", strategy).await;
+        let (_, term) = node.leads().await;
+        node.proxy.refuse();
+        node.proxy.cut(cut);
+        assert_eq!(node.pauses().await, term);
+        assert!(!node.election.may_act());
+        node.proxy.accept();
+        assert_eq!(node.leads().await.1, term, "the same term");
+        assert!(node.election.may_act());
+        assert_eq!(epoch(&witness).await, term.epoch());
+        node.election.step_down().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_black_hole_beyond_the_deadline_ends_the_term_before_another_leads() {
+    let (namespace, _witness) = stage("black-hole").await;
+    let a = Node::start(&namespace, "a", Strategy::Queue).await;
+    let (_, old) = a.leads().await;
+    let b = Node::start(&namespace, "b", Strategy::Queue).await;
+    b.is(Inactive::Standby).await;
+    a.proxy.black_hole(Direction::Both);
+    eventually("one leader at a time, and in the end the other", SOON, async || {
+        let (a, b) = (a.election.may_act(), b.election.may_act());
+        assert!(!(a && b), "two act at once");
+        b
+    })
+    .await;
+    assert!(b.leads().await.1.epoch() > old.epoch());
+    a.leads_no_more().await;
+    a.proxy.heal();
+    a.is(Inactive::Standby).await;
+}
+
+async fn a_lost_reply_to(request: fn(&Request<'_>) -> bool, strategy: Strategy, cut: Cut) {
+    let (namespace, witness) = stage("lost-reply").await;
+    let proxy = Proxy::to(&namespace);
+    let fault = proxy.swallow_reply_and_cut(request, cut);
+    let a = Node::behind(proxy, "a", strategy).await;
+    fault.fired().await;
+    let (_, term) = a.leads().await;
+    assert_eq!(epoch(&witness).await, term.epoch());
+    let b = Node::start(&namespace, "b", strategy).await;
+    b.is(Inactive::Standby).await;
+    let expected = match strategy {
+        Strategy::Queue => 2,
+        Strategy::Single => 0,
+    };
+    assert_eq!(candidates(&witness).await.len(), expected, "a candidate leaked");
+    a.election.step_down().await;
+    assert_eq!(b.leads().await.1.epoch(), term.epoch() + 1, "nothing of a's is in the way");
+}
+
+fn creates_candidate(request: &Request<'_>) -> bool {
+    [op::CREATE, op::CREATE2].contains(&request.op) && request.mentions("/election/")
+}
+
+fn creates_leader(request: &Request<'_>) -> bool {
+    request.op == op::MULTI && request.mentions("/leader") && !request.mentions("/epoch")
+}
+
+fn claims(request: &Request<'_>) -> bool {
+    request.op == op::MULTI && request.mentions("/epoch") && request.mentions("BW")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_candidate_whose_create_lost_its_reply_is_found_again() {
+    for cut in [Cut::Fin, Cut::Reset] {
+        a_lost_reply_to(creates_candidate, Strategy::Queue, cut).await;
+        a_lost_reply_to(creates_leader, Strategy::Single, cut).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_answered_by_silence_is_found_again() {
+    a_lost_reply_to(creates_candidate, Strategy::Queue, Cut::Silence).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_lost_its_reply_is_decided_anew() {
+    for cut in [Cut::Fin, Cut::Reset] {
+        a_lost_reply_to(claims, Strategy::Queue, cut).await;
+        a_lost_reply_to(claims, Strategy::Single, cut).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stepping_down_while_cut_off_ends_when_the_candidate_is_really_gone() {
+    let (namespace, witness) = stage("leave-cut-off").await;
+    let a = Node::start(&namespace, "a", Strategy::Queue).await;
+    a.leads().await;
+    a.proxy.refuse();
+    a.proxy.cut(Cut::Fin);
+    a.pauses().await;
+    let leaving = a.election.step_down();
+    tokio::pin!(leaving);
+    assert!(futures::poll!(leaving.as_mut()).is_pending());
+    a.is(Inactive::Leaving).await;
+    assert!(futures::poll!(leaving.as_mut()).is_pending(), "the candidate is still there");
+    a.proxy.accept();
+    leaving.await;
+    assert_eq!(candidates(&witness).await, Vec::<String>::new());
+}

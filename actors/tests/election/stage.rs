@@ -1,0 +1,97 @@
+//! Nodes that take part, each behind a proxy of its own.
+
+use std::time::Duration;
+
+use bellwether_actors::election::{Election, ElectionConfig, LeadershipEvent};
+use bellwether_actors::session::{Session, SessionConfig};
+use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::machine::leadership::{Inactive, Term};
+use bellwether_core::name::NodeId;
+use bellwether_core::path;
+use bellwether_testkit::{Proxy, eventually_some, namespace};
+use bellwether_zk::{Zk, connect};
+
+/// Ten ticks of the shared server; a pause must fit into it on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
+/// Longer than any recovery.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+pub(crate) struct Node {
+    pub(crate) proxy: Proxy,
+    pub(crate) session: Session,
+    pub(crate) config: ElectionConfig,
+    pub(crate) election: Election,
+}
+
+/// A namespace that exists, and a client beside all proxies.
+pub(crate) async fn stage(name: &str) -> (String, Zk) {
+    let namespace = namespace(name);
+    let witness = connect(&namespace.parse().unwrap(), SOON).await.unwrap();
+    bellwether_zk::open_namespace(&witness, true).await.unwrap();
+    (namespace, witness)
+}
+
+impl Node {
+    pub(crate) async fn start(namespace: &str, name: &str, strategy: Strategy) -> Self {
+        Self::behind(Proxy::to(namespace), name, strategy).await
+    }
+
+    pub(crate) async fn behind(proxy: Proxy, name: &str, strategy: Strategy) -> Self {
+        let connect = proxy.connect_string().parse().unwrap();
+        let session = SessionConfig { connect, session_timeout: TIMEOUT, create_namespace: true };
+        let session = Session::start(session, None).await.unwrap();
+        let config = ElectionConfig { strategy, ..ElectionConfig::new(NodeId::new(name).unwrap()) };
+        let election = Election::start(config.clone(), &session, None).await.unwrap();
+        Self { proxy, session, config, election }
+    }
+
+    pub(crate) fn now(&self) -> LeadershipEvent {
+        self.election.leadership().borrow().clone()
+    }
+
+    /// Waits until it leads with an epoch above `above`.
+    pub(crate) async fn leads_above(&self, above: i32) -> (Zk, Term) {
+        eventually_some("the node leads", SOON, async || match self.now() {
+            LeadershipEvent::Active { zk, term } if term.epoch() > above => Some((zk, term)),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(crate) async fn leads(&self) -> (Zk, Term) {
+        self.leads_above(0).await
+    }
+
+    pub(crate) async fn pauses(&self) -> Term {
+        eventually_some("the node pauses", SOON, async || match self.now() {
+            LeadershipEvent::Paused { term } => Some(term),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(crate) async fn is(&self, wanted: Inactive) {
+        eventually_some("the node does not lead", SOON, async || match self.now() {
+            LeadershipEvent::Inactive(inactive) if inactive == wanted => Some(()),
+            _ => None,
+        })
+        .await;
+    }
+
+    /// Waits until it is anything but the leader.
+    pub(crate) async fn leads_no_more(&self) {
+        eventually_some("the node does not lead", SOON, async || match self.now() {
+            LeadershipEvent::Inactive(_) => Some(()),
+            _ => None,
+        })
+        .await;
+    }
+}
+
+pub(crate) async fn candidates(witness: &Zk) -> Vec<String> {
+    witness.children(path::ELECTION.to_owned()).await.unwrap().unwrap()
+}
+
+pub(crate) async fn epoch(witness: &Zk) -> i32 {
+    witness.get(path::EPOCH.to_owned()).await.unwrap().unwrap().version
+}

@@ -1,0 +1,77 @@
+//! What a look found, and the one next thing that follows from it.
+
+use super::candidate::Candidate;
+use super::{Campaign, Effect, Goal, Request, SWEEP, Standing, State, Strategy};
+use crate::path;
+use crate::time::Millis;
+
+impl Campaign {
+    pub(super) fn decide(&mut self, now: Millis, children: &[String], out: &mut Vec<Effect>) {
+        self.rests = 0;
+        let mut candidates: Vec<_> = children.iter().filter_map(|name| Candidate::parse(name)).collect();
+        candidates.sort();
+        let ours: Vec<usize> =
+            (0..candidates.len()).filter(|at| candidates[*at].uuid == self.who.uuid).collect();
+        let path_of = |at: usize| path::candidate(&candidates[at].name);
+        match (self.goal, ours.as_slice()) {
+            (Goal::Leave, []) => self.left(out),
+            (Goal::Leave, [.., last]) | (Goal::Stand, [_, .., last]) => self.delete(path_of(*last), out),
+            (Goal::Stand, []) => self.create(out),
+            (Goal::Stand, [0]) => self.first(path_of(0), out),
+            (Goal::Stand, [own]) => self.stand_by(now, path_of(own - 1), out),
+        }
+    }
+
+    pub(super) fn decide_single(&mut self, now: Millis, owner: Option<i64>, out: &mut Vec<Effect>) {
+        self.rests = 0;
+        let ours = owner == Some(self.who.session);
+        match (self.goal, owner) {
+            (Goal::Leave, Some(_)) if ours => self.delete(path::LEADER.to_owned(), out),
+            (Goal::Leave, Some(_) | None) => self.left(out),
+            (Goal::Stand, None) => self.create(out),
+            (Goal::Stand, Some(_)) if ours => self.first(path::LEADER.to_owned(), out),
+            (Goal::Stand, Some(_)) => self.stand_by(now, path::LEADER.to_owned(), out),
+        }
+    }
+
+    fn create(&mut self, out: &mut Vec<Effect>) {
+        let ticket = self.ticket();
+        let data = self.who.node.as_str().as_bytes().to_vec();
+        let request = match self.who.strategy {
+            Strategy::Queue => {
+                Request::CreateSequential { prefix: path::candidate_prefix(self.who.uuid), data }
+            }
+            Strategy::Single => Request::CreateEphemeral { path: path::LEADER, data },
+        };
+        out.push(Effect::Standing(Standing::Running));
+        out.push(Effect::Send(ticket, request));
+        (self.state, self.behind) = (State::Creating { ticket }, false);
+    }
+
+    fn delete(&mut self, path: String, out: &mut Vec<Effect>) {
+        let ticket = self.ticket();
+        out.push(Effect::Send(ticket, Request::Delete { path }));
+        self.state = State::Deleting { ticket };
+    }
+
+    fn first(&mut self, candidate: String, out: &mut Vec<Effect>) {
+        let ticket = self.ticket();
+        let path = candidate.clone();
+        out.push(Effect::Send(ticket, Request::Watch { path }));
+        out.push(Effect::Standing(Standing::First { candidate }));
+        (self.state, self.behind) = (State::First { ticket }, false);
+    }
+
+    fn stand_by(&mut self, now: Millis, predecessor: String, out: &mut Vec<Effect>) {
+        let ticket = self.ticket();
+        let path = predecessor.clone();
+        out.push(Effect::Send(ticket, Request::Watch { path }));
+        out.push(Effect::Standing(Standing::Behind { predecessor }));
+        (self.state, self.behind) = (State::Standby { ticket, look_at: now + SWEEP }, true);
+    }
+
+    fn left(&mut self, out: &mut Vec<Effect>) {
+        out.push(Effect::Standing(Standing::Left));
+        self.state = State::Left;
+    }
+}

@@ -1,0 +1,85 @@
+//! The nodes of a run, in this process, each with a session of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_actors::election::ElectionConfig;
+use bellwether_actors::node::{CandidateConfig, Node, NodeConfig};
+use bellwether_actors::session::SessionConfig;
+use bellwether_actors::worker::{Handler, Registry, WorkerConfig};
+use bellwether_core::machine::assigner::Strategy;
+use bellwether_core::name::{Kind, NodeId};
+use bellwether_zk::ConnectString;
+use uuid::Uuid;
+
+use super::BenchConfig;
+use crate::client::Client;
+
+/// The kind of the jobs: returns its payload.
+pub(super) const KIND: &str = "echo";
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) struct Cluster {
+    nodes: Vec<Node>,
+    pub(super) client: Client,
+    pub(super) namespace: ConnectString,
+}
+
+impl Cluster {
+    pub(super) async fn start(config: &BenchConfig, run: Uuid) -> Result<Self, String> {
+        let namespace = namespace(config, run, "jobs")?;
+        let mut nodes = vec![node(&namespace, "leader", None).await?];
+        for n in 0..config.workers {
+            nodes.push(node(&namespace, &format!("worker-{n}"), Some(config.slots)).await?);
+        }
+        let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
+        // One job through everything: connected, elected, registered.
+        let warm = client.submit(job(0)?).await.map_err(|error| error.to_string())?;
+        warm.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
+        Ok(Self { nodes, client, namespace })
+    }
+
+    pub(super) async fn stop(self) {
+        for node in self.nodes.iter().rev() {
+            node.stop(Duration::from_secs(5)).await;
+        }
+        self.client.close().await;
+    }
+}
+
+/// A namespace of this run.
+pub(super) fn namespace(config: &BenchConfig, run: Uuid, part: &str) -> Result<ConnectString, String> {
+    let base = config.zookeeper.to_string();
+    format!("{}/bench-{run}/{part}", base.trim_end_matches('/')).parse().map_err(|error| format!("{error}"))
+}
+
+pub(super) fn job(n: usize) -> Result<crate::Job, String> {
+    crate::Job::new(KIND, &n).map_err(|error| error.to_string())
+}
+
+async fn node(namespace: &ConnectString, name: &str, slots: Option<u32>) -> Result<Node, String> {
+    let id = NodeId::new(name).map_err(|error| error.to_string())?;
+    let election = ElectionConfig::new(id.clone());
+    let config = NodeConfig {
+        session: SessionConfig {
+            connect: namespace.clone(),
+            session_timeout: SESSION_TIMEOUT,
+            create_namespace: true,
+        },
+        candidate: slots.is_none().then_some(CandidateConfig { election, strategy: Strategy::LeastLoaded }),
+        worker: match slots {
+            Some(slots) => {
+                Some(WorkerConfig { node: id, host: name.into(), slots, tags: vec![], handlers: echo()? })
+            }
+            None => None,
+        },
+    };
+    Node::start(config).await.map_err(|error| error.to_string())
+}
+
+fn echo() -> Result<Registry, String> {
+    let echo = Handler::Async(Arc::new(|context| Box::pin(async move { Ok(context.payload().clone()) })));
+    let kind = Kind::new(KIND).map_err(|error| error.to_string())?;
+    Registry::new([(kind, echo)]).map_err(|error| error.to_string())
+}

@@ -1,0 +1,136 @@
+//! Throughput: the floor, and real jobs beside it.
+
+use std::time::{Duration, Instant};
+
+use bellwether_core::job::{Assignment, Attempt, Ending};
+use bellwether_core::metric;
+use bellwether_core::name::{JobId, NodeId, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn;
+use bellwether_core::wire::{SCHEMA, encode};
+use bellwether_core::worker::WorkerInfo;
+use bellwether_zk::bare::{self, Sample};
+use bellwether_zk::{connect, open_namespace};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use uuid::Uuid;
+
+use super::cluster::{Cluster, job, namespace};
+use super::{BenchConfig, Step};
+
+/// As many jobs a transaction as the figures of the floor are quoted for.
+const BATCH: usize = 100;
+
+/// Enough to keep the server busy; more only queue there.
+const WINDOW: usize = 8;
+
+/// No run of any size that is useful takes longer.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Requests that all parties of this process sent.
+pub(super) struct Counts(PrometheusHandle);
+
+impl Counts {
+    pub(super) fn install() -> Result<Self, String> {
+        PrometheusBuilder::new().install_recorder().map(Self).map_err(|error| error.to_string())
+    }
+
+    /// The sum of a counter's series whose text contains `labelled`.
+    fn sum(&self, counter: &str, labelled: &str) -> f64 {
+        let text = self.0.render();
+        let lines = text.lines().filter(|line| line.starts_with(counter) && line.contains(labelled));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+}
+
+pub(super) struct Load {
+    pub(super) jobs_per_second: f64,
+    pub(super) transactions_per_job: f64,
+    pub(super) requests_per_job: f64,
+    pub(super) operations_per_job: f64,
+}
+
+/// Jobs per second of bare transactions.
+pub(super) async fn floor(config: &BenchConfig, run: Uuid) -> Result<f64, String> {
+    let to = namespace(config, run, "floor")?;
+    let zk = connect(&to, Duration::from_secs(10)).await.map_err(|error| error.to_string())?;
+    open_namespace(&zk, true).await.map_err(|error| error.to_string())?;
+    let worker = WorkerId::new(Uuid::now_v7());
+    let info = WorkerInfo {
+        node: NodeId::new("floor").map_err(|error| error.to_string())?,
+        host: "floor".into(),
+        kinds: vec![],
+        slots: 0,
+        tags: vec![],
+        codec: SCHEMA,
+        started_at: WallMillis(0),
+        draining: false,
+    };
+    let registered = zk.commit(txn::register(worker, &info)).await;
+    if registered != Outcome::Applied(()) {
+        return Err(format!("registering was answered with {registered:?}"));
+    }
+    let jobs = (0..config.jobs).map(|_| JobId::from_uuid(Uuid::now_v7())).collect::<Vec<_>>();
+    let floor = bare::run(&zk, &jobs, worker, &sample(worker)?, BATCH, WINDOW).await?;
+    Ok(per_second(config.jobs, floor.took))
+}
+
+/// Real jobs through leader and workers.
+pub(super) async fn load(
+    config: &BenchConfig,
+    cluster: &Cluster,
+    counts: &Counts,
+    progress: &mut impl FnMut(Step),
+) -> Result<Load, String> {
+    let before = (
+        counts.sum(metric::ZK_REQUESTS, "write"),
+        counts.sum(metric::ZK_REQUESTS, ""),
+        counts.sum(metric::ZK_OPERATIONS, ""),
+    );
+    let jobs = (1..=config.jobs).map(job).collect::<Result<Vec<_>, _>>()?;
+    progress(Step::Load(0));
+    let started = Instant::now();
+    let submitted = cluster.client.submit_many(jobs, |_| {}).await;
+    let handles = submitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let ids = handles.iter().map(|handle| handle.id().clone()).collect::<Vec<_>>();
+    let ends = cluster.client.wait_many(&ids, PATIENCE, |over| progress(Step::Load(over))).await;
+    let took = started.elapsed();
+    for end in ends {
+        let end = end.map_err(|error| error.to_string())?;
+        if end.state != crate::State::Succeeded {
+            return Err(format!("job {} is {}", end.id, end.state));
+        }
+    }
+    let per_job = |counter, labelled, before| (counts.sum(counter, labelled) - before) / count(config.jobs);
+    Ok(Load {
+        jobs_per_second: per_second(config.jobs, took),
+        transactions_per_job: per_job(metric::ZK_REQUESTS, "write", before.0),
+        requests_per_job: per_job(metric::ZK_REQUESTS, "", before.1),
+        operations_per_job: per_job(metric::ZK_OPERATIONS, "", before.2),
+    })
+}
+
+/// The bytes of a job of the load, before and after.
+fn sample(worker: WorkerId) -> Result<Sample, String> {
+    let (_, record) =
+        job(1)?.into_record(WallMillis(1_700_000_000_000)).map_err(|error| error.to_string())?;
+    let entry = record.entry();
+    let assignment = Assignment { attempt: 1, epoch: 1, cancel: false, assigned_at: record.submitted_at };
+    let ending = Ending::Succeeded(record.payload.clone());
+    let (done, _) = record.clone().close(Attempt { number: 1, worker }, ending, record.submitted_at, 0);
+    Ok(Sample {
+        record: encode(&record),
+        entry: encode(&entry),
+        assignment: encode(&assignment),
+        done: encode(&done),
+    })
+}
+
+fn per_second(jobs: usize, took: Duration) -> f64 {
+    count(jobs) / took.as_secs_f64()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no benchmark has 2^53 jobs")]
+fn count(jobs: usize) -> f64 {
+    jobs as f64
+}

@@ -1,0 +1,94 @@
+//! `bellwether bench`.
+
+use bellwether::bench::{BenchConfig, BenchReport, Step};
+use bellwether_zk::ConnectString;
+use clap::Args;
+use indicatif::ProgressBar;
+
+use super::Global;
+use super::exit::{Failure, Kind};
+use super::output::{Format, Output};
+
+/// Measure jobs per second and latency beside the bare ZooKeeper writes that they cannot do without.
+///
+/// Leaves hundreds of thousands of znodes under the chroot: use a throw-away ZooKeeper.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// Jobs under load.
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub(crate) jobs: u32,
+    /// Jobs submitted one at a time.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub(crate) idle_jobs: u32,
+    /// Workers, each with a session of its own.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) workers: u32,
+    /// Slots of each worker.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=i64::from(bellwether_core::budget::MAX_SLOTS)))]
+    pub(crate) slots: u32,
+    /// Jobs that wait while a node's memory is measured; 0 leaves it out.
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) pending: u32,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result<(), Failure> {
+    let zookeeper = global.zookeeper()?;
+    let zookeeper = zookeeper.parse::<ConnectString>().map_err(|error| Failure::usage(error.to_string()))?;
+    // Says what is wrong with the address before anything is measured.
+    let reached = bellwether_zk::connect(&zookeeper, global.timeout).await;
+    drop(reached.map_err(|error| Failure::new(Kind::Unreachable, error.to_string()))?);
+    let config = BenchConfig {
+        zookeeper,
+        jobs: bench.jobs as usize,
+        idle_jobs: bench.idle_jobs as usize,
+        workers: bench.workers as usize,
+        slots: bench.slots,
+        pending: bench.pending as usize,
+    };
+    let bar = global.progress("bare writes", config.jobs);
+    let report = bellwether::bench::run(&config, |step| show(&bar, &config, step)).await;
+    bar.finish_and_clear();
+    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
+    match output.format {
+        Format::Json => output.json(&report),
+        Format::Table => output.rows(["MEASURED", "VALUE", "WHAT IT IS"], rows(&report)),
+    }
+}
+
+fn show(bar: &ProgressBar, config: &BenchConfig, step: Step) {
+    let (what, length, position) = match step {
+        Step::Floor => ("bare writes", config.jobs, 0),
+        Step::Load(over) => ("jobs under load", config.jobs, over),
+        Step::Idle(over) => ("jobs one at a time", config.idle_jobs, over),
+        Step::Memory => ("memory of waiting jobs", config.pending, 0),
+    };
+    bar.set_message(what);
+    bar.set_length(length as u64);
+    bar.set_position(position as u64);
+}
+
+fn rows(report: &BenchReport) -> Vec<[String; 3]> {
+    let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
+    let jobs = format!("{} jobs, {} workers of {} slots", report.jobs, report.workers, report.slots);
+    let mut rows = vec![
+        row("floor", format!("{:.0} jobs/s", report.floor_jobs_per_second), "the same transactions, bare"),
+        row("bellwether", format!("{:.0} jobs/s", report.jobs_per_second), &jobs),
+        row("ratio", format!("{:.2}", report.ratio), "bellwether / floor"),
+        row("transactions", format!("{:.3} per job", report.transactions_per_job), "multis of all parties"),
+        row("requests", format!("{:.3} per job", report.requests_per_job), "reads and writes of all parties"),
+        row(
+            "operations",
+            format!("{:.1} per job", report.operations_per_job),
+            "znode reads and writes in them",
+        ),
+        row("idle p50", format!("{:.2} ms", report.idle_p50_ms), "submit to result seen, one at a time"),
+        row("idle p99", format!("{:.2} ms", report.idle_p99_ms), ""),
+        row("three writes p50", format!("{:.2} ms", report.three_writes_p50_ms), "bare, one after another"),
+        row("idle ratio", format!("{:.2}", report.idle_ratio), "idle p50 / three writes p50"),
+    ];
+    if let Some(memory) = report.pending_memory {
+        let what = format!("resident, leader and worker, {} waiting jobs", memory.jobs);
+        rows.push(row("memory", format!("{:.0} bytes per job", memory.bytes_per_job), &what));
+    }
+    rows
+}

@@ -1,0 +1,150 @@
+//! What went wrong, as an exit code and lines on stderr.
+
+use std::io;
+use std::process::ExitCode;
+
+use bellwether::client::{ConnectError, Error, SubmitError, WaitError};
+
+/// The kinds of failure, in the order in which one is chosen when there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Unreachable,
+    Failed,
+    Usage,
+    NotFound,
+    TimedOut,
+}
+
+impl Kind {
+    fn code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Unreachable => 3,
+            Self::NotFound => 4,
+            Self::TimedOut => 5,
+        }
+    }
+}
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Each with its line.
+    Told(Vec<(Kind, String)>),
+    /// Whoever reads stdout has enough, as `head` does. That is no failure.
+    Pipe,
+}
+
+/// Most lines of one failure: of thousands of jobs, the first tell enough.
+const LINES: usize = 10;
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, line: impl Into<String>) -> Self {
+        Self::Told(vec![(kind, line.into())])
+    }
+
+    pub(crate) fn failed(line: impl Into<String>) -> Self {
+        Self::new(Kind::Failed, line)
+    }
+
+    pub(crate) fn usage(line: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, line)
+    }
+
+    /// Nothing, when nothing went wrong.
+    pub(crate) fn all(lines: Vec<(Kind, String)>) -> Result<(), Self> {
+        if lines.is_empty() { Ok(()) } else { Err(Self::Told(lines)) }
+    }
+}
+
+/// Prints what went wrong.
+pub(crate) fn code(result: Result<(), Failure>) -> ExitCode {
+    let lines = match result {
+        Ok(()) | Err(Failure::Pipe) => return ExitCode::SUCCESS,
+        Err(Failure::Told(lines)) => lines,
+    };
+    for (_, line) in lines.iter().take(LINES) {
+        eprintln!("bellwether: {line}");
+    }
+    if let Some(more @ 1..) = lines.len().checked_sub(LINES) {
+        eprintln!("bellwether: and {more} more");
+    }
+    ExitCode::from(lines.iter().map(|(kind, _)| *kind).min().map_or(1, Kind::code))
+}
+
+/// An error with its sources, in a line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        line = format!("{line}: {error}");
+        source = error.source();
+    }
+    line
+}
+
+/// Errors that know their kind.
+pub(crate) trait Told: std::error::Error + Sized {
+    fn kind(&self) -> Kind;
+
+    fn told(&self) -> (Kind, String) {
+        (self.kind(), chain(self))
+    }
+}
+
+impl Told for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unavailable(_) => Kind::Unreachable,
+            Self::NotFound(_) => Kind::NotFound,
+            Self::Refused(_) | Self::Unreadable { .. } | Self::Contended { .. } => Kind::Failed,
+        }
+    }
+}
+
+impl Told for WaitError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::TimedOut { .. } => Kind::TimedOut,
+            Self::Client(error) => error.kind(),
+        }
+    }
+}
+
+impl Told for SubmitError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Invalid(_) => Kind::Usage,
+            Self::NotSent { .. } => Kind::Unreachable,
+            Self::Unknown { .. } => Kind::TimedOut,
+            Self::Conflict { .. }
+            | Self::Overloaded { .. }
+            | Self::Refused { .. }
+            | Self::Unreadable { .. } => Kind::Failed,
+        }
+    }
+}
+
+impl Told for ConnectError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::ConnectString(_) => Kind::Usage,
+            Self::Unavailable(_) => Kind::Unreachable,
+        }
+    }
+}
+
+impl<E: Told> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Told(vec![error.told()])
+    }
+}
+
+/// Of stdout; nothing else that fails becomes a failure without saying what it was about.
+pub(crate) fn stdout(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::Pipe,
+        _ => Failure::failed(format!("cannot write to stdout: {error}")),
+    }
+}

@@ -1,0 +1,93 @@
+//! `job cancel` and `job retry`.
+
+use bellwether::client::{Cancelled, Error, Retried};
+use bellwether::{Client, JobId, JobView, State};
+use futures::{StreamExt, stream};
+use serde::Serialize;
+
+use super::super::Global;
+use super::super::exit::{Failure, Kind, Told};
+use super::super::output::Output;
+use super::{documents, is_json, not_found};
+
+/// Jobs that are changed at once.
+const AT_ONCE: usize = 32;
+
+/// What was done to a job, and how it is now.
+#[derive(Serialize)]
+struct Changed {
+    outcome: &'static str,
+    #[serde(flatten)]
+    view: JobView,
+}
+
+/// What was done, as a word for scripts, and what is wrong with it.
+struct Done {
+    outcome: &'static str,
+    wrong: Option<(Kind, String)>,
+}
+
+pub(super) async fn cancel(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
+    change(global, output, ids, async |client, id| {
+        Ok(match client.cancel(id).await? {
+            Cancelled::Cancelled => Done { outcome: "cancelled", wrong: None },
+            Cancelled::Requested(_) => Done { outcome: "requested", wrong: None },
+            Cancelled::AlreadyTerminal(state) => {
+                let wrong = (state != State::Cancelled)
+                    .then(|| (Kind::Failed, format!("job {id} is {state} already: it cannot be cancelled")));
+                Done { outcome: "already_terminal", wrong }
+            }
+        })
+    })
+    .await
+}
+
+pub(super) async fn retry(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
+    change(global, output, ids, async |client, id| {
+        Ok(match client.retry(id).await? {
+            Retried::Reopened(_) => Done { outcome: "reopened", wrong: None },
+            Retried::StillOpen => Done { outcome: "still_open", wrong: None },
+            Retried::Succeeded => {
+                let wrong = format!("job {id} succeeded: its result stands and it is not run again");
+                Done { outcome: "succeeded", wrong: Some((Kind::Failed, wrong)) }
+            }
+        })
+    })
+    .await
+}
+
+async fn change(
+    global: &Global,
+    output: Output,
+    ids: &[JobId],
+    change: impl AsyncFn(&Client, &JobId) -> Result<Done, Error>,
+) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let (mut changed, mut wrong) = (Vec::new(), Vec::new());
+    let changes = ids.iter().map(|id| {
+        let (client, change) = (&client, &change);
+        async move { (id, change(client, id).await) }
+    });
+    let done = stream::iter(changes).buffered(AT_ONCE).collect::<Vec<_>>().await;
+    let views = client.get_many(ids).await?;
+    client.close().await;
+    for ((id, done), view) in done.into_iter().zip(views) {
+        match (done, view) {
+            (Ok(done), Some(view)) => {
+                wrong.extend(done.wrong);
+                changed.push(Changed { outcome: done.outcome, view });
+            }
+            (Ok(_), None) => wrong.push(not_found(id)),
+            (Err(error), _) => wrong.push(error.told()),
+        }
+    }
+    if is_json(output) {
+        documents(output, ids.len() == 1, &changed)?;
+    } else if !changed.is_empty() {
+        let rows = changed.iter().map(|changed| {
+            [changed.view.id.to_string(), changed.outcome.replace('_', " "), changed.view.state.to_string()]
+        });
+        output.rows(["ID", "OUTCOME", "STATE"], rows.collect())?;
+    }
+    Failure::all(wrong)
+}

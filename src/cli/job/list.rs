@@ -1,0 +1,75 @@
+//! `job list`.
+
+use bellwether::client::{Filter, Listing};
+use bellwether::{JobView, Kind, State};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
+
+use super::super::Global;
+use super::super::exit::Failure;
+use super::super::output::Output;
+use super::{is_json, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only jobs in this state.
+    #[arg(long, value_parser = states())]
+    state: Option<State>,
+    /// Only jobs of this kind.
+    #[arg(long)]
+    kind: Option<Kind>,
+    /// How many at most.
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+fn states() -> impl TypedValueParser<Value = State> {
+    PossibleValuesParser::new(State::ALL.map(State::as_str)).map(|name| {
+        let named = State::ALL.into_iter().find(|state| state.as_str() == name);
+        named.expect("the parser lets only names of states through")
+    })
+}
+
+pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let mut listing = client.list(Filter { state: list.state, kind: list.kind });
+    let printed = if is_json(output) {
+        print_json(output, &mut listing, list.limit).await
+    } else {
+        print_table(output, &mut listing, list.limit).await
+    };
+    let more = match printed {
+        Ok(()) if list.limit > 0 => listing.next().await?.is_some(),
+        Ok(()) => false,
+        Err(failure) => return Err(failure),
+    };
+    client.close().await;
+    if more && !global.quiet {
+        eprintln!("bellwether: there are more than {} jobs: see them with --limit", list.limit);
+    }
+    Ok(())
+}
+
+async fn print_table(output: Output, listing: &mut Listing, limit: usize) -> Result<(), Failure> {
+    let mut views: Vec<JobView> = Vec::new();
+    while views.len() < limit
+        && let Some(view) = listing.next().await?
+    {
+        views.push(view);
+    }
+    table(output, &views)
+}
+
+/// As it is read, so that a long list takes no memory.
+async fn print_json(output: Output, listing: &mut Listing, limit: usize) -> Result<(), Failure> {
+    let mut printed = 0;
+    while printed < limit
+        && let Some(view) = listing.next().await?
+    {
+        output.text(if printed == 0 { "[" } else { "," })?;
+        output.json(&view)?;
+        printed += 1;
+    }
+    output.text(if printed == 0 { "[]" } else { "]" })
+}

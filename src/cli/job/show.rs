@@ -1,0 +1,73 @@
+//! `job show` and `job wait`.
+
+use bellwether::client::WaitError;
+use bellwether::{Client, JobId, JobView};
+
+use super::super::Global;
+use super::super::exit::{Failure, Kind, Told};
+use super::super::output::Output;
+use super::{documents, ended, is_json, not_found, table};
+
+pub(super) async fn show(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let found = client.get_many(ids).await?;
+    client.close().await;
+    let mut wrong = Vec::new();
+    let mut views = Vec::new();
+    for (id, view) in ids.iter().zip(found) {
+        match view {
+            Some(view) => views.push(view),
+            None => wrong.push(not_found(id)),
+        }
+    }
+    if is_json(output) {
+        documents(output, ids.len() == 1, &views)?;
+    } else {
+        for (at, view) in views.iter().enumerate() {
+            if at > 0 {
+                output.text("")?;
+            }
+            output.job(view)?;
+        }
+    }
+    Failure::all(wrong)
+}
+
+pub(super) async fn wait(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let (views, wrong) = wait_all(global, &client, ids).await;
+    client.close().await;
+    if is_json(output) {
+        documents(output, ids.len() == 1, &views)?;
+    } else if !views.is_empty() {
+        table(output, &views)?;
+    }
+    Failure::all(wrong)
+}
+
+/// Waits up to the timeout: what is known of each job, and what went wrong.
+pub(super) async fn wait_all(
+    global: &Global,
+    client: &Client,
+    ids: &[JobId],
+) -> (Vec<JobView>, Vec<(Kind, String)>) {
+    let bar = global.progress("waiting", ids.len());
+    let answers = client.wait_many(ids, global.timeout, |over| bar.set_position(over as u64)).await;
+    bar.finish_and_clear();
+    let (mut views, mut wrong) = (Vec::new(), Vec::new());
+    for answer in answers {
+        match answer {
+            Ok(view) => {
+                wrong.extend(ended(&view));
+                views.push(view);
+            }
+            Err(error) => {
+                wrong.push(error.told());
+                if let WaitError::TimedOut { last: Some(view), .. } = error {
+                    views.push(*view);
+                }
+            }
+        }
+    }
+    (views, wrong)
+}

@@ -1,0 +1,141 @@
+//! `job submit`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bellwether::{Client, JobId, JobView};
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use super::super::exit::{Failure, Kind, Told};
+use super::super::output::Output;
+use super::super::{Global, input};
+use super::show::wait_all;
+use super::{documents, is_json, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct Submit {
+    /// Which handler runs the job.
+    kind: String,
+    /// What the handler gets: JSON text, @FILE, or - for stdin.
+    #[arg(default_value = "null", allow_hyphen_values = true)]
+    payload: String,
+    /// What the payload is; anything but JSON is passed on as it is.
+    #[arg(long, default_value = "application/json", value_name = "TYPE")]
+    content_type: String,
+    /// Names the job [default: a UUIDv7]. The same id, kind and payload is the same job, so a named job can be
+    /// submitted again after any doubt. With --count the jobs are ID-1, ID-2, …
+    #[arg(long)]
+    id: Option<String>,
+    /// How many such jobs to submit.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    count: Option<u64>,
+    /// Wait until all are over, up to --timeout, and print how they ended.
+    #[arg(long)]
+    wait: bool,
+    /// How many attempts may fail before the job is dead.
+    #[arg(long, default_value_t = 5)]
+    max_attempts: u32,
+    /// How many workers may be lost under the job before it is dead.
+    #[arg(long, default_value_t = 3)]
+    max_losses: u32,
+    /// How long one attempt may run [default: no bound].
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    job_timeout: Option<Duration>,
+    /// What the worker must offer. May be given again.
+    #[arg(long)]
+    tag: Vec<String>,
+    /// Jobs of one key prefer one worker, under the strategy rendezvous.
+    #[arg(long, value_name = "KEY")]
+    affinity: Option<String>,
+}
+
+/// A job as it was submitted.
+#[derive(Serialize)]
+struct Submitted {
+    duplicate: bool,
+    #[serde(flatten)]
+    view: JobView,
+}
+
+pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Result<(), Failure> {
+    let jobs = jobs(&submit)?;
+    global.zookeeper()?;
+    let client = global.writer().await?;
+    let bar = global.progress("submitting", jobs.len());
+    let answers = client.submit_many(jobs, |done| bar.set_position(done as u64)).await;
+    bar.finish_and_clear();
+
+    let (mut ids, mut duplicates, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
+    for answer in answers {
+        match answer {
+            Ok(job) => {
+                duplicates.insert(job.id().clone(), job.is_duplicate());
+                ids.push(job.id().clone());
+            }
+            Err(error) => wrong.push(error.told()),
+        }
+    }
+    let views = follow(global, output, &submit, &client, &ids, &mut wrong).await;
+    client.close().await;
+    let duplicate = |id: &JobId| duplicates.get(id).is_some_and(|duplicate| *duplicate);
+    match views {
+        Ok(views) if is_json(output) => {
+            let submitted = views.into_iter().map(|view| Submitted { duplicate: duplicate(&view.id), view });
+            documents(output, submit.count.is_none(), &submitted.collect::<Vec<_>>())?;
+        }
+        Ok(views) if submit.wait => table(output, &views)?,
+        Ok(_) if ids.is_empty() => {}
+        Ok(_) => output.text(&ids.iter().map(JobId::as_str).collect::<Vec<_>>().join("\n"))?,
+        // The jobs are accepted all the same: their ids must not be lost.
+        Err(failure) => {
+            let accepted = ids.iter().map(|id| json!({ "id": id, "duplicate": duplicate(id) }));
+            documents(output, submit.count.is_none(), &accepted.collect::<Vec<_>>())?;
+            return Err(failure);
+        }
+    }
+    Failure::all(wrong)
+}
+
+fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
+    let mut job = input::job(&submit.kind, &submit.payload, &submit.content_type)?
+        .max_attempts(submit.max_attempts)
+        .max_losses(submit.max_losses);
+    if let Some(timeout) = submit.job_timeout {
+        job = job.timeout(timeout);
+    }
+    if let Some(key) = &submit.affinity {
+        job = job.affinity(key);
+    }
+    job = submit.tag.iter().fold(job, bellwether::Job::tag);
+    let jobs = match (&submit.id, submit.count) {
+        (None, count) => (0..count.unwrap_or(1)).map(|_| job.clone()).collect(),
+        (Some(id), None) => vec![job.id(id)],
+        (Some(id), Some(count)) => (1..=count).map(|n| job.clone().id(format!("{id}-{n}"))).collect(),
+    };
+    // The last has the longest id.
+    let checked = jobs.first().into_iter().chain(jobs.last()).try_for_each(bellwether::Job::check);
+    checked.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(jobs)
+}
+
+/// What the output needs to know of the jobs: how they ended, how they are, or nothing.
+async fn follow(
+    global: &Global,
+    output: Output,
+    submit: &Submit,
+    client: &Client,
+    ids: &[JobId],
+    wrong: &mut Vec<(Kind, String)>,
+) -> Result<Vec<JobView>, Failure> {
+    if submit.wait {
+        let (views, ended) = wait_all(global, client, ids).await;
+        wrong.extend(ended);
+        return Ok(views);
+    }
+    if !is_json(output) {
+        return Ok(Vec::new());
+    }
+    Ok(client.get_many(ids).await?.into_iter().flatten().collect())
+}

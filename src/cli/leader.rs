@@ -1,0 +1,45 @@
+//! `bellwether leader`.
+
+use bellwether::client::rfc3339;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::Global;
+use super::exit::{Failure, Kind};
+use super::output::{Format, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Leader {
+    /// Show who leads; exit code 4 when nobody does.
+    ///
+    /// JSON: an object with node, epoch, session, since, standing (whether it still stands for election).
+    Show,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: Leader) -> Result<(), Failure> {
+    let Leader::Show = command;
+    let client = global.reader().await?;
+    let leader = client.leader().await?;
+    client.close().await;
+    let Some(leader) = leader else {
+        return Err(Failure::new(Kind::NotFound, "nobody leads, and nobody ever did in this namespace"));
+    };
+    let (session, since) = (format!("{:#x}", leader.session), rfc3339(leader.since));
+    match output.format {
+        Format::Json => output.json(&json!({
+            "node": leader.node, "epoch": leader.epoch, "session": session, "since": since,
+            "standing": leader.standing,
+        }))?,
+        Format::Table => {
+            let standing = if leader.standing { "leads" } else { "gone" };
+            let row =
+                [leader.node.to_string(), leader.epoch.to_string(), standing.to_owned(), since, session];
+            output.rows(["NODE", "EPOCH", "STATE", "SINCE", "SESSION"], vec![row])?;
+        }
+    }
+    if leader.standing {
+        return Ok(());
+    }
+    let gone = format!("{} led last and does not stand any more; nobody has replaced it yet", leader.node);
+    Err(Failure::new(Kind::NotFound, gone))
+}

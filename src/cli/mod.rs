@@ -1,0 +1,107 @@
+//! The command line: arguments in, results on stdout, everything else on stderr, an exit code.
+
+mod bench;
+mod connect;
+mod exit;
+mod input;
+mod job;
+mod leader;
+mod logging;
+mod node;
+mod output;
+mod progress;
+mod worker;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use exit::Failure;
+use output::{Format, Output};
+
+/// Shown below every help text.
+const EXIT_CODES: &str = "Exit codes:
+  0  success
+  1  failure: a job is dead, cancelled or in conflict, or ZooKeeper refused
+  2  usage: bad arguments, names or payload
+  3  ZooKeeper is unreachable, or the namespace is absent, foreign or newer
+  4  not found
+  5  timed out";
+
+/// A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
+#[derive(Debug, Parser)]
+#[command(name = "bellwether", version, after_help = EXIT_CODES, propagate_version = true)]
+struct Arguments {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+struct Global {
+    /// Where ZooKeeper is, and the namespace: HOST:PORT[,HOST:PORT…][/CHROOT].
+    #[arg(
+        long,
+        global = true,
+        env = "BELLWETHER_ZOOKEEPER",
+        value_name = "ADDRESSES",
+        hide_env_values = true
+    )]
+    zookeeper: Option<String>,
+    /// How long the command may take: connecting, asking, and waiting for jobs. For example 10s, 500ms, 2m.
+    #[arg(long, global = true, default_value = "10s", value_parser = input::duration)]
+    timeout: Duration,
+    /// How results are printed.
+    #[arg(long, global = true, value_enum, default_value_t)]
+    output: Format,
+    /// More on stderr; twice for debugging.
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
+    /// Less on stderr: errors only.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Submit jobs and follow them.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Job(job::Job),
+    /// See the workers.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Worker(worker::Worker),
+    /// See the leader.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Leader(leader::Leader),
+    /// Run a node in the foreground, until SIGTERM or Ctrl-C.
+    #[command(after_help = EXIT_CODES)]
+    Node(node::Node),
+    /// Measure how many jobs per second a namespace takes and how fast.
+    #[command(after_help = EXIT_CODES)]
+    Bench(bench::Bench),
+}
+
+pub(crate) fn main() -> ExitCode {
+    let Arguments { global, command } = Arguments::parse();
+    logging::start(&global, &command);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::code(Err(Failure::failed(format!("no runtime: {error}")))),
+    };
+    exit::code(runtime.block_on(run(&global, command)))
+}
+
+async fn run(global: &Global, command: Command) -> Result<(), Failure> {
+    let output = Output::new(global.output);
+    match command {
+        Command::Job(command) => job::run(global, output, command).await,
+        Command::Worker(command) => worker::run(global, output, command).await,
+        Command::Leader(command) => leader::run(global, output, command).await,
+        Command::Node(command) => node::run(global, command).await,
+        Command::Bench(command) => bench::run(global, output, command).await,
+    }
+}

@@ -1,0 +1,80 @@
+//! `bellwether node`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bellwether::node::NodeError;
+use bellwether::{NodeId, Tag};
+use bellwether_core::machine::assigner::Strategy;
+use clap::{Args, ValueEnum};
+
+use super::exit::{Failure, Kind};
+use super::{Global, input};
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Stands for election.
+    Candidate,
+    /// Runs jobs.
+    Worker,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Node {
+    /// What operators call this process [default: its host name and process id].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node_id: Option<NodeId>,
+    /// What this node does.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "candidate,worker")]
+    pub(crate) roles: Vec<Role>,
+    /// How many jobs it runs at a time.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(bellwether_core::budget::MAX_SLOTS)))]
+    pub(crate) slots: u32,
+    /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics_addr: Option<SocketAddr>,
+    /// A program that jobs of the kind `exec` may run. May be given again; none is allowed otherwise.
+    #[arg(long, value_name = "PROG")]
+    pub(crate) allow_exec: Vec<String>,
+    /// What this worker offers to jobs that require it. May be given again.
+    #[arg(long)]
+    pub(crate) tag: Vec<Tag>,
+    /// Which worker gets a job: round-robin, random, least-loaded, rendezvous.
+    #[arg(long, default_value = "least-loaded")]
+    pub(crate) strategy: Strategy,
+    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move.
+    #[arg(long, default_value = "10s", value_parser = input::duration, value_name = "DURATION")]
+    pub(crate) session_timeout: Duration,
+    /// How long running jobs may take to end when the node stops; then they are handed back.
+    #[arg(long, default_value = "30s", value_parser = input::duration, value_name = "DURATION")]
+    pub(crate) drain_grace: Duration,
+}
+
+pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
+    let mut builder = bellwether::Node::builder(global.zookeeper()?)
+        .candidate(node.roles.contains(&Role::Candidate))
+        .placement(node.strategy)
+        .session_timeout(node.session_timeout)
+        .drain_grace(node.drain_grace);
+    let mut kinds = Vec::new();
+    if node.roles.contains(&Role::Worker) {
+        let handlers = bellwether::stock::handlers(node.allow_exec);
+        let registry = handlers.clone().build().map_err(|error| Failure::usage(error.to_string()))?;
+        kinds.extend(registry.kinds().cloned());
+        builder =
+            node.tag.iter().fold(builder.handlers(handlers).slots(node.slots), |b, tag| b.tag(tag.as_str()));
+    }
+    if let Some(id) = &node.node_id {
+        builder = builder.node_id(id.as_str());
+    }
+    if let Some(address) = node.metrics_addr {
+        bellwether::metrics::serve(address, &kinds).map_err(|error| Failure::failed(error.to_string()))?;
+        tracing::info!(%address, "metrics are served");
+    }
+    let running = builder.start().await.map_err(|error| Failure::usage(error.to_string()))?;
+    running.run().await.map_err(|error| match error {
+        NodeError::Namespace(_) => Failure::new(Kind::Unreachable, error.to_string()),
+        NodeError::Actors(_) => Failure::failed(error.to_string()),
+    })
+}

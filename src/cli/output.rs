@@ -1,0 +1,111 @@
+//! Results on stdout, as a table or as one JSON document.
+
+use std::io::{self, Write};
+
+use bellwether::JobView;
+use bellwether::client::rfc3339;
+use clap::ValueEnum;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::exit::{self, Failure};
+
+/// Tables fit this many columns.
+const WIDTH: u16 = 100;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document: an object for one job, an array for several.
+    Json,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    pub(crate) format: Format,
+}
+
+impl Output {
+    pub(crate) fn new(format: Format) -> Self {
+        Self { format }
+    }
+
+    /// Prints a line, or many.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(|error| exit::stdout(&error))
+    }
+
+    pub(crate) fn json<T: Serialize + ?Sized>(self, document: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(document);
+        self.text(&text.map_err(|error| Failure::failed(format!("a document does not serialize: {error}")))?)
+    }
+
+    /// Prints rows below a header. Columns are named; the first is never broken into lines, to be copied whole.
+    pub(crate) fn rows<const N: usize>(
+        self,
+        header: [&str; N],
+        rows: Vec<[String; N]>,
+    ) -> Result<(), Failure> {
+        let mut table = table();
+        table.set_header(header);
+        table.add_rows(rows);
+        keep_whole(&mut table);
+        self.text(&table.trim_fmt())
+    }
+
+    /// Prints a job's fields, one to a line.
+    pub(crate) fn job(self, view: &JobView) -> Result<(), Failure> {
+        let optional =
+            |name: &'static str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
+        let payload = |payload: &bellwether::Payload| String::from_utf8_lossy(payload.bytes()).into_owned();
+        let fields = [
+            optional("id", Some(view.id.to_string())),
+            optional("kind", view.kind.as_ref().map(ToString::to_string)),
+            optional("state", Some(view.state.to_string())),
+            optional("waiting", view.waiting.map(|waiting| waiting.to_string())),
+            optional("cancel", view.cancel_requested.then(|| "requested".to_owned())),
+            optional("attempt", Some(view.attempt.to_string())),
+            optional("failures", Some(view.failures.to_string())),
+            optional("losses", Some(view.losses.to_string())),
+            optional("generation", Some(view.generation.to_string())),
+            optional("worker", view.worker.map(|worker| worker.to_string())),
+            optional("node", view.node.as_ref().map(ToString::to_string)),
+            optional("submitted", view.submitted_at.map(rfc3339)),
+            optional("not before", view.not_before.map(rfc3339)),
+            optional("finished", view.finished_at.map(rfc3339)),
+            optional("payload", view.payload.as_ref().map(payload)),
+            optional("result", view.result.as_ref().map(payload)),
+            optional("error", view.error.clone()),
+        ];
+        let mut table = table();
+        table.add_rows(fields.into_iter().flatten());
+        keep_whole(&mut table);
+        self.text(&table.trim_fmt())
+    }
+}
+
+fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table
+}
+
+fn keep_whole(table: &mut Table) {
+    if let Some(first) = table.column_mut(0) {
+        first.set_constraint(ColumnConstraint::ContentWidth);
+    }
+}
+
+/// Cuts a text for one cell of a table.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= most && line.len() == text.len() {
+        return line.to_owned();
+    }
+    line.chars().take(most).chain(['…']).collect()
+}

@@ -1,0 +1,61 @@
+//! `bellwether worker`.
+
+use bellwether::client::WorkerView;
+use bellwether::client::rfc3339;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::Global;
+use super::exit::Failure;
+use super::output::{Format, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Worker {
+    /// List the live workers.
+    ///
+    /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining, started_at, error.
+    List,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: Worker) -> Result<(), Failure> {
+    let Worker::List = command;
+    let client = global.reader().await?;
+    let workers = client.workers().await?;
+    client.close().await;
+    match output.format {
+        Format::Json => output.json(&workers.iter().map(document).collect::<Vec<_>>()),
+        Format::Table => {
+            let header = ["ID", "NODE", "STATE", "ASSIGNED", "TAGS", "KINDS"];
+            output.rows(header, workers.iter().map(row).collect())
+        }
+    }
+}
+
+fn document(worker: &WorkerView) -> Value {
+    let id = worker.id.to_string();
+    match &worker.info {
+        Ok(info) => json!({
+            "id": id, "node": info.node, "host": info.host, "kinds": info.kinds, "tags": info.tags,
+            "slots": info.slots, "assigned": worker.assigned, "draining": info.draining,
+            "started_at": rfc3339(info.started_at), "error": null,
+        }),
+        Err(error) => json!({ "id": id, "assigned": worker.assigned, "error": error.to_string() }),
+    }
+}
+
+fn row(worker: &WorkerView) -> [String; 6] {
+    let (id, assigned) = (worker.id.to_string(), worker.assigned);
+    match &worker.info {
+        Ok(info) => {
+            let state = if info.draining { "draining" } else { "ready" };
+            let tags = info.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let kinds = info.kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let slots = format!("{assigned}/{}", info.slots);
+            [id, info.node.to_string(), state.to_owned(), slots, tags, kinds]
+        }
+        Err(error) => {
+            let state = format!("unreadable: {error}");
+            [id, String::new(), state, assigned.to_string(), String::new(), String::new()]
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Taking part.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_actors::election::{Election as Actor, ElectionConfig};
+use bellwether_actors::session::{Session, SessionConfig, SessionStatus};
+use bellwether_core::name::{NameError, NodeId};
+use bellwether_zk::{ConnectString, ConnectStringError, NamespaceError};
+use tokio::time::timeout;
+
+use super::{Election, Inner, Policy, Strategy};
+
+/// Asked of ZooKeeper unless said otherwise: a dead leader is replaced after it, and a frozen one.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long [`Builder::start`] waits for ZooKeeper unless said otherwise.
+const WITHIN: Duration = Duration::from_secs(15);
+
+/// How to take part in an election.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    zookeeper: String,
+    node: String,
+    strategy: Strategy,
+    policy: Policy,
+    session_timeout: Duration,
+    within: Duration,
+}
+
+/// Why a node cannot take part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The connect string is malformed.
+    #[error(transparent)]
+    ConnectString(#[from] ConnectStringError),
+    /// The node's name is malformed.
+    #[error(transparent)]
+    Node(#[from] NameError),
+    /// The namespace is foreign or of a newer layout.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// ZooKeeper gave no session in time.
+    #[error("ZooKeeper did not serve within {within:?}: {reason}")]
+    Unreachable {
+        /// How long was waited.
+        within: Duration,
+        /// Each server and why it did not serve.
+        reason: String,
+    },
+    /// The actor system failed.
+    #[error("the election could not be started: {0}")]
+    Actors(String),
+}
+
+impl Builder {
+    pub(super) fn new(zookeeper: String) -> Self {
+        Self {
+            zookeeper,
+            node: "node".to_owned(),
+            strategy: Strategy::default(),
+            policy: Policy::default(),
+            session_timeout: SESSION_TIMEOUT,
+            within: WITHIN,
+        }
+    }
+
+    /// The node's name, for people: nothing relies on it. Default `node`.
+    #[must_use]
+    pub fn node(mut self, node: impl Into<String>) -> Self {
+        self.node = node.into();
+        self
+    }
+
+    /// How candidates are ordered. The same for all nodes of a namespace. Default [`Strategy::Queue`].
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Whether a leader that is cut off acts. Default [`Policy::AtMostOne`].
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Asked of ZooKeeper, which may grant less or more. Default 10 s.
+    #[must_use]
+    pub fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// How long [`Builder::start`] waits for ZooKeeper. Default 15 s.
+    #[must_use]
+    pub fn within(mut self, within: Duration) -> Self {
+        self.within = within;
+        self
+    }
+
+    /// Connects, makes the namespace if it is absent, and takes part. Returns when the namespace is open, which is
+    /// before anybody is elected.
+    ///
+    /// # Errors
+    /// [`StartError`]. Once started, the node outlives any loss of ZooKeeper.
+    ///
+    /// # Cancellation
+    /// Dropping the future while it waits for ZooKeeper ends what it has started.
+    pub async fn start(self) -> Result<Election, StartError> {
+        let connect = self.zookeeper.parse::<ConnectString>()?;
+        let node = NodeId::new(&self.node)?;
+        let chroot = connect.chroot().to_owned();
+        let session_timeout = self.session_timeout;
+        let session = SessionConfig { connect, session_timeout, create_namespace: true };
+        let actors = |error: &dyn std::fmt::Display| StartError::Actors(error.to_string());
+        let session = Session::start(session, None).await.map_err(|error| actors(&error))?;
+        let config =
+            ElectionConfig { strategy: self.strategy, policy: self.policy, ..ElectionConfig::new(node) };
+        let actor = match Actor::start(config, &session, None).await {
+            Ok(actor) => actor,
+            Err(error) => {
+                session.cell().stop(None);
+                return Err(actors(&error));
+            }
+        };
+        // From here on a return ends both.
+        let election = Election(Arc::new(Inner { actor, session, chroot }));
+        election.opened(self.within).await?;
+        Ok(election)
+    }
+}
+
+impl Election {
+    async fn opened(&self, within: Duration) -> Result<(), StartError> {
+        let mut status = self.0.session.status();
+        let settled = |status: &SessionStatus| {
+            matches!(status, SessionStatus::Connected(_) | SessionStatus::Refused(_))
+        };
+        let waited = timeout(within, status.wait_for(settled)).await.is_ok();
+        let reason = match &*status.borrow() {
+            SessionStatus::Connected(_) if waited => return Ok(()),
+            SessionStatus::Refused(error) => return Err(error.clone().into()),
+            SessionStatus::Connecting { error: Some(error) } => error.clone(),
+            SessionStatus::Connecting { error: None }
+            | SessionStatus::Connected(_)
+            | SessionStatus::Disconnected => "no answer".to_owned(),
+        };
+        Err(StartError::Unreachable { within, reason })
+    }
+}

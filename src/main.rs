@@ -1,0 +1,8 @@
+//! The `bellwether` command.
+#![forbid(unsafe_code)]
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

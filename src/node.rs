@@ -1,0 +1,253 @@
+//! A node: one process's part in the namespace, embedded in your own binary.
+
+use std::time::Duration;
+
+use bellwether_actors::election::ElectionConfig;
+use bellwether_actors::node::{CandidateConfig, NodeConfig};
+use bellwether_actors::session::SessionConfig;
+use bellwether_actors::worker::{Registry, RegistryError, WorkerConfig, WorkerConfigError};
+use bellwether_core::name::{NameError, NodeId, Tag};
+use bellwether_zk::{ConnectString, ConnectStringError};
+use tokio::signal::unix::{SignalKind, signal};
+
+pub use bellwether_actors::node::NodeError;
+pub use bellwether_actors::worker::Drained;
+pub use bellwether_core::machine::assigner::Strategy as Placement;
+pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
+
+use crate::handler::Handlers;
+
+/// Long enough for a garbage collection of the ensemble, short enough that a dead worker's jobs move soon.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What an operator's `systemctl stop` allows by default, with a margin.
+const DRAIN_GRACE: Duration = Duration::from_secs(60);
+
+/// A running node. Cheap to clone; it runs until it is stopped, whether or not a clone is kept.
+#[derive(Debug, Clone)]
+pub struct Node {
+    inner: bellwether_actors::node::Node,
+    drain_grace: Duration,
+}
+
+/// Why a node was not started. Nothing was connected to.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Where ZooKeeper is, is not said well.
+    #[error(transparent)]
+    ConnectString(#[from] ConnectStringError),
+    /// A name is none.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The handlers are not.
+    #[error(transparent)]
+    Handlers(#[from] RegistryError),
+    /// A worker's bound is broken.
+    #[error(transparent)]
+    Worker(#[from] WorkerConfigError),
+    /// It has no role.
+    #[error("a node needs a role: give it handlers, or let it be a candidate for leadership")]
+    NoRole,
+    /// The actor system failed.
+    #[error("the node's actors could not be started")]
+    Actors(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Builds a [`Node`].
+#[derive(Debug, Clone)]
+pub struct NodeBuilder {
+    zookeeper: String,
+    node_id: Option<String>,
+    session_timeout: Duration,
+    drain_grace: Duration,
+    candidate: bool,
+    election: ElectionStrategy,
+    placement: Placement,
+    slots: u32,
+    tags: Vec<String>,
+    handlers: Option<Handlers>,
+}
+
+impl Node {
+    /// Starts to build a node of the namespace at `zookeeper`: `HOST:PORT[,…][/CHROOT]`.
+    ///
+    /// It is a candidate for leadership, and a worker once it is given handlers.
+    #[must_use]
+    pub fn builder(zookeeper: impl Into<String>) -> NodeBuilder {
+        NodeBuilder {
+            zookeeper: zookeeper.into(),
+            node_id: None,
+            session_timeout: SESSION_TIMEOUT,
+            drain_grace: DRAIN_GRACE,
+            candidate: true,
+            election: ElectionStrategy::default(),
+            placement: Placement::default(),
+            slots: default_slots(),
+            tags: Vec::new(),
+            handlers: None,
+        }
+    }
+
+    /// Runs until SIGTERM or ctrl-c, then drains and stops.
+    ///
+    /// # Errors
+    /// When the node ended by itself: its namespace was refused, or its actors kept dying.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the node running.
+    pub async fn run(&self) -> Result<(), NodeError> {
+        let mut term =
+            signal(SignalKind::terminate()).map_err(|error| NodeError::Actors(error.to_string()))?;
+        tokio::select! {
+            ended = self.inner.ended() => return ended,
+            _ = term.recv() => tracing::info!("SIGTERM: draining"),
+            interrupted = tokio::signal::ctrl_c() => match interrupted {
+                Ok(()) => tracing::info!("ctrl-c: draining"),
+                Err(error) => tracing::error!(%error, "ctrl-c cannot be heard: draining"),
+            },
+        }
+        self.stop().await;
+        Ok(())
+    }
+
+    /// Takes nothing new, finishes what runs within the drain grace, hands back the rest, gives leadership up,
+    /// closes the session and ends. `None` for a node that was no worker.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the node somewhere between: call it again.
+    pub async fn stop(&self) -> Option<Drained> {
+        self.inner.stop(self.drain_grace).await
+    }
+
+    /// Waits until the node has ended, and says why if it was not asked to.
+    ///
+    /// # Errors
+    /// What it ended of.
+    pub async fn ended(&self) -> Result<(), NodeError> {
+        self.inner.ended().await
+    }
+
+    /// The actors beneath.
+    #[must_use]
+    pub fn actors(&self) -> &bellwether_actors::node::Node {
+        &self.inner
+    }
+}
+
+impl NodeBuilder {
+    /// What people call it; by default the host's name and the process id. Nothing relies on its uniqueness.
+    #[must_use]
+    pub fn node_id(mut self, id: impl Into<String>) -> Self {
+        self.node_id = Some(id.into());
+        self
+    }
+
+    /// Makes it a worker that runs these.
+    #[must_use]
+    pub fn handlers(mut self, handlers: Handlers) -> Self {
+        self.handlers = Some(handlers);
+        self
+    }
+
+    /// How many jobs it runs at a time; by default as many as the machine has processors, at least 4.
+    #[must_use]
+    pub fn slots(mut self, slots: u32) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// A tag that it offers; jobs may require it.
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// Whether it takes part in leadership; by default it does.
+    #[must_use]
+    pub fn candidate(mut self, candidate: bool) -> Self {
+        self.candidate = candidate;
+        self
+    }
+
+    /// How candidates are ordered. All nodes of a namespace must agree.
+    #[must_use]
+    pub fn election(mut self, strategy: ElectionStrategy) -> Self {
+        self.election = strategy;
+        self
+    }
+
+    /// How it chooses workers while it leads.
+    #[must_use]
+    pub fn placement(mut self, strategy: Placement) -> Self {
+        self.placement = strategy;
+        self
+    }
+
+    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move; 10 s by default.
+    /// ZooKeeper clamps it to 2 to 20 of its ticks.
+    #[must_use]
+    pub fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// How long a stopping node lets its jobs run before it hands them back; 60 s by default.
+    #[must_use]
+    pub fn drain_grace(mut self, grace: Duration) -> Self {
+        self.drain_grace = grace;
+        self
+    }
+
+    /// Starts the node. It connects, campaigns and registers from then on, and again after every loss.
+    ///
+    /// # Errors
+    /// [`StartError`]: something that was given is out of its bounds. That ZooKeeper cannot be reached is none:
+    /// the node keeps trying, and logs it.
+    pub async fn start(self) -> Result<Node, StartError> {
+        let connect = self.zookeeper.parse::<ConnectString>()?;
+        let host = host_name();
+        let node = match &self.node_id {
+            Some(id) => NodeId::new(id)?,
+            None => NodeId::new(format!("{}-{}", name_from(&host), std::process::id()))?,
+        };
+        let worker = self.worker(&node, host)?;
+        let candidate = self.candidate.then(|| {
+            let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
+            CandidateConfig { election, strategy: self.placement }
+        });
+        if worker.is_none() && candidate.is_none() {
+            return Err(StartError::NoRole);
+        }
+        let session =
+            SessionConfig { connect, session_timeout: self.session_timeout, create_namespace: true };
+        let config = NodeConfig { session, candidate, worker };
+        let inner = bellwether_actors::node::Node::start(config)
+            .await
+            .map_err(|error| StartError::Actors(Box::new(error)))?;
+        Ok(Node { inner, drain_grace: self.drain_grace })
+    }
+
+    fn worker(&self, node: &NodeId, host: String) -> Result<Option<WorkerConfig>, StartError> {
+        let Some(handlers) = &self.handlers else { return Ok(None) };
+        let handlers: Registry = handlers.clone().build()?;
+        let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
+        let config = WorkerConfig { node: node.clone(), host, slots: self.slots, tags, handlers };
+        config.check()?;
+        Ok(Some(config))
+    }
+}
+
+fn default_slots() -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(processors).unwrap_or(u32::MAX).max(4)
+}
+
+fn host_name() -> String {
+    nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A host's name with what a node id may not have replaced.
+fn name_from(host: &str) -> String {
+    host.chars().take(64).map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).collect()
+}

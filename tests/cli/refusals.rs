@@ -1,0 +1,97 @@
+//! Bad arguments, and namespaces and servers that do not serve.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::txn::Op;
+use bellwether_core::wire::{Layout, encode};
+use bellwether_testkit::namespace;
+use bellwether_zk::{connect, open_namespace};
+
+use crate::run::{run, run_in, run_with_stdin};
+
+#[test]
+fn without_an_address_it_says_how_to_give_one() {
+    let refused = run(&["job", "list"]).exits(2).says("--zookeeper HOST:PORT");
+    refused.says("BELLWETHER_ZOOKEEPER");
+    run(&["job", "list", "--zookeeper", "zk1:port"]).exits(2).says("is not HOST:PORT");
+}
+
+/// Nothing is sent, so no server is needed.
+#[test]
+fn bad_input_is_refused_with_the_field_and_the_bound() {
+    let nowhere = "127.0.0.1:1/nowhere";
+    let long = "x".repeat(129);
+    for (arguments, said) in [
+        (
+            vec!["job", "submit", "sum", "{\"a\": 1,\n]"],
+            "payload is not JSON: key must be a string at line 2 column 1",
+        ),
+        (vec!["job", "submit", "sum", "@/no/such/file"], "cannot open /no/such/file"),
+        (vec!["job", "submit", "a/b"], "kind has '/' at byte 1"),
+        (vec!["job", "submit", "sum", "--id", &long], "job id is 129 bytes long: at most 128 are allowed"),
+        (vec!["job", "submit", "sum", "--tag", ""], "tag is empty"),
+        (vec!["job", "submit", "sum", "--max-attempts", "0"], "max attempts must be 1 to 1000, not 0"),
+        (vec!["job", "submit", "sum", "--job-timeout", "8d"], "timeout must be 1 ms to 604800 s"),
+        (vec!["job", "submit", "sum", "--count", "0"], "0 is not in 1..=1000000"),
+        (vec!["job", "show", "a b"], "job id has ' ' at byte 1"),
+        (vec!["job", "list", "--state", "lost"], "possible values: queued"),
+        (vec!["job", "list", "--timeout", "10"], "such as 10s, 500ms, 2m or 1h"),
+    ] {
+        let refused = run_in(nowhere, &arguments).exits(2).says(said);
+        assert_eq!(refused.stdout, "");
+    }
+    let large = format!("\"{}\"", "x".repeat(70_000));
+    run_with_stdin(nowhere, &["job", "submit", "sum", "-"], large.as_bytes())
+        .exits(2)
+        .says("payload has 70002 bytes: at most 65536 are allowed inline");
+}
+
+#[test]
+fn every_unreachable_server_is_named_with_its_reason_within_the_timeout() {
+    // Accepts, and never says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap();
+    let began = Instant::now();
+    let refused =
+        run(&["job", "list", "--timeout", "2s", "--zookeeper", "127.0.0.1:1,127.0.0.2:1/x"]).exits(3);
+    let refused = refused.says("ZooKeeper did not serve within 2s").says("127.0.0.1:1: Connection refused");
+    assert_eq!(refused.says("127.0.0.2:1: Connection refused").stdout, "");
+    run(&["job", "list", "--timeout", "1s", "--zookeeper", &format!("{silent}/x")])
+        .exits(3)
+        .says(&silent.to_string());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_newer_layout_is_refused_with_both_versions() {
+    let to = namespace("cli-newer");
+    let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
+    open_namespace(&zk, true).await.unwrap();
+    let data = encode(&Layout { version: 7 });
+    let newer = Op::Set { path: path::LAYOUT.into(), data, version: 0 };
+    assert_eq!(zk.commit(vec![newer]).await, Outcome::Applied(()));
+    for arguments in [&["job", "list"][..], &["job", "submit", "sum"]] {
+        run_in(&to, arguments).exits(3).says("has layout version 7; this build serves version 1");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_makes_no_namespace() {
+    let to = namespace("cli-reader");
+    for arguments in [&["job", "list"][..], &["job", "show", "a"], &["worker", "list"], &["leader", "show"]] {
+        run_in(&to, arguments).exits(3).says("there is no namespace at");
+    }
+    let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
+    assert_eq!(zk.children("/".to_owned()).await.unwrap(), Some(vec![]));
+}
+
+#[test]
+fn help_documents_the_exit_codes_and_fields() {
+    for arguments in [&["--help"][..], &["job", "--help"], &["node", "--help"], &["worker", "--help"]] {
+        assert!(run(arguments).exits(0).stdout.contains("5  timed out"), "{arguments:?}");
+    }
+    assert!(run(&["job", "submit", "--help"]).exits(0).stdout.contains("waiting_for"));
+}

@@ -1,0 +1,113 @@
+//! The public election API on a real ZooKeeper.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::time::{Duration, Instant};
+
+use bellwether::election::{CommitError, Election, Leadership, Lifetime, Op, Policy, StartError, Strategy};
+use bellwether_core::outcome::{Reason, Rejection};
+use bellwether_testkit::{Cut, Proxy, eventually, namespace};
+
+#[allow(dead_code, reason = "its main is for people")]
+#[path = "../examples/leader_only.rs"]
+mod leader_only;
+
+const TIMEOUT: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(20);
+
+async fn node(to: &str, name: &str) -> Election {
+    Election::builder(to).node(name).session_timeout(TIMEOUT).start().await.unwrap()
+}
+
+fn create(path: &str) -> Op {
+    Op::Create { path: path.to_owned(), data: Vec::new(), lifetime: Lifetime::Persistent }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_tells_its_story() {
+    let story = leader_only::run(&namespace("leader-only")).await.unwrap();
+    assert_eq!(story, leader_only::EXPECTED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_tells_each_state_and_the_epoch_stays_over_a_pause() {
+    let proxy = Proxy::to(&namespace("watch"));
+    let a = node(&proxy.connect_string(), "a").await;
+    let mut watch = a.watch();
+    let epoch = watch.active().await;
+    assert_eq!(a.leadership(), Leadership::Active { epoch });
+    proxy.refuse();
+    proxy.cut(Cut::Fin);
+    assert_eq!(watch.changed().await, Leadership::Paused { epoch });
+    assert!(!a.is_leader() && a.fence().is_none());
+    assert_eq!(a.commit(epoch, vec![create("/x")]).await, Err(CommitError::NotLeader(epoch)));
+    proxy.accept();
+    assert_eq!(watch.changed().await, Leadership::Active { epoch });
+    assert_eq!(a.commit(epoch, vec![create("/x")]).await, Ok(()));
+    proxy.refuse();
+    proxy.expire_session().await;
+    // Paused may be skipped: changes that come close together are seen as the last of them.
+    eventually("inactive", SOON, async || watch.changed().await == Leadership::Inactive).await;
+    proxy.heal();
+    assert!(watch.active().await > epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_at_least_one_a_leader_that_is_cut_off_acts_on_until_told_otherwise() {
+    let proxy = Proxy::to(&namespace("at-least-one"));
+    let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
+    let a = builder.policy(Policy::AtLeastOne).strategy(Strategy::Single).start().await.unwrap();
+    let mut watch = a.watch();
+    let epoch = watch.active().await;
+    proxy.refuse();
+    proxy.cut(Cut::Reset);
+    assert_eq!(watch.changed().await, Leadership::Paused { epoch });
+    assert!(a.is_leader());
+    assert_eq!(watch.changed().await, Leadership::Inactive);
+    assert!(!a.is_leader());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_tells_the_fences_rejection_from_its_own() {
+    let to = namespace("commit");
+    let a = node(&to, "a").await;
+    let epoch = a.watch().active().await;
+    let fence = a.fence().unwrap();
+    let chroot = &to[to.find('/').unwrap()..];
+    assert_eq!((fence.path, fence.version), (format!("{chroot}/epoch"), epoch));
+    assert_eq!(a.commit(epoch, vec![create("/x")]).await, Ok(()));
+    let exists = Rejection { at: 1, reason: Reason::NodeExists };
+    let twice = a.commit(epoch, vec![create("/y"), create("/x")]).await;
+    assert_eq!(twice, Err(CommitError::Rejected(exists)));
+
+    let raise = Op::Set { path: "/epoch".to_owned(), data: Vec::new(), version: epoch };
+    let other = bellwether_zk::connect(&to.parse().unwrap(), SOON).await.unwrap();
+    other.commit(vec![raise]).await;
+    let stale = a.commit(epoch, vec![create("/z")]).await;
+    assert_eq!(stale, Err(CommitError::FencedOut(epoch)));
+    assert_eq!(other.get("/z".to_owned()).await, Ok(None));
+    eventually("a later epoch", SOON, async || a.watch().active().await > epoch).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_hands_over_within_a_second() {
+    let to = namespace("close");
+    let a = node(&to, "a").await;
+    let epoch = a.watch().active().await;
+    let b = node(&to, "b").await;
+    let (keeps_nothing_alive, start) = (a.watch(), Instant::now());
+    a.close().await;
+    assert_eq!(b.watch().active().await, epoch + 1);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    drop(keeps_nothing_alive);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_start_says_why() {
+    let refused = Election::builder("nowhere:0").start().await.unwrap_err();
+    assert!(matches!(refused, StartError::ConnectString(_)), "{refused}");
+    let refused = Election::builder("localhost").node("a/b").start().await.unwrap_err();
+    assert!(matches!(refused, StartError::Node(_)), "{refused}");
+    let unreachable = Election::builder("127.0.0.1:1").within(Duration::from_millis(500));
+    let refused = unreachable.session_timeout(TIMEOUT).start().await.unwrap_err();
+    assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
+}
