@@ -4,3 +4,4 @@
 mod faults;
 mod life;
 mod stage;
+mod throughput;
