@@ -4,4 +4,3 @@
 mod faults;
 mod life;
 mod stage;
-mod throughput;

@@ -86,11 +86,6 @@ impl Stage {
         Self::reached(&namespace, &proxy.connect_string(), proxy, slots).await
     }
 
-    /// Its proxy stands beside the road: for measurements.
-    pub(crate) async fn unproxied(namespace: &str, slots: u32) -> Self {
-        Self::reached(namespace, namespace, Proxy::to(namespace), slots).await
-    }
-
     async fn reached(namespace: &str, through: &str, proxy: Proxy, slots: u32) -> Self {
         let zk = connect(&namespace.parse().unwrap(), Duration::from_secs(20)).await.unwrap();
         open_namespace(&zk, true).await.unwrap();
