@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::membership::{self, Membership};
-use bellwether_core::machine::recovery::{self, Fate, Item, Orphan, Recovery, Stored};
+use bellwether_core::machine::recovery::{self, Fate, Item, Orphan, Recovered, Recovery, Stored};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
@@ -207,12 +207,17 @@ fn note_unknown(outcome: Outcome<()>) -> Outcome<()> {
 
 fn note(item: &Item) {
     match &item.fate {
-        Fate::Closed { kind, terminal } => {
-            tracing::info!(job = %item.job, %kind, terminal, "recovered from a lost worker");
+        Fate::Closed { kind, end } => {
+            tracing::info!(job = %item.job, %kind, ?end, "recovered from a lost worker");
             counter!(metric::ORPHANS).increment(1);
-            counter!(metric::JOBS_LOST, "kind" => kind.to_string()).increment(1);
-            if *terminal {
-                counter!(metric::JOBS_DEAD, "kind" => kind.to_string()).increment(1);
+            let kind = kind.to_string();
+            match end {
+                Recovered::Cancelled => counter!(metric::JOBS_CANCELLED, "kind" => kind).increment(1),
+                Recovered::Queued => counter!(metric::JOBS_LOST, "kind" => kind).increment(1),
+                Recovered::Dead => {
+                    counter!(metric::JOBS_LOST, "kind" => kind.clone()).increment(1);
+                    counter!(metric::JOBS_DEAD, "kind" => kind).increment(1);
+                }
             }
         }
         Fate::Quarantined(why) => {

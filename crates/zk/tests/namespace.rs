@@ -54,7 +54,7 @@ async fn a_chroot_with_other_data_is_refused() {
     let (address, chroot) = to.split_once('/').unwrap();
     let root = session(address).await;
     let mut path = String::new();
-    for part in format!("{chroot}/brokers").split('/').skip(1) {
+    for part in format!("{chroot}/brokers").split('/') {
         path = format!("{path}/{part}");
         root.commit(create(&path, b"")).await;
     }
