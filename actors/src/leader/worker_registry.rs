@@ -20,6 +20,7 @@ use super::{Fenced, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
 use crate::task::{Owned, report, tell};
+use crate::unreadable::Unreadable;
 
 pub(super) struct WorkerRegistry;
 
@@ -38,6 +39,7 @@ pub(super) struct State {
     fenced: Fenced,
     membership: Membership,
     recovery: Recovery,
+    unreadable: Unreadable,
     _feed: Owned,
 }
 
@@ -54,7 +56,15 @@ impl Actor for WorkerRegistry {
         let _feed = feed::watch(&term.zk, path::WORKERS.into(), &myself, WorkerRegistryMsg::Feed);
         super::sweep(&myself, || WorkerRegistryMsg::Sweep);
         let recovery = Recovery::new(term.epoch);
-        Ok(State { term, assigner, fenced, membership: Membership::default(), recovery, _feed })
+        Ok(State {
+            term,
+            assigner,
+            fenced,
+            membership: Membership::default(),
+            recovery,
+            unreadable: Unreadable::default(),
+            _feed,
+        })
     }
 
     async fn handle(
@@ -128,8 +138,8 @@ impl State {
                     tell(myself, WorkerRegistryMsg::Recovery(recovery::Event::Lost(worker)));
                 }
                 membership::Effect::Unreadable(worker, error) => {
-                    tracing::error!(%worker, error, "a worker's registration cannot be read: it gets no jobs");
-                    counter!(metric::QUARANTINED).increment(1);
+                    // It gets no jobs. Its registration has no version worth telling apart: it is set once.
+                    self.unreadable.tell(path::worker(worker), 0, error);
                     assigner(assigner::Event::WorkerGone(worker));
                 }
             }

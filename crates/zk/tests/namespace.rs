@@ -64,3 +64,16 @@ async fn a_chroot_with_other_data_is_refused() {
         "{refused}"
     );
 }
+
+#[tokio::test]
+async fn what_an_operator_deleted_of_a_namespace_is_made_again() {
+    let zk = session(&namespace("repaired")).await;
+    open_namespace(&zk, true).await.unwrap();
+    let bucket = Bucket::all().nth(7).unwrap();
+    for path in [bucket.jobs(), bucket.queue(), path::QUARANTINE.into()] {
+        assert_eq!(zk.commit(vec![Op::Delete { path, version: None }]).await, Outcome::Applied(()));
+    }
+    open_namespace(&zk, true).await.unwrap();
+    let read = zk.get_many(vec![bucket.jobs(), bucket.queue(), path::QUARANTINE.into()]).await.unwrap();
+    assert!(read.iter().all(Option::is_some), "{read:?}");
+}
