@@ -5,25 +5,23 @@
 //! use serde::{Deserialize, Serialize};
 //!
 //! #[derive(Deserialize)]
-//! struct Resize {
-//!     image: String,
-//!     width: u32,
+//! struct Order {
+//!     items: Vec<String>,
 //! }
 //!
 //! #[derive(Serialize)]
-//! struct Resized {
-//!     bytes: u64,
+//! struct Priced {
+//!     cents: u64,
 //! }
 //!
 //! let handlers = Handlers::new()
 //!     // On the async runtime. Any error becomes the attempt's failure with `?`.
-//!     .job("resize", |context, job: Resize| async move {
-//!         if job.width == 0 {
-//!             return Err(HandlerError::new("width must not be 0"));
+//!     .job("price", |context, order: Order| async move {
+//!         if order.items.is_empty() {
+//!             return Err(HandlerError::new(format!("order {} is empty", context.job())));
 //!         }
-//!         let bytes = tokio::fs::metadata(&job.image).await?.len();
-//!         println!("attempt {} of {} looked at {bytes} bytes", context.attempt(), context.job());
-//!         Ok(Resized { bytes })
+//!         let cents = order.items.iter().map(|item| item.parse::<u64>()).sum::<Result<u64, _>>()?;
+//!         Ok(Priced { cents })
 //!     })
 //!     // On a thread of its own, for code that blocks or computes.
 //!     .blocking_job("factorial", |_, n: u32| {

@@ -5,6 +5,7 @@
 //! request that restores watches on reconnection, which the client sends in one piece: past 128 KiB of paths it
 //! never reconnects.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_READ_BATCH;
@@ -14,8 +15,9 @@ use bellwether_core::path;
 use bellwether_core::wire;
 use bellwether_zk::Node;
 use futures::StreamExt;
+use futures::future::join_all;
 use futures::stream;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{sleep, timeout_at};
 
 use super::Client;
 use super::error::{Error, WaitError};
@@ -26,16 +28,17 @@ use super::view::JobView;
 pub const MAX_WATCHED: usize = 64;
 
 /// Batched reads in flight while polling.
-const POLLS_IN_FLIGHT: usize = 4;
+const PAGES_IN_FLIGHT: usize = 4;
 
-/// The shortest pause between two rounds of polling.
+/// The shortest pause after pages of which most are still open.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// The longest: how late the end of a job may be seen when nothing ended for a while.
+/// The longest, when nothing ended for a while.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// A round's pause is at least this many times its length, so that waiting takes a quarter of a connection.
-const IDLE_PER_BUSY: u32 = 3;
+/// Every open job is looked at about once in this time, however many there are: how late an end that is out of
+/// turn may be seen. A million jobs are ten thousand reads in it, which is what the server takes.
+const WHOLE_ROUND: Duration = Duration::from_secs(1);
 
 /// How long a wait that ran out may still take to say what the job waits for.
 const LAST_LOOK: Duration = Duration::from_millis(500);
@@ -114,43 +117,45 @@ impl Client {
         }
     }
 
+    /// Looks at the jobs in turn, a few pages at a time; those still open go to the back of the line. Jobs end
+    /// about in the order in which they were submitted, so while the front has ended the next pages are worth
+    /// a look at once, and while it has not there is time.
     async fn poll(&self, ids: &[JobId], by: Deadline, mut note: impl FnMut(usize, Result<JobView, Error>)) {
-        let mut open = (0..ids.len()).collect::<Vec<_>>();
+        let mut open = (0..ids.len()).collect::<VecDeque<_>>();
         let mut pause = SHORTEST_PAUSE;
         while !open.is_empty() {
-            let began = Instant::now();
-            let pages = open.chunks(MAX_READ_BATCH).map(<[usize]>::to_vec).collect::<Vec<_>>();
-            let reads = pages.into_iter().map(|page| async move {
+            let looked = open.drain(..open.len().min(PAGES_IN_FLIGHT * MAX_READ_BATCH)).collect::<Vec<_>>();
+            let pages = looked.chunks(MAX_READ_BATCH).map(|page| async move {
                 let paths = page.iter().map(|&at| path::record(&ids[at])).collect::<Vec<_>>();
-                let nodes = self.0.link.read(by, |zk| zk.get_many(paths.clone())).await;
-                (page, nodes)
+                (page, self.0.link.read(by, |zk| zk.get_many(paths.clone())).await)
             });
-            let mut reads = stream::iter(reads).buffer_unordered(POLLS_IN_FLIGHT);
-            let mut still = Vec::new();
-            while let Some((page, nodes)) = reads.next().await {
+            let before = open.len();
+            for (page, nodes) in join_all(pages).await {
                 let nodes = match nodes {
                     Ok(nodes) => nodes,
                     Err(error) => {
-                        page.into_iter().for_each(|at| note(at, Err(error.clone())));
+                        page.iter().for_each(|&at| note(at, Err(error.clone())));
                         continue;
                     }
                 };
-                for (at, node) in page.into_iter().zip(nodes) {
+                for (&at, node) in page.iter().zip(nodes) {
                     let id = &ids[at];
                     match node.map_or_else(|| Err(Error::NotFound(id.clone())), |node| over(id, &node)) {
-                        Ok(None) => still.push(at),
+                        Ok(None) => open.push_back(at),
                         Ok(Some(view)) => note(at, Ok(view)),
                         Err(error) => note(at, Err(error)),
                     }
                 }
             }
-            let progressed = still.len() < open.len();
-            open = still;
-            pause = if progressed { SHORTEST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            let rest = pause.max(began.elapsed() * IDLE_PER_BUSY);
-            if timeout_at(by.at, sleep(rest)).await.is_err() {
+            let still = open.len() - before;
+            if still * 2 <= looked.len() {
+                pause = SHORTEST_PAUSE;
+                continue;
+            }
+            if timeout_at(by.at, sleep(pause.min(turn(looked.len(), open.len())))).await.is_err() {
                 return;
             }
+            pause = if still == looked.len() { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
         }
     }
 
@@ -164,6 +169,12 @@ impl Client {
             other @ WaitError::Client(_) => other,
         }
     }
+}
+
+/// The share of a whole round that so many jobs of all open ones may take.
+fn turn(looked: usize, open: usize) -> Duration {
+    let per_page = WHOLE_ROUND / u32::try_from(open.div_ceil(looked.max(1)).max(1)).unwrap_or(u32::MAX);
+    per_page.max(Duration::from_millis(1))
 }
 
 /// The view of a job that is over; `None` while it is open.

@@ -47,7 +47,8 @@ pub(super) enum InboxMsg {
     Watching(ReadResult<Watch>),
     Changed(Vec<Change>),
     Listed(ReadResult<Option<Vec<String>>>),
-    Read(Result<Vec<(JobId, Found)>, (Vec<JobId>, ReadError)>),
+    Read(Vec<(JobId, Found)>),
+    Unread(Vec<JobId>, ReadError),
     /// The time for the periodic listing, or for another try.
     Again(Again),
 }
@@ -107,8 +108,8 @@ impl Actor for InboxWatcher {
             InboxMsg::Watching(watch) => state.watching(&me, watch),
             InboxMsg::Changed(changes) => state.changed(&me, changes),
             InboxMsg::Listed(listed) => state.listed(&me, listed),
-            InboxMsg::Read(Ok(found)) => state.feed(&me, Event::Read(found)),
-            InboxMsg::Read(Err((jobs, error))) => {
+            InboxMsg::Read(found) => state.feed(&me, Event::Read(found)),
+            InboxMsg::Unread(jobs, error) => {
                 tracing::debug!(%error, "jobs of the inbox could not be read");
                 state.feed(&me, Event::ReadFailed(jobs));
                 state.refused(&me, &error);
@@ -239,11 +240,11 @@ impl State {
         let read = self.args.zk.get_many(paths(self.args.worker, jobs.iter()));
         let read = async move {
             match read.await {
-                Ok(nodes) => Ok(jobs.into_iter().zip(found(&nodes)).collect()),
-                Err(error) => Err((jobs, error)),
+                Ok(nodes) => InboxMsg::Read(jobs.into_iter().zip(found(&nodes)).collect()),
+                Err(error) => InboxMsg::Unread(jobs, error),
             }
         };
-        report(me, read, InboxMsg::Read);
+        report(me, read, |message| message);
     }
 }
 

@@ -1,4 +1,5 @@
 //! The election on a real ZooKeeper.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod faults;
 mod handover;

@@ -82,10 +82,14 @@ impl Stage {
 
     pub(crate) async fn with_slots(name: &str, slots: u32) -> Self {
         let namespace = namespace(name);
+        let proxy = Proxy::to(&namespace);
+        Self::reached(&namespace, &proxy.connect_string(), proxy, slots).await
+    }
+
+    async fn reached(namespace: &str, through: &str, proxy: Proxy, slots: u32) -> Self {
         let zk = connect(&namespace.parse().unwrap(), Duration::from_secs(20)).await.unwrap();
         open_namespace(&zk, true).await.unwrap();
-        let proxy = Proxy::to(&namespace);
-        let connect = proxy.connect_string().parse().unwrap();
+        let connect = through.parse().unwrap();
         let config = SessionConfig { connect, session_timeout: SESSION, create_namespace: false };
         let session = Session::start(config, None).await.unwrap();
         let runs = Runs::default();

@@ -9,7 +9,7 @@ use bellwether_testkit::namespace;
 use bellwether_zk::{NamespaceError, Zk, connect, open_namespace};
 
 async fn session(to: &str) -> Zk {
-    connect(&to.parse().unwrap(), Duration::from_secs(5)).await.unwrap()
+    connect(&to.parse().expect("a connect string"), Duration::from_secs(5)).await.expect("a session")
 }
 
 fn create(path: &str, data: &[u8]) -> Vec<Op> {

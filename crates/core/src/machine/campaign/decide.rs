@@ -72,6 +72,6 @@ impl Campaign {
 
     fn left(&mut self, out: &mut Vec<Effect>) {
         out.push(Effect::Standing(Standing::Left));
-        self.state = State::Left;
+        (self.state, self.behind) = (State::Left, false);
     }
 }

@@ -1,1 +1,200 @@
+use proptest::prelude::*;
 
+use super::super::fixture::{job, result, start};
+use super::*;
+
+const T: Millis = Millis(1_000);
+
+fn handle(machine: &mut Executor, event: Event) -> Vec<Effect> {
+    let mut out = Vec::new();
+    machine.handle(T, event, &mut out);
+    out
+}
+
+fn ended(n: usize, how: Run) -> Event {
+    Event::Ended(vec![Ended { job: job(n), attempt: 1, how, ran: Duration::ZERO }])
+}
+
+fn running() -> Executor {
+    let mut machine = Executor::new();
+    assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [Effect::WantSlot]);
+    let launched = handle(&mut machine, Event::SlotGranted);
+    assert!(matches!(&launched[..], [Effect::Launch(launched)] if launched.job == job(0)), "{launched:?}");
+    machine
+}
+
+fn reported(effects: &[Effect]) -> Option<&Ending> {
+    effects.iter().find_map(
+        |effect| {
+            if let Effect::Report(finished) = effect { Some(&finished.ending) } else { None }
+        },
+    )
+}
+
+#[test]
+fn how_a_run_ends_is_told_by_its_end_and_by_the_wish_to_stop_it() {
+    let cancel = Event::Cancel { job: job(0), attempt: 1, version: 3 };
+    let success = Ending::Succeeded(result());
+    let failure = Run::Failed("x".into());
+    let table = [
+        (None, Run::Succeeded(result()), Some(success.clone())),
+        (None, failure.clone(), Some(Ending::Failed("x".into()))),
+        (None, Run::Aborted, Some(Ending::Failed("the handler was aborted".into()))),
+        (Some(cancel.clone()), Run::Succeeded(result()), Some(success.clone())),
+        (Some(cancel.clone()), failure.clone(), Some(Ending::Cancelled)),
+        (Some(cancel), Run::Aborted, Some(Ending::Cancelled)),
+        (Some(Event::Drain(T)), Run::Succeeded(result()), Some(success)),
+        (Some(Event::Drain(T)), failure.clone(), Some(Ending::Released)),
+        (Some(Event::Drain(T)), Run::Aborted, Some(Ending::Released)),
+        (Some(Event::Zombie(job(0), 1)), Run::Succeeded(result()), None),
+        (Some(Event::Zombie(job(0), 1)), failure, None),
+    ];
+    for (wish, how, ending) in table {
+        let mut machine = running();
+        if let Some(wish) = wish.clone() {
+            let effects = handle(&mut machine, wish);
+            assert!(effects.contains(&Effect::Signal(job(0), 1)), "{effects:?}");
+            assert_eq!(handle(&mut machine, Event::GraceOver(job(0), 1)), [Effect::Abort(job(0), 1)]);
+        }
+        let effects = handle(&mut machine, ended(0, how.clone()));
+        assert_eq!(reported(&effects), ending.as_ref(), "{wish:?} and {how:?}");
+        assert_eq!(effects.contains(&Effect::DroppedZombie(job(0))), ending.is_none());
+    }
+}
+
+#[test]
+fn a_job_that_is_here_is_not_started_again_until_it_is_closed() {
+    let mut machine = running();
+    assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), []);
+    handle(&mut machine, ended(0, Run::Aborted));
+    assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [], "reported, but not closed");
+    assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), [Effect::Closed(job(0))]);
+    assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [Effect::WantSlot]);
+}
+
+#[test]
+fn one_flagged_before_it_starts_never_runs() {
+    let mut flagged = start(0);
+    flagged.assignment.cancel = true;
+    let effects = handle(&mut Executor::new(), Event::Start(vec![flagged]));
+    assert_eq!(reported(&effects), Some(&Ending::Cancelled));
+    let mut machine = Executor::new();
+    handle(&mut machine, Event::Start(vec![start(0)]));
+    let effects = handle(&mut machine, Event::Cancel { job: job(0), attempt: 1, version: 1 });
+    assert_eq!(reported(&effects), Some(&Ending::Cancelled));
+    assert_eq!(handle(&mut machine, Event::SlotGranted), [Effect::ReturnSlot]);
+}
+
+#[test]
+fn nothing_starts_while_disconnected() {
+    let mut machine = Executor::new();
+    handle(&mut machine, Event::Start(vec![start(0)]));
+    handle(&mut machine, Event::Hold);
+    assert_eq!(handle(&mut machine, Event::SlotGranted), [Effect::ReturnSlot]);
+    assert_eq!(handle(&mut machine, Event::Resume), [Effect::WantSlot]);
+}
+
+#[test]
+fn a_deleted_assignment_is_suspicious_only_while_its_job_is_open_here() {
+    let mut machine = running();
+    assert_eq!(handle(&mut machine, Event::Vanished(vec![job(0), job(9)])), [Effect::Recheck(job(0))]);
+    handle(&mut machine, ended(0, Run::Succeeded(result())));
+    assert_eq!(handle(&mut machine, Event::Vanished(vec![job(0)])), []);
+}
+
+#[test]
+fn a_drain_is_over_when_everything_is_closed() {
+    let mut machine = running();
+    handle(&mut machine, Event::Start(vec![start(1)]));
+    let effects = handle(&mut machine, Event::Drain(T + Duration::from_secs(1)));
+    assert_eq!(reported(&effects), Some(&Ending::Released), "what waits is handed back at once");
+    assert!(!effects.contains(&Effect::Signal(job(0), 1)), "what runs has its grace");
+    handle(&mut machine, Event::Closed(vec![job(1)]));
+    handle(&mut machine, ended(0, Run::Succeeded(result())));
+    let effects = handle(&mut machine, Event::Closed(vec![job(0)]));
+    assert_eq!(effects, [Effect::Closed(job(0)), Effect::Idle]);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Start(usize),
+    Slot,
+    End(usize, Run),
+    Cancel(usize),
+    Zombie(usize),
+    Close(usize),
+    Hold,
+    Resume,
+    Drain,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let ends = prop_oneof![Just(Run::Succeeded(result())), Just(Run::Failed("x".into())), Just(Run::Aborted)];
+    prop_oneof![
+        6 => (0..5usize).prop_map(Step::Start),
+        6 => Just(Step::Slot),
+        6 => (0..5usize, ends).prop_map(|(n, how)| Step::End(n, how)),
+        2 => (0..5usize).prop_map(Step::Cancel),
+        1 => (0..5usize).prop_map(Step::Zombie),
+        4 => (0..5usize).prop_map(Step::Close),
+        1 => Just(Step::Hold),
+        1 => Just(Step::Resume),
+        1 => Just(Step::Drain),
+    ]
+}
+
+proptest! {
+    /// A job is here at most once: between its start and its closing it is launched at most once and reported
+    /// at most once; a slot is asked for one at a time and every granted one is used or returned.
+    #[test]
+    fn a_job_is_launched_and_reported_at_most_once_per_life(steps in prop::collection::vec(steps(), 0..120)) {
+        let mut machine = Executor::new();
+        let (mut launched, mut reports) = ([0; 5], [0; 5]);
+        let (mut asked, mut running) = (0, 0);
+        let number = |id: &JobId| id.as_str()["job-".len()..].parse::<usize>().unwrap();
+        for step in steps {
+            let event = match step {
+                Step::Start(n) => Event::Start(vec![start(n)]),
+                Step::Slot if asked == 0 => continue,
+                Step::Slot => {
+                    asked -= 1;
+                    Event::SlotGranted
+                }
+                Step::End(n, _) if launched[n] == 0 || reports[n] > 0 => continue,
+                Step::End(n, how) => ended(n, how),
+                Step::Cancel(n) => Event::Cancel { job: job(n), attempt: 1, version: 1 },
+                Step::Zombie(n) => Event::Zombie(job(n), 1),
+                Step::Close(n) if reports[n] == 0 => continue,
+                Step::Close(n) => Event::Closed(vec![job(n)]),
+                Step::Hold => Event::Hold,
+                Step::Resume => Event::Resume,
+                Step::Drain => Event::Drain(T),
+            };
+            for effect in handle(&mut machine, event) {
+                match effect {
+                    Effect::WantSlot => asked += 1,
+                    Effect::Launch(start) => {
+                        launched[number(&start.job)] += 1;
+                        running += 1;
+                    }
+                    Effect::Report(finished) => {
+                        let n = number(&finished.start.job);
+                        reports[n] += 1;
+                        running -= launched[n];
+                    }
+                    Effect::DroppedZombie(id) => running -= launched[number(&id)],
+                    Effect::Closed(id) => (launched[number(&id)], reports[number(&id)]) = (0, 0),
+                    Effect::ReturnSlot
+                    | Effect::Signal(..)
+                    | Effect::Abort(..)
+                    | Effect::Recheck(_)
+                    | Effect::WakeAt(_)
+                    | Effect::Idle => {}
+                }
+            }
+            prop_assert!(asked <= 1);
+            prop_assert!(launched.iter().chain(&reports).all(|times| *times <= 1), "{:?} {:?}", launched, reports);
+            prop_assert_eq!(machine.running(), running);
+        }
+    }
+}

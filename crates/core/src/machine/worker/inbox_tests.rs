@@ -1,1 +1,219 @@
+use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+
+use super::super::fixture::{assignment, job, record, worker};
+use super::*;
+use crate::job::{Attempt, Ending};
+use crate::time::WallMillis;
+
+fn handle(machine: &mut Inbox, event: Event) -> Vec<Effect> {
+    let mut out = Vec::new();
+    machine.handle(event, &mut out);
+    out
+}
+
+fn there(attempt: u32, record: JobRecord) -> Found {
+    Found { assignment: Look::There(assignment(attempt), 4), record: Look::There(record, 5) }
+}
+
+fn closed(ending: Ending) -> JobRecord {
+    record().close(Attempt { number: 1, worker: worker() }, ending, WallMillis(9), 0).0
+}
+
+fn first_read(found: Found) -> Vec<Effect> {
+    let mut machine = Inbox::new();
+    assert_eq!(handle(&mut machine, Event::Created(vec![job(0)])), [Effect::Read(vec![job(0)])]);
+    handle(&mut machine, Event::Read(vec![(job(0), found)]))
+}
+
+#[test]
+fn what_is_read_decides() {
+    let unreadable = |newer| Look::Unreadable { why: "rubbish".into(), newer, version: 5 };
+    let discard = |record| vec![Effect::Discard { job: job(0), assignment: 4, record }];
+    let note = |note: &str| vec![Effect::Quarantine { job: job(0), note: note.into() }];
+    let assigned = Look::There(assignment(1), 4);
+    assert!(matches!(&first_read(there(1, record()))[..], [Effect::Start(start)] if start.version == 5));
+    assert_eq!(first_read(Found { assignment: Look::Absent, record: Look::There(record(), 5) }), []);
+    assert_eq!(first_read(there(1, closed(Ending::Cancelled))), discard(Some(5)));
+    assert_eq!(first_read(there(1, closed(Ending::Released))), discard(Some(5)));
+    assert_eq!(first_read(Found { assignment: assigned.clone(), record: Look::Absent }), discard(None));
+    for newer in [true, false] {
+        let found = Found { assignment: assigned.clone(), record: unreadable(newer) };
+        assert_eq!(first_read(found), note("record unreadable: rubbish"));
+    }
+    assert_eq!(
+        first_read(there(3, record())),
+        note("assignment of attempt 3 beside a record with 0 closed attempts")
+    );
+}
+
+fn handed() -> Inbox {
+    let mut machine = Inbox::new();
+    handle(&mut machine, Event::Created(vec![job(0)]));
+    handle(&mut machine, Event::Read(vec![(job(0), there(1, record()))]));
+    assert_eq!(machine.handed(), 1);
+    machine
+}
+
+#[test]
+fn a_job_that_was_assigned_again_is_read_once_its_last_attempt_is_closed() {
+    let mut machine = handed();
+    assert_eq!(handle(&mut machine, Event::Deleted(vec![job(0)])), [Effect::Vanished(job(0))]);
+    assert_eq!(handle(&mut machine, Event::Created(vec![job(0)])), []);
+    assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
+    let effects = handle(&mut machine, Event::Read(vec![(job(0), there(2, closed(Ending::Released)))]));
+    assert!(matches!(&effects[..], [Effect::Start(start)] if start.assignment.attempt == 2), "{effects:?}");
+}
+
+#[test]
+fn a_read_from_before_the_close_starts_nothing() {
+    let mut machine = handed();
+    assert_eq!(handle(&mut machine, Event::Listed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
+    assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), []);
+    let outdated = Event::Read(vec![(job(0), there(1, record()))]);
+    assert_eq!(handle(&mut machine, outdated), [Effect::Read(vec![job(0)])], "read again");
+}
+
+#[test]
+fn a_recheck_tells_a_cancel_from_a_zombie() {
+    let flagged = Assignment { cancel: true, ..assignment(1) };
+    for (found, effects) in [
+        (Look::There(assignment(1), 4), vec![]),
+        (Look::There(flagged, 5), vec![Effect::Cancel { job: job(0), attempt: 1, version: 5 }]),
+        (Look::Absent, vec![Effect::Zombie(job(0), 1)]),
+        (Look::There(assignment(2), 0), vec![Effect::Zombie(job(0), 1)]),
+    ] {
+        let mut machine = handed();
+        assert_eq!(handle(&mut machine, Event::Changed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
+        let found = Found { assignment: found, record: Look::There(record(), 5) };
+        assert_eq!(handle(&mut machine, Event::Read(vec![(job(0), found)])), effects);
+    }
+}
+
+#[test]
+fn jobs_gather_while_a_read_is_in_flight_and_reads_are_bounded() {
+    let mut machine = Inbox::new();
+    assert_eq!(handle(&mut machine, Event::Created(vec![job(0)])).len(), 1);
+    assert_eq!(handle(&mut machine, Event::Created(vec![job(1)])), [], "gathered");
+    let many = handle(&mut machine, Event::Created((2..1_000).map(job).collect()));
+    assert_eq!(many.len(), READ_WINDOW - 1);
+    for read in many {
+        assert!(matches!(read, Effect::Read(jobs) if jobs.len() == READ_JOBS));
+    }
+}
+
+#[test]
+fn nothing_is_read_while_disconnected_and_all_is_found_by_the_next_listing() {
+    let mut machine = Inbox::new();
+    handle(&mut machine, Event::Created(vec![job(0)]));
+    handle(&mut machine, Event::Hold);
+    assert_eq!(handle(&mut machine, Event::Created(vec![job(1)])), []);
+    assert_eq!(handle(&mut machine, Event::ReadFailed(vec![job(0)])), []);
+    handle(&mut machine, Event::Resume);
+    handle(&mut machine, Event::Read(vec![(job(1), there(1, record()))]));
+    assert_eq!(handle(&mut machine, Event::Listed(vec![job(0), job(1)])).len(), 1);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Assign(usize),
+    Answer,
+    Fail,
+    /// The executor's attempt is closed, and it says so.
+    Close(usize),
+    List,
+    Hint(usize),
+    Vanish(usize),
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..4usize).prop_map(Step::Assign),
+        6 => Just(Step::Answer),
+        1 => Just(Step::Fail),
+        4 => (0..4usize).prop_map(Step::Close),
+        1 => Just(Step::List),
+        1 => (0..4usize).prop_map(Step::Hint),
+        1 => (0..4usize).prop_map(Step::Vanish),
+    ]
+}
+
+proptest! {
+    /// S9: no attempt is handed out twice, whatever hints, listings and answers come in whatever order; and all
+    /// that is assigned is handed out in the end.
+    #[test]
+    fn every_attempt_is_handed_out_once(steps in prop::collection::vec(steps(), 0..100)) {
+        let mut machine = Inbox::new();
+        // The assigned attempt, if any, and the closed attempts of each job; what was read when it was sent.
+        let mut world: BTreeMap<usize, (Option<u32>, u32)> = (0..4).map(|n| (n, (None, 0))).collect();
+        let mut wire: Vec<Vec<(JobId, Found)>> = Vec::new();
+        let mut handed: BTreeMap<(usize, u32), u32> = BTreeMap::new();
+        let mut open = [0u32; 4];
+        let number = |id: &JobId| id.as_str()["job-".len()..].parse::<usize>().unwrap();
+        let mut steps = steps;
+        steps.push(Step::List);
+        steps.extend(std::iter::repeat_n(Step::Answer, 50));
+        for step in steps {
+            let events = match step {
+                Step::Assign(n) => {
+                    let (assigned, attempts) = world.get_mut(&n).unwrap();
+                    if assigned.is_some() {
+                        continue;
+                    }
+                    *assigned = Some(*attempts + 1);
+                    vec![Event::Created(vec![job(n)])]
+                }
+                Step::Answer | Step::Fail if wire.is_empty() => continue,
+                Step::Answer => vec![Event::Read(wire.remove(0))],
+                Step::Fail => vec![Event::ReadFailed(wire.remove(0).into_iter().map(|(id, _)| id).collect())],
+                Step::Close(n) => {
+                    let (assigned, attempts) = world.get_mut(&n).unwrap();
+                    if open[n] == 0 {
+                        continue;
+                    }
+                    *attempts = open[n];
+                    *assigned = None;
+                    open[n] = 0;
+                    // The event comes before, after, or (in a gap) not at all.
+                    vec![Event::Deleted(vec![job(n)]), Event::Closed(vec![job(n)])]
+                }
+                Step::List => {
+                    let assigned = world.iter().filter(|(_, (assigned, _))| assigned.is_some());
+                    vec![Event::Listed(assigned.map(|(n, _)| job(*n)).collect())]
+                }
+                Step::Hint(n) => vec![Event::Changed(vec![job(n)]), Event::Created(vec![job(n)])],
+                Step::Vanish(n) => vec![Event::Deleted(vec![job(n)]), Event::Recheck(job(n))],
+            };
+            for event in events {
+                for effect in handle(&mut machine, event) {
+                    match effect {
+                        Effect::Read(jobs) => wire.push(jobs.into_iter().map(|id| {
+                            let (assigned, attempts) = world[&number(&id)];
+                            let record = JobRecord { attempts, ..record() };
+                            let assignment = assigned.map_or(Look::Absent, |n| Look::There(assignment(n), 0));
+                            (id, Found { assignment, record: Look::There(record, 0) })
+                        }).collect()),
+                        Effect::Start(start) => {
+                            let (n, attempt) = (number(&start.job), start.assignment.attempt);
+                            *handed.entry((n, attempt)).or_default() += 1;
+                            prop_assert_eq!(open[n], 0, "handed out while open");
+                            open[n] = attempt;
+                        }
+                        Effect::Zombie(id, attempt) => {
+                            prop_assert_ne!(open[number(&id)], attempt, "it stands");
+                        }
+                        Effect::Discard { .. } | Effect::Quarantine { .. } | Effect::Cancel { .. } => {
+                            prop_assert!(false, "nobody tampered: {:?}", effect);
+                        }
+                        Effect::Vanished(_) => {}
+                    }
+                }
+            }
+        }
+        prop_assert!(handed.values().all(|times| *times == 1), "{:?}", handed);
+        for (n, (assigned, _)) in world {
+            prop_assert_eq!(assigned.unwrap_or(0), open[n], "job {} is where it was assigned", n);
+        }
+    }
+}

@@ -1,1 +1,243 @@
+use proptest::prelude::*;
 
+use super::*;
+
+const T: Millis = Millis(1_000);
+
+fn handle(machine: &mut Incarnation, now: Millis, event: Event) -> Vec<Effect> {
+    let mut out = Vec::new();
+    machine.handle(now, event, &mut out);
+    out
+}
+
+fn applied() -> Event {
+    Event::Committed(Outcome::Applied(()))
+}
+
+fn rejected(reason: Reason) -> Event {
+    Event::Committed(Outcome::Rejected(Rejection { at: 0, reason }))
+}
+
+fn unknown() -> Event {
+    Event::Committed(Outcome::Unknown)
+}
+
+fn ours(version: i32, draining: bool) -> Event {
+    Event::Read(Some(Ephemeral::Ours { version, draining }))
+}
+
+/// Plays a script of events and the effects that each must have; wakes are left out.
+fn play(script: &[(Event, &[Effect])]) -> Incarnation {
+    let mut machine = Incarnation::new();
+    for (n, (event, expected)) in script.iter().enumerate() {
+        let mut effects = handle(&mut machine, T, event.clone());
+        effects.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
+        assert_eq!(effects, *expected, "step {n}: {event:?}");
+    }
+    machine
+}
+
+const REGISTER: &[Effect] = &[Effect::Renew, Effect::Register];
+const UNTIL: Millis = Millis(2_000);
+const GRACE: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_registration_whose_reply_is_lost_is_read_back() {
+    for (found, then) in [
+        (Ephemeral::Ours { version: 0, draining: false }, &[Effect::Start][..]),
+        (Ephemeral::Absent, &[Effect::Register]),
+        (Ephemeral::Foreign, REGISTER),
+    ] {
+        play(&[
+            (Event::Connected, REGISTER),
+            (unknown(), &[]),
+            (Event::Reconnected, &[Effect::Read]),
+            (Event::Read(None), &[]),
+            (Event::Wake, &[Effect::Read]),
+            (Event::Read(Some(found)), then),
+        ]);
+    }
+}
+
+#[test]
+fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
+    play(&[
+        (Event::Connected, REGISTER),
+        (unknown(), &[]),
+        (Event::Wake, &[Effect::Read]),
+        (Event::Read(Some(Ephemeral::Absent)), &[Effect::Register]),
+        (rejected(Reason::NodeExists), &[Effect::Read]),
+        (ours(0, false), &[Effect::Start]),
+    ]);
+}
+
+#[test]
+fn after_a_reconnection_nothing_goes_on_before_the_ephemeral_was_seen() {
+    let serving: &[(Event, &[Effect])] = &[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Disconnected, &[Effect::Hold]),
+        (Event::Reconnected, &[Effect::Read]),
+    ];
+    let and = |last| [serving, &[last]].concat();
+    play(&and((ours(0, false), &[Effect::Resume])));
+    let anew = [Effect::Stop, Effect::Renew, Effect::Register];
+    play(&and((Event::Read(Some(Ephemeral::Absent)), &anew)));
+    play(&and((Event::Read(Some(Ephemeral::Foreign)), &anew)));
+    play(&and((Event::Expired, &[Effect::Stop])));
+}
+
+#[test]
+fn a_dead_child_takes_the_registration_with_it_before_the_next_one() {
+    let machine = play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::ChildDied, &[Effect::Restarted, Effect::Stop, Effect::Leave]),
+        (Event::ChildDied, &[]),
+        (unknown(), &[]),
+        (Event::Reconnected, &[Effect::Leave]),
+        (rejected(Reason::NoNode), REGISTER),
+        (applied(), &[Effect::Start]),
+    ]);
+    assert_eq!(machine.stage(), Stage::Serving);
+}
+
+#[test]
+fn too_many_dead_children_in_a_short_time_fail_the_wing_after_it_has_left() {
+    let serve = |now, machine: &mut Incarnation| {
+        handle(machine, now, Event::Connected);
+        handle(machine, now, applied());
+    };
+    let mut machine = Incarnation::new();
+    serve(T, &mut machine);
+    for n in 0..100 {
+        let now = T + RESTART_WINDOW * n;
+        assert!(handle(&mut machine, now, Event::ChildDied).contains(&Effect::Restarted), "rare enough");
+        handle(&mut machine, now, applied());
+        handle(&mut machine, now, applied());
+    }
+    let now = T + RESTART_WINDOW * 200;
+    for _ in 0..MAX_RESTARTS {
+        handle(&mut machine, now, Event::ChildDied);
+        handle(&mut machine, now, applied());
+        handle(&mut machine, now, applied());
+    }
+    assert_eq!(handle(&mut machine, now, Event::ChildDied), [Effect::Stop, Effect::Leave]);
+    assert_eq!(handle(&mut machine, now, applied()), [Effect::Fail]);
+}
+
+#[test]
+fn a_drain_marks_empties_and_retires() {
+    play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Drain(GRACE), &[Effect::MarkDraining(0)]),
+        (unknown(), &[]),
+        (Event::Wake, &[Effect::Read]),
+        (ours(0, false), &[Effect::MarkDraining(0)]),
+        (rejected(Reason::BadVersion), &[Effect::Read]),
+        (ours(1, true), &[Effect::Drain(UNTIL), Effect::Relist]),
+        (Event::Idle, &[Effect::Retire]),
+        (rejected(Reason::NotEmpty), &[Effect::Relist]),
+        (Event::Idle, &[Effect::Retire]),
+        (unknown(), &[]),
+        (Event::Wake, &[Effect::Retire]),
+        (rejected(Reason::NoNode), &[Effect::Stop, Effect::Drained(Drained::Empty)]),
+        (Event::Connected, &[]),
+        (Event::Drain(GRACE), &[Effect::Drained(Drained::Empty)]),
+    ]);
+}
+
+#[test]
+fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
+    let mut machine = play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Disconnected, &[Effect::Hold]),
+        (Event::Drain(GRACE), &[]),
+    ]);
+    let late = T + GRACE + DRAIN_MARGIN;
+    let gave_up = [Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)];
+    assert_eq!(handle(&mut machine, late, Event::Wake), gave_up);
+}
+
+#[test]
+fn a_drain_before_there_is_anything_to_drain_is_kept_or_answered() {
+    play(&[(Event::Drain(GRACE), &[Effect::Drained(Drained::Empty)]), (Event::Connected, &[])]);
+    play(&[
+        (Event::Connected, REGISTER),
+        (Event::Drain(GRACE), &[]),
+        (applied(), &[Effect::Start, Effect::MarkDraining(0)]),
+    ]);
+    play(&[
+        (Event::Connected, REGISTER),
+        (Event::Drain(GRACE), &[]),
+        (Event::Expired, &[Effect::Drained(Drained::Empty)]),
+    ]);
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        2 => Just(Event::Connected),
+        2 => Just(Event::Disconnected),
+        2 => Just(Event::Reconnected),
+        1 => Just(Event::Expired),
+        4 => Just(applied()),
+        1 => Just(unknown()),
+        1 => Just(rejected(Reason::NoNode)),
+        1 => Just(rejected(Reason::NotEmpty)),
+        1 => Just(rejected(Reason::NotSent)),
+        1 => Just(Event::Read(None)),
+        1 => Just(Event::Read(Some(Ephemeral::Absent))),
+        2 => Just(ours(0, false)),
+        1 => Just(ours(1, true)),
+        1 => Just(Event::ChildDied),
+        1 => Just(Event::Idle),
+        1 => Just(Event::Drain(GRACE)),
+        2 => Just(Event::Wake),
+    ]
+}
+
+proptest! {
+    /// Children are started only when there are none, under a fresh id each time, and run only while the
+    /// incarnation serves or drains; a drain that was asked for is answered in the end.
+    #[test]
+    fn children_live_exactly_as_long_as_their_incarnation(events in prop::collection::vec(events(), 0..60)) {
+        let mut machine = Incarnation::new();
+        let (mut children, mut fresh, mut failed, mut asked) = (false, false, false, false);
+        let mut events = events;
+        events.push(Event::Expired);
+        for event in events {
+            asked |= matches!(event, Event::Drain(_));
+            for effect in handle(&mut machine, T, event.clone()) {
+                match effect {
+                    Effect::Renew => fresh = true,
+                    Effect::Start => {
+                        prop_assert!(!children && fresh, "{:?}", event);
+                        (children, fresh) = (true, false);
+                    }
+                    Effect::Stop => children = false,
+                    Effect::Drained(_) => asked = false,
+                    Effect::Fail => failed = true,
+                    Effect::Register
+                    | Effect::Read
+                    | Effect::Hold
+                    | Effect::Resume
+                    | Effect::MarkDraining(_)
+                    | Effect::Drain(_)
+                    | Effect::Relist
+                    | Effect::Retire
+                    | Effect::Leave
+                    | Effect::Restarted
+                    | Effect::WakeAt(_) => {}
+                }
+            }
+            if failed {
+                return Ok(());
+            }
+            let living = matches!(machine.stage(), Stage::Serving | Stage::Draining);
+            prop_assert_eq!(children, living, "{:?} after {:?}", machine, event);
+        }
+        prop_assert!(!asked, "{:?}", machine);
+    }
+}
