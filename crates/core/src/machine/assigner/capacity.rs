@@ -94,9 +94,11 @@ impl Capacity {
         };
     }
 
-    /// Whether to list now. A worker with much room is not worth a list: what was planned counts until then.
-    pub(super) fn wants_list(&mut self) -> bool {
-        let due = self.listing == Listing::Stale && (self.held.is_none() || self.used() * 2 >= self.slots());
+    /// Whether to list now. Unless `idle`, a worker with much room is not worth a list: what was planned counts
+    /// until then.
+    pub(super) fn wants_list(&mut self, idle: bool) -> bool {
+        let worth = idle || self.held.is_none() || self.used() * 2 >= self.slots();
+        let due = self.listing == Listing::Stale && worth;
         if due {
             self.listing = Listing::InFlight { stale: false };
             self.before.append(&mut self.since);

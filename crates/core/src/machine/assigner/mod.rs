@@ -334,8 +334,10 @@ impl Assigner {
         if !self.acting {
             return;
         }
+        // While jobs flow, only a worker that fills up is worth a list; when they do not, the truth is cheap.
+        let idle = self.in_flight == 0 && self.pending.len() == 0;
         let wanted =
-            self.workers.iter_mut().filter_map(|(id, capacity)| capacity.wants_list().then_some(*id));
+            self.workers.iter_mut().filter_map(|(id, capacity)| capacity.wants_list(idle).then_some(*id));
         out.extend(wanted.map(Effect::ListInbox));
     }
 }

@@ -131,6 +131,18 @@ fn what_is_planned_after_a_list_was_asked_for_counts_beside_the_list() {
 }
 
 #[test]
+fn what_is_done_is_seen_also_when_nothing_waits() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let sent = batch(&bench.queue([1]));
+    bench.handle(Event::Committed(sent, Outcome::Applied(())));
+    assert_eq!(bench.0.slots(), (9, 1));
+    assert_eq!(bench.handle(Event::InboxChanged(worker(1))), [Effect::ListInbox(worker(1))]);
+    bench.handle(Event::Inbox(worker(1), Some(0)));
+    assert_eq!(bench.0.slots(), (9, 0));
+}
+
+#[test]
 fn a_job_without_a_capable_worker_does_not_hold_up_others() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(9));
