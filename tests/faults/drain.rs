@@ -6,6 +6,7 @@ use bellwether::State;
 use bellwether_testkit::eventually;
 use nix::sys::signal::Signal;
 
+use crate::process::NodeProcess;
 use crate::stage::{SOON, Stage};
 
 /// L1 and L2 after a graceful stop.
@@ -89,4 +90,21 @@ async fn a_leader_that_is_stopped_is_replaced_at_once() {
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
     stage.runs.explain(&jobs);
+}
+
+/// An open session would hold the node's ephemerals, and whoever stops the node would wait.
+#[tokio::test]
+async fn a_node_that_is_stopped_closes_its_session_at_once() {
+    let stage = Stage::set("stop-session").await;
+    let launches = [stage.node("candidate").candidate(), stage.node("worker").worker(), stage.node("both")];
+    for launch in launches {
+        let mut node = launch.session(LASTING).start();
+        let ready = |node: &NodeProcess| node.log().contains("leading") || node.log().contains("registered");
+        eventually("it takes its part", SOON, async || ready(&node)).await;
+        node.signal(Signal::SIGTERM);
+        let asked = Instant::now();
+        assert_eq!(node.exited().await.code(), Some(0));
+        assert!(asked.elapsed() < AT_ONCE, "{} after {:?}", node.name(), asked.elapsed());
+        assert!(!node.log().contains("did not confirm"), "{}", node.name());
+    }
 }
