@@ -1,0 +1,24 @@
+//! Every example is run, and tells what it is expected to. (`leader_only` is in `election`.)
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use bellwether_testkit::namespace;
+
+macro_rules! examples {
+    ($($name:ident: $test:ident = $path:literal;)*) => {$(
+        #[allow(dead_code, reason = "its main is for people")]
+        #[path = $path]
+        mod $name;
+
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $test() {
+            assert_eq!($name::run(&namespace(stringify!($name))).await.unwrap(), $name::EXPECTED);
+        }
+    )*};
+}
+
+examples! {
+    embed: a_node_is_embedded_and_runs_a_typed_job = "../examples/embed.rs";
+    retries: failing_jobs_are_retried_die_and_are_retried_by_hand = "../examples/retries.rs";
+    cancel: jobs_are_cancelled_at_each_stage = "../examples/cancel.rs";
+    affinity: jobs_of_a_key_share_a_node = "../examples/affinity.rs";
+}

@@ -1,0 +1,69 @@
+//! Where jobs are, in one instant.
+
+use std::collections::BTreeSet;
+
+use bellwether::{JobId, WorkerId};
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::job::JobRecord;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::wire;
+use bellwether_testkit::eventually;
+use bellwether_zk::Zk;
+
+use crate::stage::{SOON, Stage};
+
+/// Minutes of delayed jobs that are looked at, from the one before now: backoffs here are short.
+const MINUTES: u64 = 3;
+
+/// The places that hold each of these jobs, by one multi-read for as many jobs as fit into it. `None` when a worker
+/// came or went meanwhile, so that not all places may have been looked at.
+pub(crate) async fn places(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Vec<&'static str>>> {
+    let workers = inboxes(zk).await;
+    let minute = bellwether_actors::clock::wall().minute() - 1;
+    let per_job = 2 + usize::try_from(MINUTES).unwrap() + workers.len();
+    let mut places = Vec::new();
+    for jobs in jobs.chunks(MAX_READ_BATCH / per_job) {
+        let paths = jobs.iter().flat_map(|job| {
+            let delayed = (minute..minute + MINUTES).map(move |minute| path::delayed_entry(minute, job));
+            let assigned = workers.iter().map(move |worker| path::assignment(*worker, job));
+            [path::record(job), path::queue_entry(job)].into_iter().chain(delayed).chain(assigned)
+        });
+        let nodes = zk.get_many(paths.collect()).await.unwrap();
+        for of_job in nodes.chunks(per_job) {
+            let record = wire::decode::<JobRecord>(&of_job[0].as_ref().unwrap().data).unwrap();
+            let held = |at: usize, name| of_job[at].is_some().then_some(name);
+            let mut holders = Vec::from_iter(record.is_terminal().then_some("terminal"));
+            holders.extend(held(1, "queue"));
+            holders.extend((2..5).filter_map(|at| held(at, "delayed")));
+            holders.extend((5..per_job).filter_map(|at| held(at, "inbox")));
+            places.push(holders);
+        }
+    }
+    (workers == inboxes(zk).await).then_some(places)
+}
+
+async fn inboxes(zk: &Zk) -> BTreeSet<WorkerId> {
+    let names = zk.children(path::ASSIGNMENTS.into()).await.unwrap().unwrap();
+    names.iter().filter_map(|name| WorkerId::parse(name)).collect()
+}
+
+impl Stage {
+    /// Waits until nothing is left of work that is over: no entry anywhere, and as many inboxes as live workers.
+    pub(crate) async fn settled(&self, workers: usize) {
+        eventually("every place is empty", SOON, async || {
+            let mut parents = Bucket::all().map(Bucket::queue).collect::<Vec<_>>();
+            let inboxes = inboxes(&self.zk).await;
+            parents.extend(inboxes.iter().map(|worker| path::inbox(*worker)));
+            let minutes = self.zk.children(path::DELAYED.into()).await.unwrap().unwrap();
+            parents
+                .extend(minutes.iter().filter_map(|minute| Some(path::delayed_minute(minute.parse().ok()?))));
+            let mut left = 0;
+            for parents in parents.chunks(MAX_READ_BATCH) {
+                let lists = self.zk.children_many(parents.to_vec()).await.unwrap();
+                left += lists.into_iter().flatten().flatten().count();
+            }
+            left == 0 && inboxes.len() == workers
+        })
+        .await;
+    }
+}

@@ -1,0 +1,145 @@
+//! A node as a process: started, hurt, looked into, and gone with its handle.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use bellwether_testkit::{Proxy, eventually_some};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::stage::{SESSION, SOON};
+
+/// What a failed test shows of each node's log: its last lines.
+const LOG_TAIL: usize = 25;
+
+/// How to start a node.
+pub(crate) struct Launch {
+    name: String,
+    to: String,
+    log: PathBuf,
+    roles: &'static str,
+    session: Duration,
+    slots: u32,
+    grace: Duration,
+}
+
+impl Launch {
+    pub(crate) fn new(name: &str, to: &str, log: PathBuf) -> Self {
+        let grace = Duration::from_secs(20);
+        let (name, to) = (name.to_owned(), to.to_owned());
+        Self { name, to, log, roles: "candidate,worker", session: SESSION, slots: 8, grace }
+    }
+
+    pub(crate) fn candidate(self) -> Self {
+        Self { roles: "candidate", ..self }
+    }
+
+    pub(crate) fn worker(self) -> Self {
+        Self { roles: "worker", ..self }
+    }
+
+    pub(crate) fn behind(self, proxy: &Proxy) -> Self {
+        Self { to: proxy.connect_string(), ..self }
+    }
+
+    pub(crate) fn session(self, session: Duration) -> Self {
+        Self { session, ..self }
+    }
+
+    pub(crate) fn slots(self, slots: u32) -> Self {
+        Self { slots, ..self }
+    }
+
+    pub(crate) fn grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// Starts the process, on its way to ZooKeeper when this returns.
+    pub(crate) fn start(self) -> NodeProcess {
+        // The port is free now and its node listens in a moment; nobody else here listens on ports not given to it.
+        let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let millis = |duration: Duration| format!("{}ms", duration.as_millis());
+        // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", env!("CARGO_BIN_EXE_bellwether"), "node"])
+            .args(["--zookeeper", &self.to, "--node-id", &self.name, "--roles", self.roles])
+            .args(["--session-timeout", &millis(self.session), "--drain-grace", &millis(self.grace)])
+            .args(["--slots", &self.slots.to_string(), "--allow-exec", "/bin/sh"])
+            .args(["--metrics-addr", &metrics.to_string()])
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&self.log).unwrap())
+            .spawn()
+            .unwrap();
+        NodeProcess { name: self.name, child, metrics, log: self.log }
+    }
+}
+
+/// A running node; killed when dropped.
+pub(crate) struct NodeProcess {
+    name: String,
+    child: Child,
+    metrics: SocketAddr,
+    log: PathBuf,
+}
+
+impl NodeProcess {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// SIGKILL; the process is gone when this returns.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn exited(&mut self) -> ExitStatus {
+        let what = format!("{} ends", self.name);
+        eventually_some(&what, SOON, async || self.child.try_wait().unwrap()).await
+    }
+
+    pub(crate) fn has_exited(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The sum of a metric's series; `None` while the process does not answer.
+    pub(crate) fn metric(&self, name: &str) -> Option<f64> {
+        let mut stream = TcpStream::connect_timeout(&self.metrics, SOON).ok()?;
+        stream.set_read_timeout(Some(SOON)).ok()?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let series = text.lines().filter_map(|line| line.strip_prefix(name));
+        let values = series.filter(|rest| rest.starts_with([' ', '{']));
+        Some(values.filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let lines = log.lines().collect::<Vec<_>>();
+            let tail = &lines[lines.len().saturating_sub(LOG_TAIL)..];
+            eprintln!("--- {} said last:\n{}", self.name, tail.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! ZooKeeper itself dies and comes back.
+
+use bellwether::State;
+use bellwether_testkit::ZooKeeperServer;
+
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn what_was_acknowledged_before_zookeeper_was_killed_is_done_after_it_is_back() {
+    let mut server = ZooKeeperServer::start();
+    let stage = Stage::at(format!("{}/prod", server.connect_string())).await;
+    let _nodes = ["a", "b"].map(|name| stage.node(name).start());
+    stage.workers(2).await;
+    for round in 0..2 {
+        stage.runs.hold();
+        let ids = stage.submit((0..60).map(|n| stage.runs.held(&format!("job-{round}-{n}")))).await;
+        stage.begun(60 * round + 16).await;
+        server.kill();
+        stage.runs.release();
+        server.restart();
+        let jobs = stage.over(&ids).await;
+        assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
+        let tally = stage.runs.explain(&jobs);
+        assert_eq!((tally.failed, tally.released), (0, 0), "{tally:?}");
+        stage.settled(2).await;
+    }
+}

@@ -1,0 +1,69 @@
+//! Thousands of jobs over three nodes, of which the leader and a worker are killed on the way.
+
+use std::time::Instant;
+
+use bellwether::{Job, State};
+use bellwether_testkit::{eventually, eventually_some};
+
+use crate::process::NodeProcess;
+use crate::stage::{SOON, Stage};
+
+const JOBS: usize = 5_000;
+
+/// Every fifth runs a program that leaves a line.
+const RECORDED: usize = 5;
+
+#[tokio::test]
+async fn five_thousand_jobs_succeed_while_the_leader_and_a_worker_are_killed() {
+    let stage = Stage::set("thousands").await;
+    let mut nodes =
+        ["a", "b", "c"].map(|name| stage.node(name).slots(32).start()).into_iter().collect::<Vec<_>>();
+    stage.workers(3).await;
+    let first = stage.leader().await;
+    let began = Instant::now();
+    let jobs = (0..JOBS).map(|n| match n % RECORDED {
+        0 => stage.runs.job(&format!("job-{n}")),
+        _ => Job::new("sum", &[n, 1]).unwrap().id(format!("job-{n}")),
+    });
+    let ids = stage.submit(jobs).await;
+    println!("submitted after {:?}", began.elapsed());
+
+    let begun = |runs: usize| {
+        let what = format!("{runs} runs");
+        let stage = &stage;
+        async move { eventually(&what, SOON, async || stage.runs.begun().len() >= runs).await }
+    };
+    begun(JOBS / RECORDED / 4).await;
+    take(&mut nodes, first.node.as_str()).kill();
+    let second = leader_after(&stage, first.epoch).await;
+    println!("{second} leads after {}, {:?}", first.node, began.elapsed());
+    begun(JOBS / RECORDED / 2).await;
+    let worker = nodes.iter().find(|node| node.name() != second).unwrap().name().to_owned();
+    take(&mut nodes, &worker).kill();
+
+    let jobs = stage.over(&ids).await;
+    assert_eq!(jobs.iter().find(|job| job.state != State::Succeeded), None);
+    for (n, job) in jobs.iter().enumerate().filter(|(n, _)| n % RECORDED != 0) {
+        assert_eq!(job.result.as_ref().unwrap().bytes(), (n + 1).to_string().as_bytes());
+    }
+    let tally = stage.runs.explain(&jobs);
+    println!("{tally:?} after {:?}", began.elapsed());
+    assert_eq!((tally.failed, tally.released), (0, 0), "{tally:?}");
+    assert!(tally.lost > 0, "both were killed with jobs: {tally:?}");
+    stage.settled(1).await;
+    assert!(stage.leader().await.epoch > first.epoch);
+}
+
+fn take(nodes: &mut Vec<NodeProcess>, name: &str) -> NodeProcess {
+    let at = nodes.iter().position(|node| node.name() == name).unwrap();
+    nodes.remove(at)
+}
+
+/// Who leads after the epoch.
+async fn leader_after(stage: &Stage, epoch: i32) -> String {
+    eventually_some("another leads", SOON, async || {
+        let leader = stage.client.leader().await.unwrap()?;
+        (leader.standing && leader.epoch > epoch).then(|| leader.node.to_string())
+    })
+    .await
+}

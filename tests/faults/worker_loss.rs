@@ -1,0 +1,79 @@
+//! Workers are killed with jobs in flight.
+
+use bellwether::State;
+use bellwether_core::metric;
+use bellwether_testkit::eventually;
+
+use crate::stage::{SOON, Stage};
+
+#[tokio::test]
+async fn the_jobs_of_a_killed_worker_run_elsewhere_and_each_extra_run_is_a_counted_loss() {
+    let stage = Stage::set("worker-killed").await;
+    let leader = stage.node("leader").candidate().start();
+    let mut killed = stage.node("killed").worker().slots(10).start();
+    let _spare = stage.node("spare").worker().slots(10).start();
+    stage.workers(2).await;
+    stage.runs.hold();
+    let ids = stage.submit((0..40).map(|n| stage.runs.held(&format!("job-{n}")))).await;
+    stage.begun(20).await;
+    killed.kill();
+    stage.runs.release();
+    let jobs = stage.over(&ids).await;
+    assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.losses <= 1), "{jobs:?}");
+    let tally = stage.runs.explain(&jobs);
+    assert_eq!((tally.succeeded, tally.lost, tally.failed, tally.released), (40, 10, 0, 0), "{tally:?}");
+    assert_eq!(tally.runs, 50, "each of the killed worker's jobs had begun, and began again");
+    stage.settled(1).await;
+    for counter in [metric::JOBS_LOST, metric::ORPHANS] {
+        assert_eq!(leader.metric(counter), Some(10.0), "{counter}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_kills_its_workers_is_dead_after_its_losses_and_the_others_finish() {
+    let stage = Stage::set("poison").await;
+    let _leader = stage.node("leader").candidate().start();
+    let mut workers =
+        (1..=4).map(|n| stage.node(&format!("w{n}")).worker().slots(12).start()).collect::<Vec<_>>();
+    stage.workers(4).await;
+    stage.runs.hold();
+    // Its neighbours are lost with it, and shall not die of its deeds.
+    let others = (0..9).map(|n| stage.runs.held(&format!("job-{n}")).max_losses(10));
+    let ids = stage.submit([stage.runs.poison("poison").max_losses(3)].into_iter().chain(others)).await;
+    let poison = stage.over(&ids[..1]).await.remove(0);
+    assert_eq!((poison.state, poison.losses, poison.attempt), (State::Dead, 3, 3), "{poison:?}");
+    let error = poison.error.clone().unwrap();
+    assert!(error.starts_with("attempt 3 lost its worker"), "{error}");
+    stage.runs.release();
+    let mut jobs = stage.over(&ids[1..]).await;
+    assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
+    jobs.push(poison);
+    stage.runs.explain(&jobs);
+    let killed = workers.iter_mut().map(|worker| usize::from(worker.has_exited())).sum::<usize>();
+    assert_eq!(killed, 3, "each loss was a worker");
+    stage.settled(1).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_started_again_takes_nothing_of_its_predecessor() {
+    let stage = Stage::set("namesake").await;
+    let _leader = stage.node("leader").candidate().start();
+    let mut first = stage.node("web-1").worker().start();
+    let old = stage.worker(&first, None).await;
+    stage.runs.hold();
+    let ids = stage.submit([stage.runs.held("job")]).await;
+    stage.begun(1).await;
+    first.kill();
+    let second = stage.node("web-1").worker().start();
+    let new = stage.worker(&second, Some(old)).await;
+    stage.begun(2).await;
+    // Had it taken over the assignment, there would be no attempt 2.
+    eventually("attempt 2 runs", SOON, async || {
+        let job = stage.job("job").await;
+        (job.attempt, job.worker, job.losses) == (2, Some(new), 1)
+    })
+    .await;
+    stage.runs.release();
+    let jobs = stage.over(&ids).await;
+    assert_eq!(stage.runs.explain(&jobs).lost, 1);
+}
