@@ -4,8 +4,12 @@
 //! never waits for an actor. The watch is requested at once, before this returns, so whatever the actor asks
 //! for afterwards is answered after the watch is set.
 
-use bellwether_zk::{Change, Zk};
+use std::time::Duration;
+
+use bellwether_zk::{Change, ReadError, Zk};
+use futures::FutureExt;
 use ractor::{ActorRef, Message};
+use tokio::time::sleep;
 
 use crate::task::{Owned, tell};
 
@@ -18,6 +22,9 @@ pub(crate) enum Feed {
     Changes(Vec<Change>),
 }
 
+/// Until a watch that ZooKeeper refused (it is throttled, say) is asked for again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// Watches `path` and everything below it. The feed ends silently with the connection: whoever is told that
 /// the session is back starts a new one, and drops this one after that.
 pub(crate) fn watch<M: Message>(
@@ -26,16 +33,24 @@ pub(crate) fn watch<M: Message>(
     to: &ActorRef<M>,
     message: impl Fn(Feed) -> M + Send + 'static,
 ) -> Owned {
-    let watch = zk.watch_path(path.clone());
-    let to = to.clone();
+    let (zk, to) = (zk.clone(), to.clone());
+    let mut asked = zk.watch_path(path.clone()).boxed();
     Owned::spawn(async move {
-        let mut watch = match watch.await {
-            Ok(watch) => watch,
-            Err(error) => {
-                tracing::debug!(path, %error, "no watch: the session's return starts another");
-                return;
+        let mut watch = loop {
+            match asked.await {
+                Ok(watch) => break watch,
+                Err(error @ ReadError::Disconnected) => {
+                    tracing::debug!(path, %error, "no watch: the session's return starts another");
+                    return;
+                }
+                Err(error @ ReadError::Refused(_)) => {
+                    tracing::warn!(path, %error, "no watch: asking again");
+                    sleep(RETRY).await;
+                    asked = zk.watch_path(path.clone()).boxed();
+                }
             }
         };
+        drop(zk);
         tell(&to, message(Feed::Watching));
         while let Some(changes) = watch.changes().await {
             tell(&to, message(Feed::Changes(changes)));

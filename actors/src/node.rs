@@ -7,8 +7,9 @@
 //!       └─ worker wing  registers, runs, reports         worker
 //! ```
 //!
-//! *Rest for one*: each child builds on those before it, so when one dies, it and those after it are stopped,
-//! last first, and started again, first first. Within a restart intensity; beyond it the node ends with the
+//! *Rest for one*: when a child dies, it and those that build on it are stopped, last first, and started again,
+//! first first. Everything builds on the session, the leader wing on the election; the worker wing on neither, so
+//! that no running job pays for a fault of leadership. Within a restart intensity; beyond it the node ends with the
 //! error, and whoever runs the process decides. A namespace that is refused ends the node at once: starting
 //! again would not change it.
 //!
@@ -153,12 +154,18 @@ struct State {
 }
 
 /// The children in the order in which they are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Session,
     Election,
     LeaderWing,
     WorkerWing,
+}
+
+impl Part {
+    fn builds_on(self, other: Self) -> bool {
+        self == other || other == Self::Session || (other, self) == (Self::Election, Self::LeaderWing)
+    }
 }
 
 const PARTS: [Part; 4] = [Part::Session, Part::Election, Part::LeaderWing, Part::WorkerWing];
@@ -237,7 +244,7 @@ impl State {
     }
 
     async fn start_from(&mut self, first: Part, supervisor: &ActorCell) -> Result<(), ActorProcessingErr> {
-        for part in PARTS.into_iter().filter(|part| *part >= first) {
+        for part in PARTS.into_iter().filter(|part| part.builds_on(first)) {
             self.start(part, supervisor).await?;
         }
         let (session, election, worker) = (self.session.clone(), self.election.clone(), self.worker.clone());
@@ -273,7 +280,7 @@ impl State {
     }
 
     async fn stop_from(&mut self, first: Part) {
-        for part in PARTS.into_iter().rev().filter(|part| *part >= first) {
+        for part in PARTS.into_iter().rev().filter(|part| part.builds_on(first)) {
             let cell = self.cell(part);
             match part {
                 Part::Session => self.session = None,

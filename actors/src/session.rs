@@ -362,7 +362,7 @@ async fn attempt(config: &SessionConfig) -> Result<Zk, Failure> {
         .map_err(|error| Failure::Transient(error.to_string()))?;
     match open_namespace(&zk, config.create_namespace).await {
         Ok(()) => Ok(zk),
-        Err(error @ NamespaceError::Disconnected) => Err(Failure::Transient(error.to_string())),
+        Err(error) if error.may_pass() => Err(Failure::Transient(error.to_string())),
         Err(error) => Err(Failure::Refused(error)),
     }
 }

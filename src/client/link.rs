@@ -111,9 +111,11 @@ impl Link {
                 Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotSent => {
                     Ok(Written::Lost)
                 }
-                reason @ (Reason::NotEmpty | Reason::NoAuth | Reason::OverBudget(_) | Reason::Other(_)) => {
-                    Err(Error::Refused(reason))
-                }
+                reason @ (Reason::NotEmpty
+                | Reason::NoAuth
+                | Reason::OverBudget(_)
+                | Reason::Refused(_)
+                | Reason::Other(_)) => Err(Error::Refused(reason)),
             },
         }
     }

@@ -1,6 +1,10 @@
 //! The assigner: carries out what [`bellwether_core::machine::assigner`] decides.
+//!
+//! It hears of changed inboxes by one recursive watch on their parent. A one-shot watch on each would be fewer
+//! events, but a node that is a worker too watches its own inbox recursively in the same session, and the server
+//! keeps one mode per path: the one-shot watch would be lost (ZOOKEEPER-4466).
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::QueueEntry;
@@ -8,16 +12,17 @@ use bellwether_core::machine::assigner::{self, Effect, Event, Job, Strategy};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path;
+use bellwether_core::path::{self, Place};
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
-use bellwether_zk::{Glance, ReadError, Zk};
+use bellwether_zk::{Change, ChangeKind, ReadError, Zk};
 use metrics::{counter, gauge, histogram};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::{Fenced, Term};
 use crate::clock;
-use crate::task::{Owned, report, tell};
+use crate::feed::{self, Feed};
+use crate::task::{Owned, report};
 
 pub(super) struct Assigner;
 
@@ -27,7 +32,8 @@ pub(super) enum AssignerMsg {
     Resume,
     Sweep,
     Committed(Batch<Job>, Outcome<()>),
-    Inbox(WorkerId, Result<Option<(Vec<String>, Glance)>, ReadError>),
+    Inbox(WorkerId, Result<Option<Vec<String>>, ReadError>),
+    Feed(Feed),
     Resolved(Result<Vec<(JobId, Option<QueueEntry>)>, ReadError>),
 }
 
@@ -35,7 +41,7 @@ pub(super) struct State {
     zk: Zk,
     fenced: Fenced,
     machine: assigner::Assigner,
-    glances: HashMap<WorkerId, Owned>,
+    _feed: Owned,
     paused: bool,
 }
 
@@ -51,7 +57,8 @@ impl Actor for Assigner {
     ) -> Result<State, ActorProcessingErr> {
         let machine = assigner::Assigner::new(term.epoch, strategy, fastrand::u64(..));
         super::sweep(&myself, || AssignerMsg::Sweep);
-        Ok(State { zk: term.zk, fenced, machine, glances: HashMap::new(), paused: false })
+        let _feed = feed::watch(&term.zk, path::ASSIGNMENTS.into(), &myself, AssignerMsg::Feed);
+        Ok(State { zk: term.zk, fenced, machine, _feed, paused: false })
     }
 
     async fn handle(
@@ -61,11 +68,15 @@ impl Actor for Assigner {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let event = match message {
-            AssignerMsg::Event(event) => {
-                if let Event::WorkerGone(worker) = &event {
-                    state.glances.remove(worker);
+            AssignerMsg::Event(event) => event,
+            // What was listed before the watch was set may have changed since.
+            AssignerMsg::Feed(Feed::Watching) if state.paused => return Ok(()),
+            AssignerMsg::Feed(Feed::Watching) => Event::Resume,
+            AssignerMsg::Feed(Feed::Changes(changes)) => {
+                for worker in emptied(changes) {
+                    state.feed(&myself, Event::InboxChanged(worker));
                 }
-                event
+                return Ok(());
             }
             AssignerMsg::Pause => {
                 state.paused = true;
@@ -73,6 +84,7 @@ impl Actor for Assigner {
             }
             AssignerMsg::Resume => {
                 state.paused = false;
+                state._feed = feed::watch(&state.zk, path::ASSIGNMENTS.into(), &myself, AssignerMsg::Feed);
                 Event::Resume
             }
             AssignerMsg::Sweep => {
@@ -83,15 +95,7 @@ impl Actor for Assigner {
                 Event::Resume
             }
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
-            AssignerMsg::Inbox(worker, Ok(Some((jobs, glance)))) => {
-                let to = myself.clone();
-                let changed = Owned::spawn(async move {
-                    glance.changed().await;
-                    tell(&to, AssignerMsg::Event(Event::InboxChanged(worker)));
-                });
-                state.glances.insert(worker, changed);
-                Event::Inbox(worker, Some(jobs.len()))
-            }
+            AssignerMsg::Inbox(worker, Ok(Some(jobs))) => Event::Inbox(worker, Some(jobs.len())),
             // Without an inbox it takes nothing. The registry hears of its end.
             AssignerMsg::Inbox(worker, Ok(None)) => Event::WorkerGone(worker),
             AssignerMsg::Inbox(worker, Err(_)) => Event::Inbox(worker, None),
@@ -120,7 +124,7 @@ impl State {
                     report(myself, committed, |(batch, outcome)| AssignerMsg::Committed(batch, outcome));
                 }
                 Effect::ListInbox(worker) => {
-                    let listed = self.zk.children_and_glance(path::inbox(worker));
+                    let listed = self.zk.children(path::inbox(worker));
                     report(myself, listed, move |listed| AssignerMsg::Inbox(worker, listed));
                 }
                 Effect::Resolve(jobs) => {
@@ -136,6 +140,20 @@ impl State {
         let (slots, used) = self.machine.slots();
         set_gauges(self.machine.waiting(), self.machine.workers(), slots, used);
     }
+}
+
+/// The workers with an assignment less: what was added was added by this leader, and counts already.
+fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
+    let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
+    let worker = |change: Change| match change.place {
+        Place::Assignment(worker, _) => Some(worker),
+        Place::QueueEntry(_)
+        | Place::DelayedEntry(..)
+        | Place::Worker(_)
+        | Place::Inbox(_)
+        | Place::Other => None,
+    };
+    deleted.filter_map(worker).collect()
 }
 
 /// An entry that cannot be read counts as gone: what is not known is not assigned.

@@ -84,7 +84,7 @@ impl Actor for Promoter {
                     let path::Place::DelayedEntry(minute, job) = change.place else { continue };
                     let place = (minute, job);
                     let event = match change.kind {
-                        ChangeKind::Created | ChangeKind::DataChanged => Event::Seen(place),
+                        ChangeKind::Created | ChangeKind::DataChanged => Event::Created(place),
                         ChangeKind::Deleted => Event::Gone(place),
                     };
                     state.feed(&myself, event);
@@ -149,7 +149,9 @@ impl State {
         }
         let due = self.machine.next_due();
         if ticked || due != due_before {
-            let wait = due.map_or(LONGEST_SLEEP, |due| due.since(now).min(LONGEST_SLEEP));
+            // What is due already waits for an answer, not for the time.
+            let ahead = due.map(|due| due.since(now)).filter(|ahead| !ahead.is_zero());
+            let wait = ahead.map_or(LONGEST_SLEEP, |ahead| ahead.min(LONGEST_SLEEP));
             self._timer = timer(myself, wait);
         }
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no count comes near 2^53")]

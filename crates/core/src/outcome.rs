@@ -43,9 +43,20 @@ impl Rejection {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         match self.reason {
-            Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty => false,
-            Reason::NoAuth | Reason::NotSent | Reason::OverBudget(_) | Reason::Other(_) => true,
+            Reason::NoNode
+            | Reason::NodeExists
+            | Reason::BadVersion
+            | Reason::NotEmpty
+            | Reason::NoAuth
+            | Reason::Other(_) => false,
+            Reason::NotSent | Reason::OverBudget(_) | Reason::Refused(_) => true,
         }
+    }
+
+    /// Whether a check failed because its znode has another version, or is gone: what a fence is for.
+    #[must_use]
+    pub fn is_fence(&self) -> bool {
+        matches!(self.reason, Reason::BadVersion | Reason::NoNode)
     }
 }
 
@@ -73,7 +84,10 @@ pub enum Reason {
     /// It breaks a budget and was never sent.
     #[error("not sent: {0}")]
     OverBudget(String),
-    /// Another definite server code.
+    /// The server refused the request as a whole, for nothing that is in it: it is throttled, say, or read-only.
+    #[error("ZooKeeper refused the request: {0}")]
+    Refused(String),
+    /// Another definite server code about this operation.
     #[error("ZooKeeper refused it: {0}")]
     Other(String),
 }

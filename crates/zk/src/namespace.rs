@@ -72,6 +72,20 @@ pub enum NamespaceError {
     },
 }
 
+impl NamespaceError {
+    /// Whether another try may succeed: the connection was lost, or the server was too busy to serve.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Disconnected => true,
+            Self::Refused { reason, .. } => *reason != Reason::NoAuth,
+            Self::Newer { .. } | Self::Unreadable { .. } | Self::Foreign { .. } | Self::Absent { .. } => {
+                false
+            }
+        }
+    }
+}
+
 /// Checks the session's namespace and, when `create`, makes what is missing: the chroot and its parents, the
 /// parents and buckets, the epoch, and last `/layout`, so that whoever sees it sees everything. What an operator
 /// deleted of a namespace is made again too.
@@ -79,7 +93,7 @@ pub enum NamespaceError {
 /// Every step may be repeated and may race another node's: what is there already is left alone.
 ///
 /// # Errors
-/// [`NamespaceError`]. [`NamespaceError::Disconnected`] alone is worth another try.
+/// [`NamespaceError`], which says whether another try may help ([`NamespaceError::may_pass`]).
 pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
     match (check_layout(zk).await?, create) {
         (true, true) => return make_parts(zk).await,

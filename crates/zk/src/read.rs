@@ -60,17 +60,6 @@ impl Zk {
         self.read(1, |client| async move { found(client.list_children(&path).await) })
     }
 
-    /// Lists a znode's children and watches for the next change of them.
-    pub fn children_and_glance(
-        &self,
-        path: String,
-    ) -> impl Future<Output = ReadResult<Option<(Vec<String>, Glance)>>> + Send + use<> {
-        self.read(1, |client| async move {
-            let listed = client.list_and_watch_children(&path).await;
-            found(listed.map(|(children, watcher)| (children, Glance::new(watcher))))
-        })
-    }
-
     /// Reads a znode and watches for its next change; `None` when it is absent, without a watch.
     pub fn get_and_glance(
         &self,

@@ -114,12 +114,16 @@ fn add(writer: &mut MultiWriter<'_>, op: &Op) -> Result<(), Error> {
 }
 
 fn outcome<T>(result: Result<T, MultiWriteError>) -> Outcome<T> {
-    let (at, error) = match result {
+    let (at, error, whole) = match result {
         Ok(value) => return Outcome::Applied(value),
-        Err(MultiWriteError::OperationFailed { index, source }) => (index, source),
-        Err(MultiWriteError::RequestFailed { source }) => (0, source),
+        Err(MultiWriteError::OperationFailed { index, source }) => (index, source, false),
+        // Of a single operation, or of a request whose operations were not looked at.
+        Err(MultiWriteError::RequestFailed { source }) => (0, source, true),
     };
     match refusal(&error) {
+        Some(Reason::Other(why)) if whole => {
+            Outcome::Rejected(Rejection { at, reason: Reason::Refused(why) })
+        }
         Some(reason) => Outcome::Rejected(Rejection { at, reason }),
         None => {
             metrics::unknown();

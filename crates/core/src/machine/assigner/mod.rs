@@ -292,7 +292,9 @@ impl Assigner {
         let out_of_service = match batch.locate(rejection.at) {
             Some(Locus::Fence(0)) => {
                 self.acting = false;
-                out.push(Effect::FencedOut);
+                if rejection.is_fence() {
+                    out.push(Effect::FencedOut);
+                }
                 return;
             }
             Some(Locus::Fence(check)) => {

@@ -230,9 +230,18 @@ fn a_refusal_of_the_whole_request_is_no_news_of_the_epoch() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
-    let throttled = rejected(0, Reason::Other("throttled".into()));
+    let throttled = rejected(0, Reason::Refused("throttled".into()));
     assert_eq!(bench.handle(Event::Committed(sent, throttled)), [], "nothing is sent again at once");
     assert_eq!(placed(&batch(&bench.handle(Event::Resume))), [(job(1), worker(1))]);
+}
+
+#[test]
+fn a_job_that_may_not_be_touched_does_not_hold_up_the_others() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let sent = batch(&bench.queue([1, 2]));
+    let after = bench.handle(Event::Committed(sent, rejected(2, Reason::NoAuth)));
+    assert_eq!(placed(&batch(&after)), [(job(2), worker(1))]);
 }
 
 #[test]

@@ -53,6 +53,7 @@ impl Campaign {
                 | Reason::NoAuth
                 | Reason::NotSent
                 | Reason::OverBudget(_)
+                | Reason::Refused(_)
                 | Reason::Other(_) => self.refused(now, rejection, out),
             },
         }
@@ -69,6 +70,7 @@ impl Campaign {
                 | Reason::NoAuth
                 | Reason::NotSent
                 | Reason::OverBudget(_)
+                | Reason::Refused(_)
                 | Reason::Other(_) => self.refused(now, rejection, out),
             },
         }

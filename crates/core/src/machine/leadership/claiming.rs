@@ -124,6 +124,7 @@ impl Leadership {
                 | Reason::NoAuth
                 | Reason::NotSent
                 | Reason::OverBudget(_)
+                | Reason::Refused(_)
                 | Reason::Other(_),
             ) => {
                 out.push(Effect::Refused(rejection));

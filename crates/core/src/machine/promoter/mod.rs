@@ -5,8 +5,9 @@
 //! and loads the ones that are new within the horizon.
 //!
 //! The due time is compared with this leader's wall clock and was written by another's: a skew between the two
-//! shifts a backoff by as much, and nothing else. A promotion whose reply is lost is simply planned again after
-//! the session is back: if it was applied, its entry is gone, and the second is rejected for that one job.
+//! shifts a backoff by as much, and nothing else. A promotion whose reply is lost is forgotten with what was known of
+//! its entries: after the session is back they are listed, and read, anew. A late copy of it finds the entry gone, or
+//! promotes one that is due.
 //!
 //! Limits: [`BATCH`] jobs a batch, one batch and one read in flight.
 
@@ -31,7 +32,9 @@ pub type Place = (u64, JobId);
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A watch or a list showed a delayed entry.
+    /// A watch reported a new or changed delayed entry: what is known of it is of the past.
+    Created(Place),
+    /// A list showed a delayed entry.
     Seen(Place),
     /// A watch reported that one is gone.
     Gone(Place),
@@ -104,6 +107,13 @@ impl Promoter {
     /// Handles one event at the wall time `now`.
     pub fn handle(&mut self, now: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
+            Event::Created(place) => {
+                if place.0 <= now.minute() + HORIZON {
+                    self.forget(&place);
+                    self.unread.insert(place.clone());
+                    self.entries.insert(place, Standing::Unread);
+                }
+            }
             Event::Seen(place) => {
                 if place.0 <= now.minute() + HORIZON && !self.entries.contains_key(&place) {
                     self.unread.insert(place.clone());
@@ -181,26 +191,47 @@ impl Promoter {
     fn committed(&mut self, mut batch: Batch<Place>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
         self.committing = false;
         match outcome {
-            Outcome::Applied(()) => {
-                for (place, _) in batch.into_groups() {
-                    self.entries.remove(&place);
-                }
-                return;
+            Outcome::Applied(()) => self.drop_promoted(batch),
+            // Promoted or not: the list after the resync tells. What is known now may be an entry of the past.
+            Outcome::Unknown => {
+                self.acting = false;
+                self.drop_promoted(batch);
             }
-            Outcome::Unknown => self.acting = false,
-            Outcome::Rejected(rejection) if rejection.is_whole() => self.acting = false,
-            Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(Locus::Group { group, .. }) => {
-                    // Cancelled, or promoted by a write that was thought lost.
-                    let (place, _) = batch.remove(group);
-                    self.entries.remove(&place);
+            Outcome::Rejected(rejection) if rejection.is_whole() => {
+                self.acting = false;
+                self.put_back(batch);
+            }
+            Outcome::Rejected(rejection) => {
+                match batch.locate(rejection.at) {
+                    Some(Locus::Group { group, .. }) => {
+                        // Cancelled, or promoted by a write that was thought lost.
+                        let (place, _) = batch.remove(group);
+                        self.drop_one(&place);
+                    }
+                    Some(Locus::Fence(_)) | None => {
+                        self.acting = false;
+                        if rejection.is_fence() {
+                            out.push(Effect::FencedOut);
+                        }
+                    }
                 }
-                Some(Locus::Fence(_)) | None => {
-                    self.acting = false;
-                    out.push(Effect::FencedOut);
-                }
-            },
+                self.put_back(batch);
+            }
         }
+    }
+
+    fn drop_promoted(&mut self, batch: Batch<Place>) {
+        batch.keys().for_each(|place| self.drop_one(place));
+    }
+
+    /// Unless it has been seen anew since the promotion was sent: then it is another entry.
+    fn drop_one(&mut self, place: &Place) {
+        if let Some(Standing::Promoting(_)) = self.entries.get(place) {
+            self.entries.remove(place);
+        }
+    }
+
+    fn put_back(&mut self, batch: Batch<Place>) {
         for (place, _) in batch.into_groups() {
             if let Some(standing @ Standing::Promoting(_)) = self.entries.get_mut(&place)
                 && let Standing::Promoting(entry) = std::mem::replace(standing, Standing::Unread)

@@ -75,19 +75,28 @@ fn far_minutes_are_neither_listed_nor_read_until_they_come_near() {
 }
 
 #[test]
-fn a_lost_reply_is_planned_again_after_the_resync() {
+fn after_a_lost_reply_what_is_there_is_read_anew() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
     let sent = batch(&bench.at(due, Event::Tick));
     assert_eq!(bench.at(due, Event::Committed(sent, Outcome::Unknown)), []);
     assert_eq!(bench.at(due, Event::Tick), [], "nothing is sent while the session is disturbed");
-    let again = bench.at(due, Event::Resync);
-    assert_eq!(again.len(), 2, "{again:?}");
-    let again = batch(&again[1..]);
-    let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode });
-    assert_eq!(bench.at(due, Event::Committed(again, rejected)), []);
-    assert!(bench.0.is_empty(), "it had been applied");
+    assert_eq!(bench.at(due, Event::Resync), [Effect::ListMinutes], "the old entry is not promoted again");
+    assert_eq!(bench.at(due, Event::Seen(place(100, "a"))), [Effect::Read(vec![place(100, "a")])]);
+}
+
+#[test]
+fn an_entry_that_came_back_while_its_promotion_was_answered_is_kept() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 1);
+    let due = WallMillis(NOW.0 + 1);
+    let sent = batch(&bench.at(due, Event::Tick));
+    bench.at(due, Event::Gone(place(100, "a")));
+    assert_eq!(bench.at(due, Event::Created(place(100, "a"))), [Effect::Read(vec![place(100, "a")])]);
+    bench.at(due, Event::Committed(sent, Outcome::Applied(())));
+    bench.at(due, Event::Read(vec![(place(100, "a"), Some(entry(NOW.0 + 700)))]));
+    assert_eq!(bench.0.next_due(), Some(WallMillis(NOW.0 + 700)));
 }
 
 #[test]

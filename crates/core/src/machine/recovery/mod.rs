@@ -254,7 +254,8 @@ impl Recovery {
             Outcome::Unknown => self.interrupt(worker),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(Locus::Fence(_)) => out.push(Effect::FencedOut),
+                Some(Locus::Fence(_)) if rejection.is_fence() => out.push(Effect::FencedOut),
+                Some(Locus::Fence(_)) => self.interrupt(worker),
                 Some(Locus::Group { group, .. }) => {
                     // It moved on meanwhile (its worker reported, a client cancelled): look at it again.
                     let (item, _) = batch.remove(group);
@@ -277,7 +278,9 @@ impl Recovery {
             }
             Outcome::Unknown => self.interrupt(worker),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
-            Outcome::Rejected(Rejection { at: 0, .. }) => out.push(Effect::FencedOut),
+            Outcome::Rejected(rejection) if rejection.at == 0 && rejection.is_fence() => {
+                out.push(Effect::FencedOut);
+            }
             // Gone already.
             Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => {
                 self.inboxes.remove(&worker);

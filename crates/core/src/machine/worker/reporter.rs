@@ -246,7 +246,14 @@ impl Reporter {
             (reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty), _) => {
                 self.unresolved.push(close.refused(reason));
             }
-            (reason @ (Reason::NoAuth | Reason::NotSent | Reason::OverBudget(_) | Reason::Other(_)), _) => {
+            (
+                reason @ (Reason::NoAuth
+                | Reason::NotSent
+                | Reason::OverBudget(_)
+                | Reason::Refused(_)
+                | Reason::Other(_)),
+                _,
+            ) => {
                 self.put_off(now, close, reason, out);
             }
         }
