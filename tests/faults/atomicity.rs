@@ -28,7 +28,8 @@ async fn a_job_is_in_exactly_one_place_at_every_instant() {
         0 => Job::new("sleep", &json!({ "millis": 40 })).unwrap(),
         1 => Job::new("sum", &[n, n]).unwrap(),
         _ => {
-            let backoff = Duration::from_millis(300);
+            // Long enough that no look can miss all of them.
+            let backoff = Duration::from_millis(1_500);
             let job = Job::new("fail", &json!({ "message": "once", "times": 1 })).unwrap();
             job.backoff(backoff, backoff)
         }
@@ -61,7 +62,7 @@ async fn a_job_is_in_exactly_one_place_at_every_instant() {
         jobs = ending => jobs,
     };
     assert!(jobs.iter().all(|job| job.state == State::Succeeded));
-    println!("{looks} looks: {seen:?}");
+    eprintln!("{looks} looks: {seen:?}");
     assert_eq!(seen.keys().copied().collect::<Vec<_>>(), ["delayed", "inbox", "queue", "terminal"]);
     stage.settled(1).await;
 }
