@@ -29,7 +29,7 @@ impl Damage {
         match self {
             Self::Random => {
                 let seed = fastrand::u64(..);
-                println!("seed {seed}");
+                eprintln!("seed {seed}");
                 let mut random = fastrand::Rng::with_seed(seed);
                 (0..stored.len()).map(|_| random.u8(..)).collect()
             }
