@@ -18,4 +18,5 @@ pub mod node;
 pub mod session;
 mod supervise;
 mod task;
+mod unreadable;
 pub mod worker;

@@ -52,8 +52,8 @@ pub enum Error {
     /// ZooKeeper refused a request.
     #[error("ZooKeeper refused the request")]
     Refused(#[source] Reason),
-    /// There is no such job: it was never submitted here, or its retention is over.
-    #[error("there is no job {0}: it was never submitted to this namespace, or its retention is over")]
+    /// There is no such job: it was never submitted here.
+    #[error("there is no job {0}: it was never submitted to this namespace")]
     NotFound(JobId),
     /// The job's stored bytes cannot be read, so that it cannot be changed either.
     #[error("the stored record of job {id} cannot be read")]
@@ -93,7 +93,7 @@ pub enum SubmitError {
     /// The namespace holds as many jobs as it may in the bucket that this id belongs to. Nothing was sent.
     #[error(
         "overloaded: the bucket of job {id} holds {entries} jobs of at most {MAX_BUCKET_ENTRIES}: \
-         wait until jobs have ended and their retention is over"
+         use another namespace, or delete records of jobs that are over"
     )]
     Overloaded {
         /// The job that was not accepted.

@@ -49,7 +49,8 @@ use submit::Inbox;
 /// Asked of ZooKeeper unless said otherwise: long enough for an election of its leader.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a call may take unless said otherwise: the session timeout, so that one expiry is survived.
+/// How long a call may take unless said otherwise: longer than the session timeout, so that a reconnection within
+/// the session is survived. An expiry, which the client reports up to 1.8 timeouts late, may not be.
 const DEADLINE: Duration = Duration::from_secs(15);
 
 /// A handle on a client, cheap to clone. The session ends with the last clone and with what is in flight.

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner::{self, Effect, Event, Job, Strategy};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::Batch;
+use bellwether_core::wire;
 use bellwether_zk::{Glance, ReadError, Zk};
 use metrics::{counter, gauge, histogram};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -26,7 +28,7 @@ pub(super) enum AssignerMsg {
     Sweep,
     Committed(Batch<Job>, Outcome<()>),
     Inbox(WorkerId, Result<Option<(Vec<String>, Glance)>, ReadError>),
-    Resolved(Result<Vec<(JobId, bool)>, ReadError>),
+    Resolved(Result<Vec<(JobId, Option<QueueEntry>)>, ReadError>),
 }
 
 pub(super) struct State {
@@ -95,8 +97,8 @@ impl Actor for Assigner {
             AssignerMsg::Inbox(worker, Err(_)) => Event::Inbox(worker, None),
             AssignerMsg::Resolved(entries) => {
                 let entries = entries.ok();
-                for (_, queued) in entries.iter().flatten() {
-                    let resolved = if *queued { "not_applied" } else { "applied" };
+                for (_, entry) in entries.iter().flatten() {
+                    let resolved = if entry.is_some() { "not_applied" } else { "applied" };
                     counter!(metric::UNKNOWN_RESOLVED, "as" => resolved).increment(1);
                 }
                 Event::Resolved(entries)
@@ -136,11 +138,13 @@ impl State {
     }
 }
 
-async fn resolve(zk: Zk, jobs: Vec<JobId>) -> Result<Vec<(JobId, bool)>, ReadError> {
+/// An entry that cannot be read counts as gone: what is not known is not assigned.
+async fn resolve(zk: Zk, jobs: Vec<JobId>) -> Result<Vec<(JobId, Option<QueueEntry>)>, ReadError> {
     let mut resolved = Vec::with_capacity(jobs.len());
     for jobs in jobs.chunks(MAX_READ_BATCH) {
         let nodes = zk.get_many(jobs.iter().map(path::queue_entry).collect()).await?;
-        resolved.extend(jobs.iter().cloned().zip(nodes.iter().map(Option::is_some)));
+        let entries = nodes.into_iter().map(|node| wire::decode(&node?.data).ok());
+        resolved.extend(jobs.iter().cloned().zip(entries));
     }
     Ok(resolved)
 }
@@ -155,5 +159,6 @@ fn set_gauges(waiting: usize, workers: usize, slots: usize, used: usize) {
 
 /// A node that does not lead sees nothing.
 pub(super) fn clear_gauges() {
+    gauge!(metric::DELAYED).set(0.0);
     set_gauges(0, 0, 0, 0);
 }

@@ -4,18 +4,17 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::backlog::{Backlog, Effect, Event};
-use bellwether_core::metric;
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Bucket, Place};
 use bellwether_core::wire;
 use bellwether_zk::{Change, ChangeKind, Node, ReadError};
-use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::Term;
 use super::assigner::AssignerMsg;
 use crate::feed::{self, Feed};
 use crate::task::{Owned, report, tell};
+use crate::unreadable::Unreadable;
 
 pub(super) struct JobWatcher;
 
@@ -31,6 +30,7 @@ pub(super) struct State {
     term: Term,
     assigner: ActorRef<AssignerMsg>,
     machine: Backlog,
+    unreadable: Unreadable,
     _feed: Owned,
 }
 
@@ -46,7 +46,7 @@ impl Actor for JobWatcher {
     ) -> Result<State, ActorProcessingErr> {
         let _feed = feed::watch(&term.zk, path::QUEUE.into(), &myself, JobWatcherMsg::Feed);
         super::sweep(&myself, || JobWatcherMsg::Sweep);
-        Ok(State { term, assigner, machine: Backlog::default(), _feed })
+        Ok(State { term, assigner, machine: Backlog::default(), unreadable: Unreadable::default(), _feed })
     }
 
     async fn handle(
@@ -82,7 +82,7 @@ impl Actor for JobWatcher {
             }
             JobWatcherMsg::Read { ticket, jobs, nodes: Ok(nodes) } => {
                 let entries = jobs.into_iter().zip(nodes).map(|(job, node)| {
-                    let entry = node.and_then(|node| decode(&job, &node));
+                    let entry = node.and_then(|node| decode(&job, &node, &mut state.unreadable));
                     (job, entry)
                 });
                 let event = Event::Read { ticket, entries: entries.collect() };
@@ -137,14 +137,8 @@ fn event(change: Change) -> Option<Event> {
     })
 }
 
-/// An entry that cannot be read is left alone: a newer node may read it, an operator may repair it.
-fn decode(job: &JobId, node: &Node) -> Option<QueueEntry> {
-    match wire::decode(&node.data) {
-        Ok(entry) => Some(entry),
-        Err(error) => {
-            tracing::error!(%job, %error, "a queue entry cannot be read and is left alone");
-            counter!(metric::QUARANTINED).increment(1);
-            None
-        }
-    }
+fn decode(job: &JobId, node: &Node, unreadable: &mut Unreadable) -> Option<QueueEntry> {
+    wire::decode(&node.data)
+        .inspect_err(|error| unreadable.tell(path::queue_entry(job), node.version, error))
+        .ok()
 }

@@ -7,7 +7,8 @@
 //!         └─ assigner         which job goes to whom
 //! ```
 //!
-//! The wing exists in Active and Paused. In Paused it keeps what it knows and writes nothing; when the same
+//! The wing exists in Active and Paused. In Paused it keeps what it knows and assigns nothing (nothing can be sent
+//! while disconnected, and what recovery or promotion sends before the term is verified is fenced); when the same
 //! term is Active again, every actor watches anew and lists again, and what it knew stays warm. With the end
 //! of the term everything is dropped: what a leader knows belongs to its term.
 //!

@@ -11,7 +11,7 @@ use bellwether_core::path;
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
 use bellwether_zk::{ChangeKind, Node, ReadError};
-use metrics::{counter, gauge};
+use metrics::gauge;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::time::sleep;
 
@@ -19,6 +19,7 @@ use super::{Fenced, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
 use crate::task::{Owned, report, tell};
+use crate::unreadable::Unreadable;
 
 /// The longest sleep: a wall clock that was set is noticed within it, and so is a new minute.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
@@ -40,6 +41,7 @@ pub(super) struct State {
     term: Term,
     fenced: Fenced,
     machine: promoter::Promoter,
+    unreadable: Unreadable,
     _feed: Owned,
     _timer: Owned,
 }
@@ -58,7 +60,7 @@ impl Actor for Promoter {
         let machine = promoter::Promoter::new(term.epoch);
         super::sweep(&myself, || PromoterMsg::Sweep);
         let _timer = timer(&myself, LONGEST_SLEEP);
-        Ok(State { term, fenced, machine, _feed, _timer })
+        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _timer })
     }
 
     async fn handle(
@@ -103,7 +105,7 @@ impl Actor for Promoter {
             }
             PromoterMsg::Read(places, Ok(nodes)) => {
                 let entries = places.into_iter().zip(nodes).map(|(place, node)| {
-                    let entry = node.and_then(|node| decode(&place, &node));
+                    let entry = node.and_then(|node| decode(&place, &node, &mut state.unreadable));
                     (place, entry)
                 });
                 let event = Event::Read(entries.collect());
@@ -163,14 +165,9 @@ fn timer(myself: &ActorRef<PromoterMsg>, wait: Duration) -> Owned {
     })
 }
 
-/// An entry that cannot be read is left alone: a newer node may read it, an operator may repair it.
-fn decode((minute, job): &promoter::Place, node: &Node) -> Option<QueueEntry> {
-    match wire::decode(&node.data) {
-        Ok(entry) => Some(entry),
-        Err(error) => {
-            tracing::error!(%job, minute, %error, "a delayed entry cannot be read and is left alone");
-            counter!(metric::QUARANTINED).increment(1);
-            None
-        }
-    }
+fn decode(place: &promoter::Place, node: &Node, unreadable: &mut Unreadable) -> Option<QueueEntry> {
+    let (minute, job) = place;
+    wire::decode(&node.data)
+        .inspect_err(|error| unreadable.tell(path::delayed_entry(*minute, job), node.version, error))
+        .ok()
 }

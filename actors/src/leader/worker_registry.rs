@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::membership::{self, Membership};
-use bellwether_core::machine::recovery::{self, Fate, Item, Orphan, Recovery, Stored};
+use bellwether_core::machine::recovery::{self, Fate, Item, Orphan, Recovered, Recovery, Stored};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
@@ -20,6 +20,7 @@ use super::{Fenced, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
 use crate::task::{Owned, report, tell};
+use crate::unreadable::Unreadable;
 
 pub(super) struct WorkerRegistry;
 
@@ -38,6 +39,7 @@ pub(super) struct State {
     fenced: Fenced,
     membership: Membership,
     recovery: Recovery,
+    unreadable: Unreadable,
     _feed: Owned,
 }
 
@@ -54,7 +56,15 @@ impl Actor for WorkerRegistry {
         let _feed = feed::watch(&term.zk, path::WORKERS.into(), &myself, WorkerRegistryMsg::Feed);
         super::sweep(&myself, || WorkerRegistryMsg::Sweep);
         let recovery = Recovery::new(term.epoch);
-        Ok(State { term, assigner, fenced, membership: Membership::default(), recovery, _feed })
+        Ok(State {
+            term,
+            assigner,
+            fenced,
+            membership: Membership::default(),
+            recovery,
+            unreadable: Unreadable::default(),
+            _feed,
+        })
     }
 
     async fn handle(
@@ -128,8 +138,8 @@ impl State {
                     tell(myself, WorkerRegistryMsg::Recovery(recovery::Event::Lost(worker)));
                 }
                 membership::Effect::Unreadable(worker, error) => {
-                    tracing::error!(%worker, error, "a worker's registration cannot be read: it gets no jobs");
-                    counter!(metric::QUARANTINED).increment(1);
+                    // It gets no jobs. Its registration has no version worth telling apart: it is set once.
+                    self.unreadable.tell(path::worker(worker), 0, error);
                     assigner(assigner::Event::WorkerGone(worker));
                 }
             }
@@ -207,12 +217,17 @@ fn note_unknown(outcome: Outcome<()>) -> Outcome<()> {
 
 fn note(item: &Item) {
     match &item.fate {
-        Fate::Closed { kind, terminal } => {
-            tracing::info!(job = %item.job, %kind, terminal, "recovered from a lost worker");
+        Fate::Closed { kind, end } => {
+            tracing::info!(job = %item.job, %kind, ?end, "recovered from a lost worker");
             counter!(metric::ORPHANS).increment(1);
-            counter!(metric::JOBS_LOST, "kind" => kind.to_string()).increment(1);
-            if *terminal {
-                counter!(metric::JOBS_DEAD, "kind" => kind.to_string()).increment(1);
+            let kind = kind.to_string();
+            match end {
+                Recovered::Cancelled => counter!(metric::JOBS_CANCELLED, "kind" => kind).increment(1),
+                Recovered::Queued => counter!(metric::JOBS_LOST, "kind" => kind).increment(1),
+                Recovered::Dead => {
+                    counter!(metric::JOBS_LOST, "kind" => kind.clone()).increment(1);
+                    counter!(metric::JOBS_DEAD, "kind" => kind).increment(1);
+                }
             }
         }
         Fate::Quarantined(why) => {

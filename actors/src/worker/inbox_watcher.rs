@@ -16,6 +16,8 @@ use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::executor_pool::ExecutorMsg;
+use super::{Term, WorkerMsg};
+use crate::clock;
 use crate::task::{Owned, report, tell};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 
@@ -30,7 +32,9 @@ pub(super) struct InboxWatcher;
 pub(super) struct Args {
     pub(super) zk: Zk,
     pub(super) worker: WorkerId,
+    pub(super) term: Term,
     pub(super) executor: ActorRef<ExecutorMsg>,
+    pub(super) wing: ActorRef<WorkerMsg>,
 }
 
 pub(super) enum InboxMsg {
@@ -166,8 +170,15 @@ impl State {
     fn changed(&mut self, me: &ActorRef<InboxMsg>, changes: Vec<Change>) {
         let (mut created, mut changed, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
         for Change { place, kind } in changes {
-            // The inbox itself is watched too.
-            let Place::Assignment(worker, job) = place else { continue };
+            let (worker, job) = match place {
+                Place::Assignment(worker, job) => (worker, job),
+                // The inbox itself: retired, or taken away.
+                Place::Inbox(_) if kind == ChangeKind::Deleted => {
+                    self.list(me);
+                    continue;
+                }
+                _ => continue,
+            };
             debug_assert_eq!(worker, self.args.worker, "only our inbox is watched");
             match kind {
                 ChangeKind::Created => created.push(job),
@@ -181,7 +192,8 @@ impl State {
 
     fn listed(&mut self, me: &ActorRef<InboxMsg>, listed: ReadResult<Option<Vec<String>>>) {
         match listed {
-            Ok(children) => {
+            Ok(None) => tell(&self.args.wing, WorkerMsg::InboxGone(self.args.term)),
+            Ok(Some(children)) => {
                 let name = |child: &String| match JobId::new(child) {
                     Ok(job) => Some(job),
                     Err(error) => {
@@ -189,7 +201,7 @@ impl State {
                         None
                     }
                 };
-                let jobs = children.unwrap_or_default().iter().filter_map(name).collect();
+                let jobs = children.iter().filter_map(name).collect();
                 self.feed(me, Event::Listed(jobs));
             }
             Err(error) => self.refused(me, &error),
@@ -212,6 +224,20 @@ impl State {
                 Effect::Quarantine { job, note } => {
                     tracing::error!(%job, %note, "set aside: its stored bytes cannot be used");
                     tokio::spawn(set_aside(self.args.zk.clone(), self.args.worker, job, note));
+                }
+                Effect::Requeue(start) => {
+                    let Start { job, assignment, assignment_version, record, version } = *start;
+                    tracing::warn!(
+                        %job, assigned = assignment.attempt, closed = record.attempts,
+                        "assigned by what the leader knew of old: queued again"
+                    );
+                    let worker = self.args.worker;
+                    let ops = txn::requeue(&job, worker, version, assignment_version, record, clock::wall());
+                    let requeued = self.args.zk.commit(ops);
+                    tokio::spawn(async move {
+                        let outcome = requeued.await;
+                        tracing::debug!(%job, ?outcome, "the next listing tells what became of it");
+                    });
                 }
                 Effect::Discard { job, assignment, record } => {
                     tracing::warn!(%job, "an assignment that stands for nothing is removed");

@@ -49,6 +49,8 @@ pub enum WorkerMsg {
     #[doc(hidden)]
     Idle(u64),
     #[doc(hidden)]
+    InboxGone(u64),
+    #[doc(hidden)]
     Wake,
 }
 
@@ -136,8 +138,11 @@ impl Actor for Wing {
             WorkerMsg::Committed(term, outcome) if term == state.term => Event::Committed(outcome),
             WorkerMsg::Read(term, node) if term == state.term => Event::Read(state.ephemeral(node)),
             WorkerMsg::Idle(term) if term == state.term => Event::Idle,
+            WorkerMsg::InboxGone(term) if term == state.term => Event::InboxGone,
             // Of an incarnation that is over.
-            WorkerMsg::Committed(..) | WorkerMsg::Read(..) | WorkerMsg::Idle(_) => return Ok(()),
+            WorkerMsg::Committed(..) | WorkerMsg::Read(..) | WorkerMsg::Idle(_) | WorkerMsg::InboxGone(_) => {
+                return Ok(());
+            }
             WorkerMsg::Wake => Event::Wake,
         };
         state.feed(&me, event).await
@@ -300,7 +305,8 @@ impl State {
             reporter: reporter.clone(),
         };
         let (executor, _) = Actor::spawn_linked(None, ExecutorPool, args, wing.clone()).await?;
-        let args = inbox_watcher::Args { zk, worker, executor: executor.clone() };
+        let (term, me) = (self.term, me.clone());
+        let args = inbox_watcher::Args { zk, worker, term, executor: executor.clone(), wing: me };
         let (inbox, _) = Actor::spawn_linked(None, InboxWatcher, args, wing).await?;
         self.children = Some(Children { inbox, executor, reporter });
         Ok(())

@@ -36,8 +36,9 @@ pub const MAX_TXN_OPS: usize = 500;
 /// drops the connection and every request behind it.
 pub const MAX_TXN_BYTES: usize = 256 * 1024;
 
-/// Most requests in flight per session: enough to fill the server's pipeline, few enough that a lost
-/// connection leaves a readable number of unknown outcomes.
+/// Most requests in flight per session where one caller has many to send. The windows of a node's actors and of a
+/// client's batcher add up to less: enough to fill the server's pipeline, few enough that a lost connection
+/// leaves a readable number of unknown outcomes.
 pub const MAX_IN_FLIGHT: usize = 64;
 
 /// Most paths of one batched read.

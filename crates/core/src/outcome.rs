@@ -37,6 +37,18 @@ pub struct Rejection {
     pub reason: Reason,
 }
 
+impl Rejection {
+    /// Whether the request was refused as a whole, for nothing that any of its operations is about: it says
+    /// nothing about epochs, versions or entries, and may be sent again later.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        match self.reason {
+            Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty => false,
+            Reason::NoAuth | Reason::NotSent | Reason::OverBudget(_) | Reason::Other(_) => true,
+        }
+    }
+}
+
 /// Why a request was definitely refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {

@@ -18,7 +18,7 @@
 //! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
 
-use crate::job::{Assignment, JobRecord, Next, QueueEntry};
+use crate::job::{Assignment, Attempt, Ending, JobRecord, Next, QueueEntry};
 use crate::name::{JobId, WorkerId};
 use crate::path;
 use crate::time::WallMillis;
@@ -221,6 +221,22 @@ pub fn register(worker: WorkerId, info: &WorkerInfo) -> Vec<Op> {
 #[must_use]
 pub fn retire(worker: WorkerId) -> Vec<Op> {
     vec![Op::delete(path::inbox(worker)), Op::delete(path::worker(worker))]
+}
+
+/// Queues a job again whose assignment names another attempt than its record has under way: the attempt is
+/// closed as handed back, unrun, fenced by both versions.
+#[must_use]
+pub fn requeue(
+    job: &JobId,
+    worker: WorkerId,
+    version: i32,
+    assignment: i32,
+    record: JobRecord,
+    at: WallMillis,
+) -> Vec<Op> {
+    let attempt = Attempt { number: record.attempts + 1, worker };
+    let (closed, next) = record.close(attempt, Ending::Released, at, 0);
+    close(job, worker, version, Some(assignment), &closed, &next)
 }
 
 /// Removes the empty inbox of a worker that is gone.

@@ -1,10 +1,13 @@
 //! Making a namespace, and refusing one that is not ours.
 
+use std::collections::HashSet;
+
+use bellwether_core::budget::MAX_IN_FLIGHT;
 use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
-use futures::future::join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_client::{Acls, CreateMode, Error};
 
 use crate::error::ReadError;
@@ -70,27 +73,43 @@ pub enum NamespaceError {
 }
 
 /// Checks the session's namespace and, when `create`, makes what is missing: the chroot and its parents, the
-/// parents and buckets, the epoch, and last `/layout`, so that whoever sees it sees everything.
+/// parents and buckets, the epoch, and last `/layout`, so that whoever sees it sees everything. What an operator
+/// deleted of a namespace is made again too.
 ///
 /// Every step may be repeated and may race another node's: what is there already is left alone.
 ///
 /// # Errors
 /// [`NamespaceError`]. [`NamespaceError::Disconnected`] alone is worth another try.
 pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
-    if check_layout(zk).await? {
-        return Ok(());
+    match (check_layout(zk).await?, create) {
+        (true, true) => return make_parts(zk).await,
+        (true, false) => return Ok(()),
+        (false, _) => check_not_foreign(zk).await?,
     }
-    check_not_foreign(zk).await?;
     if !create {
         return Err(NamespaceError::Absent { chroot: chroot(zk) });
     }
     make_chroot(zk).await?;
-    let parents = path::PARENTS.map(str::to_owned);
-    make_all(zk, parents.into_iter()).await?;
-    make_all(zk, Bucket::all().flat_map(|bucket| [bucket.jobs(), bucket.queue()])).await?;
-    make_all(zk, [path::EPOCH.to_owned()].into_iter()).await?;
+    make_parts(zk).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION })).await?;
     check_layout(zk).await.map(|_| ())
+}
+
+/// Makes the parents, the buckets and the epoch, as far as they are missing.
+async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
+    let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned);
+    make_all(zk, missing(zk, "", top.collect()).await?).await?;
+    make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
+    make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await
+}
+
+/// Those of `paths`, all children of `parent`, that are not there.
+async fn missing(zk: &Zk, parent: &str, mut paths: Vec<String>) -> Result<Vec<String>, NamespaceError> {
+    let listed = zk.children(if parent.is_empty() { "/" } else { parent }.to_owned()).await;
+    let there =
+        listed.map_err(|error| lost(zk, error))?.unwrap_or_default().into_iter().collect::<HashSet<_>>();
+    paths.retain(|path| !there.contains(&path[parent.len() + 1..]));
+    Ok(paths)
 }
 
 /// Whether the layout is there and served by this build.
@@ -137,8 +156,9 @@ async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
     }
 }
 
-async fn make_all(zk: &Zk, paths: impl Iterator<Item = String>) -> Result<(), NamespaceError> {
-    join_all(paths.map(|path| make(zk, path, Vec::new()))).await.into_iter().collect()
+async fn make_all(zk: &Zk, paths: Vec<String>) -> Result<(), NamespaceError> {
+    let made = stream::iter(paths).map(|path| make(zk, path, Vec::new())).buffer_unordered(MAX_IN_FLIGHT);
+    made.try_collect().await
 }
 
 async fn make(zk: &Zk, path: String, data: Vec<u8>) -> Result<(), NamespaceError> {

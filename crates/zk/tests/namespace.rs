@@ -54,7 +54,7 @@ async fn a_chroot_with_other_data_is_refused() {
     let (address, chroot) = to.split_once('/').unwrap();
     let root = session(address).await;
     let mut path = String::new();
-    for part in format!("{chroot}/brokers").split('/').skip(1) {
+    for part in format!("{chroot}/brokers").split('/') {
         path = format!("{path}/{part}");
         root.commit(create(&path, b"")).await;
     }
@@ -63,4 +63,17 @@ async fn a_chroot_with_other_data_is_refused() {
         refused.contains("holds other data (brokers)") && refused.contains("layout version 1"),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn what_an_operator_deleted_of_a_namespace_is_made_again() {
+    let zk = session(&namespace("repaired")).await;
+    open_namespace(&zk, true).await.unwrap();
+    let bucket = Bucket::all().nth(7).unwrap();
+    for path in [bucket.jobs(), bucket.queue(), path::QUARANTINE.into()] {
+        assert_eq!(zk.commit(vec![Op::Delete { path, version: None }]).await, Outcome::Applied(()));
+    }
+    open_namespace(&zk, true).await.unwrap();
+    let read = zk.get_many(vec![bucket.jobs(), bucket.queue(), path::QUARANTINE.into()]).await.unwrap();
+    assert!(read.iter().all(Option::is_some), "{read:?}");
 }

@@ -11,7 +11,7 @@
 //! | rejected: epoch | the term is over: [`Effect::FencedOut`], nothing more is planned |
 //! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of it again; all wait again |
 //! | rejected: an entry is gone | that job is forgotten (cancelled, or assigned by a write thought lost); the rest wait again |
-//! | not sent | all wait again, until the session is back |
+//! | not sent, or refused as a whole | all wait again, until the session is back or the next sweep |
 //! | unknown | in limbo: counted, not planned; after the session is back their entries are read |
 //!
 //! An unknown write may be applied even after its entries were read and the jobs were planned anew. Then the
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Assignment, QueueEntry};
 use crate::name::{JobId, Kind, WorkerId};
-use crate::outcome::{Outcome, Reason, Rejection};
+use crate::outcome::{Outcome, Rejection};
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus};
 use crate::worker::WorkerInfo;
@@ -60,8 +60,9 @@ pub enum Event {
     Inbox(WorkerId, Option<usize>),
     /// A batch was answered.
     Committed(Batch<Job>, Outcome<()>),
-    /// Entries of jobs in limbo were read: in the queue still, or not; `None` when they could not be.
-    Resolved(Option<Vec<(JobId, bool)>>),
+    /// Entries of jobs in limbo were read: as they are in the queue now, or in it no more; `None` when they
+    /// could not be.
+    Resolved(Option<Vec<(JobId, Option<QueueEntry>)>>),
     /// The session is disturbed: plan nothing.
     Pause,
     /// The session is back, in the same term: resolve what is unknown, go on.
@@ -154,7 +155,7 @@ impl Assigner {
                 }
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
-            Event::Resolved(entries) => self.resolved(entries),
+            Event::Resolved(entries) => self.resolved(entries, now),
             Event::Pause => self.acting = false,
             Event::Resume => {
                 self.acting = true;
@@ -284,22 +285,22 @@ impl Assigner {
 
     /// Takes out of the batch what cannot be assigned; what is left of it will wait again.
     fn rejected(&mut self, batch: &mut Batch<Job>, rejection: &Rejection, out: &mut Vec<Effect>) {
-        let out_of_service = match (batch.locate(rejection.at), &rejection.reason) {
-            (_, Reason::NotSent) => {
-                self.acting = false;
-                return;
-            }
-            (Some(Locus::Fence(0)), _) => {
+        if rejection.is_whole() {
+            self.acting = false;
+            return;
+        }
+        let out_of_service = match batch.locate(rejection.at) {
+            Some(Locus::Fence(0)) => {
                 self.acting = false;
                 out.push(Effect::FencedOut);
                 return;
             }
-            (Some(Locus::Fence(check)), _) => {
+            Some(Locus::Fence(check)) => {
                 let named = batch.keys().map(|job| job.worker).collect::<BTreeSet<_>>();
                 named.into_iter().nth(check - 1)
             }
             // The entry is gone: not ours to assign.
-            (Some(Locus::Group { group, op: 0 }), _) => {
+            Some(Locus::Group { group, op: 0 }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
                     capacity.give_back(&job.id);
@@ -307,26 +308,30 @@ impl Assigner {
                 None
             }
             // The inbox is gone, or holds the job already, which only an operator's hand can bring about.
-            (Some(Locus::Group { group, .. }), _) => batch.keys().nth(group).map(|job| job.worker),
-            (None, _) => None,
+            Some(Locus::Group { group, .. }) => batch.keys().nth(group).map(|job| job.worker),
+            None => None,
         };
         if let Some(capacity) = out_of_service.and_then(|id| self.workers.get_mut(&id)) {
             capacity.close();
         }
     }
 
-    fn resolved(&mut self, entries: Option<Vec<(JobId, bool)>>) {
+    fn resolved(&mut self, entries: Option<Vec<(JobId, Option<QueueEntry>)>>, now: Millis) {
         let Some(entries) = entries else {
             // The session broke again: the next resume asks again.
             self.acting = false;
             return;
         };
-        for (id, queued) in entries {
+        for (id, entry) in entries {
             let Some((waiting, worker)) = self.limbo.remove(&id) else { continue };
-            if queued {
-                self.put_back(Job { id, waiting, worker });
+            match entry {
+                // Not applied.
+                Some(entry) if entry.attempt == waiting.attempt => self.put_back(Job { id, waiting, worker }),
+                // Applied, ended, and queued again meanwhile: another attempt.
+                Some(entry) => self.pending.insert(id, entry, now),
+                // Applied: the inbox, listed since, counts it.
+                None => {}
             }
-            // Assigned after all: the inbox, listed since, counts it.
         }
     }
 

@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::*;
 use crate::job::Placement;
 use crate::name::{AffinityKey, NodeId, Tag};
+use crate::outcome::Reason;
 use crate::txn::Op;
 
 fn job(n: u32) -> JobId {
@@ -208,8 +209,30 @@ fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
     let resumed = bench.handle(Event::Resume);
     assert!(resumed.contains(&Effect::Resolve(vec![job(1), job(2)])), "{resumed:?}");
     bench.handle(Event::Committed(batch(&resumed), Outcome::Applied(())));
-    let after = bench.handle(Event::Resolved(Some(vec![(job(1), false), (job(2), true)])));
+    let after = bench.handle(Event::Resolved(Some(vec![(job(1), None), (job(2), Some(entry()))])));
     assert_eq!(placed(&batch(&after)), [(job(2), worker(1))]);
+}
+
+#[test]
+fn a_job_that_came_back_while_its_assignment_was_unknown_is_planned_with_its_new_attempt() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(4));
+    let sent = batch(&bench.queue([1]));
+    bench.handle(Event::Committed(sent, Outcome::Unknown));
+    bench.handle(Event::Resume);
+    let again = QueueEntry { attempt: 2, ..entry() };
+    let after = batch(&bench.handle(Event::Resolved(Some(vec![(job(1), Some(again))]))));
+    assert_eq!(after.keys().map(|job| job.waiting.attempt).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn a_refusal_of_the_whole_request_is_no_news_of_the_epoch() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let sent = batch(&bench.queue([1]));
+    let throttled = rejected(0, Reason::Other("throttled".into()));
+    assert_eq!(bench.handle(Event::Committed(sent, throttled)), [], "nothing is sent again at once");
+    assert_eq!(placed(&batch(&bench.handle(Event::Resume))), [(job(1), worker(1))]);
 }
 
 #[test]
@@ -340,7 +363,7 @@ impl Model {
                 }
                 Effect::Resolve(jobs) => {
                     let read = jobs.into_iter().map(|job| {
-                        let there = self.queue.contains(&job);
+                        let there = self.queue.contains(&job).then(entry);
                         (job, there)
                     });
                     self.answers.push_back(Event::Resolved(Some(read.collect())));

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::budget::MAX_READ_BATCH;
 use crate::job::QueueEntry;
 use crate::name::JobId;
-use crate::outcome::{Outcome, Reason, Rejection};
+use crate::outcome::Outcome;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Locus};
 
@@ -187,9 +187,8 @@ impl Promoter {
                 }
                 return;
             }
-            Outcome::Unknown | Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => {
-                self.acting = false;
-            }
+            Outcome::Unknown => self.acting = false,
+            Outcome::Rejected(rejection) if rejection.is_whole() => self.acting = false,
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Group { group, .. }) => {
                     // Cancelled, or promoted by a write that was thought lost.

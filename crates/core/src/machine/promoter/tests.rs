@@ -1,6 +1,7 @@
 use super::*;
 use crate::job::Placement;
 use crate::name::Kind;
+use crate::outcome::{Reason, Rejection};
 use crate::txn::Op;
 
 const NOW: WallMillis = WallMillis(100 * 60_000 + 500);

@@ -103,13 +103,24 @@ pub enum Fate {
     Closed {
         /// Its kind.
         kind: Kind,
-        /// Whether it is over with that.
-        terminal: bool,
+        /// What became of the job.
+        end: Recovered,
     },
     /// It cannot be read and is set aside, for this reason.
     Quarantined(String),
     /// It was over, or gone, already.
     Stale,
+}
+
+/// What a job is after its worker was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovered {
+    /// In the queue again.
+    Queued,
+    /// Dead, of its last allowed loss.
+    Dead,
+    /// Cancelled, as a client had asked.
+    Cancelled,
 }
 
 #[derive(Debug)]
@@ -240,9 +251,8 @@ impl Recovery {
                 Self::next_chunk(worker, inbox, out);
             }
             // Applied or not: what is still in the inbox tells.
-            Outcome::Unknown | Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => {
-                self.interrupt(worker);
-            }
+            Outcome::Unknown => self.interrupt(worker),
+            Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Fence(_)) => out.push(Effect::FencedOut),
                 Some(Locus::Group { group, .. }) => {
@@ -265,16 +275,15 @@ impl Recovery {
             Outcome::Applied(()) => {
                 self.inboxes.remove(&worker);
             }
-            Outcome::Unknown | Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => {
-                self.interrupt(worker);
-            }
+            Outcome::Unknown => self.interrupt(worker),
+            Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
             Outcome::Rejected(Rejection { at: 0, .. }) => out.push(Effect::FencedOut),
-            Outcome::Rejected(_) => {
-                if let Some(inbox) = self.inboxes.get_mut(&worker) {
-                    inbox.phase = Phase::Listing;
-                    out.push(Effect::List(worker));
-                }
+            // Gone already.
+            Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => {
+                self.inboxes.remove(&worker);
             }
+            // Something that is no job is in it. The sweep looks again; nobody is helped by hurry.
+            Outcome::Rejected(_) => self.interrupt(worker),
         }
     }
 
@@ -301,11 +310,17 @@ fn decide(worker: WorkerId, orphan: Orphan, again: bool, wall: WallMillis) -> Op
         (_, Stored::Value(record, _)) if record.is_terminal() => (Fate::Stale, drop_assignment()),
         (Stored::Unreadable(why), Stored::Value(..)) => quarantine(format!("assignment: {why}")),
         (Stored::Value(assignment, assignment_version), Stored::Value(record, version)) => {
-            let attempt = Attempt { number: assignment.attempt, worker };
+            // By the record, not by the assignment: attempts have no gaps, whatever a hand wrote into an inbox.
+            let attempt = Attempt { number: record.attempts + 1, worker };
             let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Lost };
             let (closed, next) = record.close(attempt, ending, wall, 0);
             let ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
-            (Fate::Closed { terminal: closed.is_terminal(), kind: closed.kind }, ops)
+            let end = match (assignment.cancel, closed.is_terminal()) {
+                (true, _) => Recovered::Cancelled,
+                (false, true) => Recovered::Dead,
+                (false, false) => Recovered::Queued,
+            };
+            (Fate::Closed { kind: closed.kind, end }, ops)
         }
     };
     Some((Item { job, fate }, ops))

@@ -93,7 +93,7 @@ fn a_lost_workers_job_is_closed_and_queued_behind_the_fence() {
     );
     let after = bench.answer(batch, Outcome::Applied(()));
     assert!(
-        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { terminal: false, .. }, .. })),
+        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { end: Recovered::Queued, .. }, .. })),
         "{after:?}"
     );
     assert_eq!(after[1], Effect::List(worker()));
@@ -104,10 +104,13 @@ fn the_empty_inbox_is_removed_last() {
     let mut bench = Bench::new();
     let effects = bench.listed(&[]);
     assert!(matches!(&effects[..], [Effect::Remove(_, ops)] if ops.len() == 2), "{effects:?}");
+    let foreign = rejected(1, Reason::NotEmpty);
     assert_eq!(
-        bench.handle(Event::Removed(worker(), rejected(1, Reason::NotEmpty))),
-        [Effect::List(worker())]
+        bench.handle(Event::Removed(worker(), foreign)),
+        [],
+        "a foreign child is not asked for in a loop"
     );
+    assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())]);
     bench.listed(&[]);
     assert_eq!(bench.handle(Event::Removed(worker(), Outcome::Applied(()))), []);
     assert!(bench.0.is_idle());
@@ -121,7 +124,7 @@ fn a_poison_job_is_dead_after_its_last_loss() {
     assert_eq!(batch.ops().count(), 3, "nothing is queued");
     let after = bench.answer(batch, Outcome::Applied(()));
     assert!(
-        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { terminal: true, .. }, .. })),
+        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { end: Recovered::Dead, .. }, .. })),
         "{after:?}"
     );
 }
@@ -157,6 +160,17 @@ fn a_job_that_is_always_rejected_waits_for_the_sweep() {
     }
     assert_eq!(bench.listed(&["a"]), []);
     assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())]);
+}
+
+#[test]
+fn an_assignment_of_a_strange_number_does_not_make_a_gap() {
+    let mut bench = Bench::new();
+    bench.listed(&["a"]);
+    let strange = Assignment { attempt: 9, epoch: 1, cancel: false, assigned_at: WallMillis(0) };
+    let orphan = Orphan { assignment: Stored::Value(strange, 3), ..orphan("a", false, record()) };
+    let batch = bench.read(vec![orphan]);
+    let Some(Op::Set { data, .. }) = batch.ops().nth(1) else { panic!("{batch:?}") };
+    assert_eq!(crate::wire::decode::<JobRecord>(data).unwrap().attempts, 1);
 }
 
 #[test]

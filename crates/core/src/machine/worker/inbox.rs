@@ -6,7 +6,8 @@
 //! | --- | --- |
 //! | assignment and open record that agree | hand it out, once |
 //! | no assignment | nothing |
-//! | record terminal, absent, or past this attempt | the assignment is stale: discard it |
+//! | record terminal or absent | the assignment stands for nothing: discard it |
+//! | open record of another attempt | the leader assigned what it knew of old: queue the job again, unrun |
 //! | record or assignment unreadable | quarantine; the record is left as it is |
 //!
 //! | read, handed | decision |
@@ -23,7 +24,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Found, Look, Start};
 use crate::budget::MAX_READ_BATCH;
-use crate::job::{Assignment, JobRecord};
 use crate::name::JobId;
 
 /// Jobs a read: an assignment and a record each.
@@ -84,6 +84,8 @@ pub enum Effect {
         /// What is wrong with it.
         note: String,
     },
+    /// Close the attempt that is under way by the record, unrun, and queue the job again.
+    Requeue(Box<Start>),
     /// Remove an assignment that stands for nothing.
     Discard {
         /// Which job.
@@ -279,36 +281,13 @@ fn decide(job: &JobId, found: Found) -> Option<Effect> {
     match found.record {
         Look::Absent => discard(None),
         Look::Unreadable { why, .. } => quarantine(format!("record unreadable: {why}")),
-        Look::There(record, version) => match agreement(&record, &assignment) {
-            Agreement::Current => Some(Effect::Start(Box::new(Start {
-                job: job.clone(),
-                assignment,
-                assignment_version,
-                record,
-                version,
-            }))),
-            Agreement::Past => discard(Some(version)),
-            Agreement::Impossible => quarantine(format!(
-                "assignment of attempt {} beside a record with {} closed attempts",
-                assignment.attempt, record.attempts
-            )),
-        },
-    }
-}
-
-enum Agreement {
-    Current,
-    Past,
-    Impossible,
-}
-
-fn agreement(record: &JobRecord, assignment: &Assignment) -> Agreement {
-    if record.is_terminal() || assignment.attempt <= record.attempts {
-        Agreement::Past
-    } else if assignment.attempt == record.attempts + 1 {
-        Agreement::Current
-    } else {
-        Agreement::Impossible
+        Look::There(record, version) if record.is_terminal() => discard(Some(version)),
+        Look::There(record, version) => {
+            let agree = assignment.attempt == record.attempts + 1;
+            let start = Box::new(Start { job: job.clone(), assignment, assignment_version, record, version });
+            // The job is in one place, and this is it: whatever the assignment says, it must not get lost.
+            Some(if agree { Effect::Start(start) } else { Effect::Requeue(start) })
+        }
     }
 }
 

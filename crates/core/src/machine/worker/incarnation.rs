@@ -58,6 +58,8 @@ pub enum Event {
     Read(Option<Ephemeral>),
     /// A child died.
     ChildDied,
+    /// Its inbox is not there: no job can be assigned to it any more.
+    InboxGone,
     /// Draining, and the executor has nothing left.
     Idle,
     /// Finish what runs within this time, hand back the rest, leave.
@@ -237,6 +239,16 @@ impl Incarnation {
             Event::Committed(outcome) => self.committed(now, outcome, out),
             Event::Read(ephemeral) => self.read(now, ephemeral, out),
             Event::ChildDied => self.child_died(now, out),
+            Event::InboxGone => match self.state {
+                // As if a child had died: this incarnation is of no use.
+                State::Serving { .. } => self.child_died(now, out),
+                // Gone with our own retirement, or with an incarnation that is over.
+                State::Draining { .. }
+                | State::Away
+                | State::Registering(_)
+                | State::Leaving { .. }
+                | State::Over => {}
+            },
             Event::Idle => self.idle(out),
             Event::Drain(grace) => self.drain(now, grace, out),
             Event::Wake => self.wake(now, out),
