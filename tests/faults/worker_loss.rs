@@ -112,3 +112,23 @@ async fn a_run_that_goes_on_after_its_attempt_was_closed_never_commits() {
     assert_eq!(zombie.metric(metric::JOBS_COMPLETED), Some(0.0));
     assert_eq!(zombie.metric(metric::FENCED), Some(4.0));
 }
+
+/// L8: whoever is connected and able does not stay idle because of an operator's slip.
+#[tokio::test]
+async fn a_worker_whose_registration_was_removed_registers_afresh() {
+    let stage = Stage::set("unregistered").await;
+    let _leader = stage.node("leader").candidate().start();
+    let worker = stage.node("worker").worker().start();
+    let old = stage.worker(&worker, None).await;
+    stage.runs.hold();
+    let busy = stage.submit([stage.runs.held("busy")]).await;
+    stage.begun(1).await;
+    let remove = Op::Delete { path: path::worker(old), version: None };
+    assert_eq!(stage.zk.commit(vec![remove]).await, Outcome::Applied(()));
+    assert_ne!(stage.worker(&worker, Some(old)).await, old);
+    stage.runs.release();
+    let jobs = stage.over(&busy).await;
+    assert_eq!((jobs[0].state, jobs[0].attempt, jobs[0].losses), (State::Succeeded, 2, 1), "{jobs:?}");
+    stage.runs.explain(&jobs);
+    stage.settled(1).await;
+}
