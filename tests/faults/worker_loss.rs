@@ -1,8 +1,10 @@
 //! Workers are killed with jobs in flight.
 
 use bellwether::State;
-use bellwether_core::metric;
-use bellwether_testkit::eventually;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::txn::Op;
+use bellwether_core::{metric, path};
+use bellwether_testkit::{Proxy, eventually};
 
 use crate::stage::{SOON, Stage};
 
@@ -76,4 +78,57 @@ async fn a_worker_that_is_started_again_takes_nothing_of_its_predecessor() {
     stage.runs.release();
     let jobs = stage.over(&ids).await;
     assert_eq!(stage.runs.explain(&jobs).lost, 1);
+}
+
+/// The leader takes a worker for dead that is not: an operator removed its registration, and it hears nothing of it.
+#[tokio::test]
+async fn a_run_that_goes_on_after_its_attempt_was_closed_never_commits() {
+    let stage = Stage::set("zombie").await;
+    let _leader = stage.node("leader").candidate().start();
+    let proxy = Proxy::to(&stage.to);
+    let zombie = stage.node("zombie").worker().behind(&proxy).start();
+    let old = stage.worker(&zombie, None).await;
+    stage.runs.hold();
+    let ids = stage.submit((0..4).map(|n| stage.runs.held(&format!("job-{n}")))).await;
+    stage.begun(4).await;
+    let _spare = stage.node("spare").worker().start();
+    stage.workers(2).await;
+
+    proxy.drop_events();
+    let remove = Op::Delete { path: path::worker(old), version: None };
+    assert_eq!(stage.zk.commit(vec![remove]).await, Outcome::Applied(()));
+    stage.begun(8).await;
+    stage.runs.release();
+    let jobs = stage.over(&ids).await;
+    for job in &jobs {
+        assert_eq!((job.state, job.attempt, job.losses), (State::Succeeded, 2, 1), "{job:?}");
+        assert_ne!(job.worker, Some(old), "{job:?}");
+    }
+    stage.runs.explain(&jobs);
+    eventually("its results are counted and dropped", SOON, async || {
+        zombie.metric(metric::ZOMBIES) == Some(4.0)
+    })
+    .await;
+    assert_eq!(zombie.metric(metric::JOBS_COMPLETED), Some(0.0));
+    assert_eq!(zombie.metric(metric::FENCED), Some(4.0));
+}
+
+/// L8: whoever is connected and able does not stay idle because of an operator's slip.
+#[tokio::test]
+async fn a_worker_whose_registration_was_removed_registers_afresh() {
+    let stage = Stage::set("unregistered").await;
+    let _leader = stage.node("leader").candidate().start();
+    let worker = stage.node("worker").worker().start();
+    let old = stage.worker(&worker, None).await;
+    stage.runs.hold();
+    let busy = stage.submit([stage.runs.held("busy")]).await;
+    stage.begun(1).await;
+    let remove = Op::Delete { path: path::worker(old), version: None };
+    assert_eq!(stage.zk.commit(vec![remove]).await, Outcome::Applied(()));
+    assert_ne!(stage.worker(&worker, Some(old)).await, old);
+    stage.runs.release();
+    let jobs = stage.over(&busy).await;
+    assert_eq!((jobs[0].state, jobs[0].attempt, jobs[0].losses), (State::Succeeded, 2, 1), "{jobs:?}");
+    stage.runs.explain(&jobs);
+    stage.settled(1).await;
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
 }
 
 /// The cargo that runs this task, from the toolchain that the caller chose.
-fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 

@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Start(StartError),
     /// ZooKeeper ran in the foreground and ended by itself.
     Ended(io::Result<Option<ExitStatus>>),
+    /// The demonstration did not show what it should.
+    Demo(String),
 }
 
 impl Failure {
@@ -29,7 +31,9 @@ impl Failure {
                 let code = status.code().and_then(|code| u8::try_from(code).ok());
                 code.map_or(ExitCode::FAILURE, ExitCode::from)
             }
-            Self::Launch { .. } | Self::Missing(_) | Self::Start(_) | Self::Ended(_) => ExitCode::FAILURE,
+            Self::Launch { .. } | Self::Missing(_) | Self::Start(_) | Self::Ended(_) | Self::Demo(_) => {
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -45,6 +49,7 @@ impl fmt::Display for Failure {
             Self::Start(error @ (StartError::Exited { .. } | StartError::NotReady { .. })) => {
                 write!(f, "{error}")
             }
+            Self::Demo(what) => write!(f, "{what}"),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),
             Self::Ended(Ok(None)) => write!(f, "zookeeper was killed"),
             Self::Ended(Err(error)) => write!(f, "zookeeper could not be waited for: {error}"),
