@@ -26,3 +26,8 @@ pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
 pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};
+
+/// The README's program, so that it does not rot.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
