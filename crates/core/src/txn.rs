@@ -14,6 +14,7 @@
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
+//! | [`register_parents`] | nothing: making them twice is refused | the next registration tells |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
 //! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
@@ -215,6 +216,12 @@ pub fn register(worker: WorkerId, info: &WorkerInfo) -> Vec<Op> {
         Op::create(path::inbox(worker), Vec::new()),
         Op::Create { path: path::worker(worker), data: encode(info), lifetime: Lifetime::Ephemeral },
     ]
+}
+
+/// Makes the parents that [`register`] needs: each its own write, and one that is there already says so.
+#[must_use]
+pub fn register_parents() -> [Op; 2] {
+    [path::WORKERS, path::ASSIGNMENTS].map(|parent| Op::create(parent.to_owned(), Vec::new()))
 }
 
 /// Makes a drained worker leave. Fails as a whole while anything is left in its inbox.

@@ -21,7 +21,9 @@
 //! | retiring, leaving | doing it again: absent ⇒ done |
 //!
 //! A registration whose reply was lost and which is applied after the read-back lets the second one fail on the
-//! inbox that exists; the read-back after that finds it ours.
+//! inbox that exists; the read-back after that finds it ours. Whatever a registration fails on, [`RETRY`] lies
+//! between it and the next: what refuses it (an inbox without its ephemeral until a leader removes it, a parent
+//! that an operator deleted) may refuse it for long. Missing parents are made meanwhile.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -91,6 +93,8 @@ pub enum Effect {
     Renew,
     /// Register under the id.
     Register,
+    /// Make the parents of what a registration creates, as far as they are missing.
+    MakeParents,
     /// Read the ephemeral.
     Read,
     /// Start the children.
@@ -378,7 +382,14 @@ impl Incarnation {
         let applied = outcome == Outcome::Applied(());
         match &mut self.state {
             State::Registering(_) if applied => self.serve(now, 0, out),
-            State::Registering(step) | State::Draining { step: Draining::Marking(step), .. } if !applied => {
+            State::Registering(step) => {
+                *step = Step::Again;
+                if absent {
+                    out.push(Effect::MakeParents);
+                }
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            State::Draining { step: Draining::Marking(step), .. } if !applied => {
                 *step = Step::Again;
                 self.look_or_wait(now, &outcome, out);
             }
@@ -407,15 +418,15 @@ impl Incarnation {
                 out.push(Effect::WakeAt(now + RETRY));
             }
             // The answer to a write that nobody waits for any more.
-            State::Registering(_)
-            | State::Draining { step: Draining::Emptying, .. }
+            State::Draining { step: Draining::Emptying, .. }
             | State::Away
             | State::Serving { .. }
             | State::Over => {}
         }
     }
 
-    /// A refusal is looked into at once; what was not sent or not answered, when the session is back.
+    /// A refused mark is looked into at once, and what is found there ends it or tells the version; what was not
+    /// sent or not answered is looked into later.
     fn look_or_wait(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
         match outcome {
             Outcome::Rejected(Rejection {

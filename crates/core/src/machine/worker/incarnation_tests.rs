@@ -66,9 +66,31 @@ fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
         (unknown(), &[]),
         (Event::Wake, &[Effect::Read]),
         (Event::Read(Some(Ephemeral::Absent)), &[Effect::Register]),
-        (rejected(Reason::NodeExists), &[Effect::Read]),
+        (rejected(Reason::NodeExists), &[]),
+        (Event::Wake, &[Effect::Read]),
         (ours(0, false), &[Effect::Start]),
     ]);
+}
+
+#[test]
+fn a_registration_that_is_refused_again_and_again_waits_before_each_try() {
+    let again = [Effect::WakeAt(T + RETRY)];
+    for (reason, refused) in [
+        (Reason::NoNode, &[Effect::MakeParents, Effect::WakeAt(T + RETRY)][..]),
+        (Reason::NodeExists, &again),
+        (Reason::BadVersion, &again),
+        (Reason::NotSent, &again),
+    ] {
+        let mut machine = Incarnation::new();
+        handle(&mut machine, T, Event::Connected);
+        for _ in 0..3 {
+            assert_eq!(handle(&mut machine, T, rejected(reason.clone())), refused, "{reason}");
+            assert_eq!(handle(&mut machine, T, Event::Wake), [Effect::Read]);
+            assert_eq!(handle(&mut machine, T, Event::Wake), [], "the answer is on its way");
+            let absent = Event::Read(Some(Ephemeral::Absent));
+            assert_eq!(handle(&mut machine, T, absent), [Effect::Register]);
+        }
+    }
 }
 
 #[test]
@@ -220,6 +242,7 @@ proptest! {
                     Effect::Drained(_) => asked = false,
                     Effect::Fail => failed = true,
                     Effect::Register
+                    | Effect::MakeParents
                     | Effect::Read
                     | Effect::Hold
                     | Effect::Resume
