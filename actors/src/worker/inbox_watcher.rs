@@ -229,11 +229,18 @@ impl State {
                     let Start { job, assignment, assignment_version, record, version } = *start;
                     tracing::warn!(
                         %job, assigned = assignment.attempt, closed = record.attempts,
-                        "assigned by what the leader knew of old: queued again"
+                        "assigned by what the leader knew of old: queued again, or ended if it is cancelled"
                     );
-                    let worker = self.args.worker;
-                    let ops = txn::requeue(&job, worker, version, assignment_version, record, clock::wall());
-                    let requeued = self.args.zk.commit(ops);
+                    let requeue = txn::requeue(
+                        &job,
+                        self.args.worker,
+                        version,
+                        &assignment,
+                        assignment_version,
+                        record,
+                        clock::wall(),
+                    );
+                    let requeued = self.args.zk.commit(requeue);
                     tokio::spawn(async move {
                         let outcome = requeued.await;
                         tracing::debug!(%job, ?outcome, "the next listing tells what became of it");

@@ -231,19 +231,21 @@ pub fn retire(worker: WorkerId) -> Vec<Op> {
 }
 
 /// Queues a job again whose assignment names another attempt than its record has under way: the attempt is
-/// closed as handed back, unrun, fenced by both versions.
+/// closed as handed back, unrun, or as cancelled if the assignment says so (S12); fenced by both versions.
 #[must_use]
 pub fn requeue(
     job: &JobId,
     worker: WorkerId,
     version: i32,
-    assignment: i32,
+    assignment: &Assignment,
+    assignment_version: i32,
     record: JobRecord,
     at: WallMillis,
 ) -> Vec<Op> {
     let attempt = Attempt { number: record.attempts + 1, worker };
-    let (closed, next) = record.close(attempt, Ending::Released, at, 0);
-    close(job, worker, version, Some(assignment), &closed, &next)
+    let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Released };
+    let (closed, next) = record.close(attempt, ending, at, 0);
+    close(job, worker, version, Some(assignment_version), &closed, &next)
 }
 
 /// Removes the empty inbox of a worker that is gone.
@@ -273,3 +275,6 @@ pub fn discard(job: &JobId, worker: WorkerId, assignment: i32, record: Option<i3
     ops.push(Op::Delete { path: path::assignment(worker, job), version: Some(assignment) });
     ops
 }
+
+#[cfg(test)]
+mod tests;
