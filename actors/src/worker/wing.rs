@@ -245,6 +245,8 @@ impl State {
             }
             Effect::Retire => self.commit(me, txn::retire(self.id)),
             Effect::Leave => {
+                // A new term: the answer to a write that is still on its way is not the answer to this one.
+                self.term += 1;
                 self.commit(me, vec![Op::Delete { path: path::worker(self.id), version: None }]);
             }
             Effect::Restarted => counter!(metric::ACTOR_RESTARTS).increment(1),

@@ -352,8 +352,9 @@ impl Incarnation {
                 out.push(Effect::Leave);
             }
             State::Draining { drain, .. } if drain.give_up <= now => {
-                out.extend([Effect::Stop, Effect::Leave]);
-                self.over(Drained::Abandoned, out);
+                // Whoever waits hears now; the ephemeral must go all the same, however long that takes.
+                out.extend([Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)]);
+                self.state = State::Leaving { then: Then::Over, step: Step::Sent };
             }
             State::Draining { step: Draining::Marking(step @ Step::Again), .. } => {
                 *step = Step::Sent;

@@ -181,6 +181,14 @@ fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
     let late = T + GRACE + DRAIN_MARGIN;
     let gave_up = [Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)];
     assert_eq!(handle(&mut machine, late, Event::Wake), gave_up);
+    // Its ephemeral is deleted all the same, as soon as that can be done.
+    for refused in [rejected(Reason::NotSent), unknown()] {
+        assert_eq!(handle(&mut machine, late, refused), [Effect::WakeAt(late + RETRY)]);
+        assert_eq!(machine.stage(), Stage::Leaving);
+        assert_eq!(handle(&mut machine, late, Event::Wake), [Effect::Leave]);
+    }
+    handle(&mut machine, late, applied());
+    assert_eq!(machine.stage(), Stage::Over);
 }
 
 #[test]
