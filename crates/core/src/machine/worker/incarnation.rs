@@ -180,9 +180,16 @@ enum Check {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Draining {
-    Marking(Step),
+    Marking(Step, Children),
     Emptying,
     Retiring(Step),
+}
+
+/// Whether the children were told to go on since the last reconnection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Children {
+    Live,
+    Held,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,7 +301,10 @@ impl Incarnation {
                 *check = Check::Asked;
                 out.push(Effect::Read);
             }
-            State::Draining { .. } => {
+            State::Draining { step, .. } => {
+                if let Draining::Marking(_, children) = step {
+                    *children = Children::Live;
+                }
                 out.push(Effect::Resume);
                 self.step(now, out);
             }
@@ -356,7 +366,7 @@ impl Incarnation {
                 out.extend([Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)]);
                 self.state = State::Leaving { then: Then::Over, step: Step::Sent };
             }
-            State::Draining { step: Draining::Marking(step @ Step::Again), .. } => {
+            State::Draining { step: Draining::Marking(step @ Step::Again, _), .. } => {
                 *step = Step::Sent;
                 out.push(Effect::Read);
             }
@@ -390,11 +400,11 @@ impl Incarnation {
                 }
                 out.push(Effect::WakeAt(now + RETRY));
             }
-            State::Draining { step: Draining::Marking(step), .. } if !applied => {
+            State::Draining { step: Draining::Marking(step, _), .. } if !applied => {
                 *step = Step::Again;
                 self.look_or_wait(now, &outcome, out);
             }
-            State::Draining { drain, step: step @ Draining::Marking(_) } => {
+            State::Draining { drain, step: step @ Draining::Marking(..) } => {
                 *step = Draining::Emptying;
                 out.extend([Effect::Drain(drain.until), Effect::Relist]);
             }
@@ -460,9 +470,13 @@ impl Incarnation {
                 self.register_anew(out);
             }
             (
-                State::Draining { drain, step: step @ Draining::Marking(_) },
+                State::Draining { drain, step: step @ Draining::Marking(..) },
                 Ephemeral::Ours { version, draining },
             ) => {
+                if *step == Draining::Marking(Step::Sent, Children::Held) {
+                    *step = Draining::Marking(Step::Sent, Children::Live);
+                    out.push(Effect::Resume);
+                }
                 if draining {
                     *step = Draining::Emptying;
                     out.extend([Effect::Drain(drain.until), Effect::Relist]);
@@ -470,7 +484,7 @@ impl Incarnation {
                     out.push(Effect::MarkDraining(version));
                 }
             }
-            (State::Draining { step: Draining::Marking(_), .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
+            (State::Draining { step: Draining::Marking(..), .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
                 out.push(Effect::Stop);
                 self.over(Drained::Abandoned, out);
             }
@@ -487,7 +501,7 @@ impl Incarnation {
 
     fn unread(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match &mut self.state {
-            State::Registering(step) | State::Draining { step: Draining::Marking(step), .. } => {
+            State::Registering(step) | State::Draining { step: Draining::Marking(step, _), .. } => {
                 *step = Step::Again;
             }
             State::Serving { check: check @ Check::Asked, .. } => *check = Check::Again,
@@ -526,18 +540,16 @@ impl Incarnation {
 
     fn begin_drain(&mut self, now: Millis, drain: Drain, out: &mut Vec<Effect>) {
         let State::Serving { version, check } = self.state else { return };
-        let step = match check {
+        let marking = match check {
             Check::Seen => {
                 out.push(Effect::MarkDraining(version));
-                Step::Sent
+                Draining::Marking(Step::Sent, Children::Live)
             }
-            Check::Asked => {
-                out.push(Effect::Resume);
-                Step::Sent
-            }
-            Check::Again | Check::Down => Step::Again,
+            // The answer that is on its way tells whether they may go on.
+            Check::Asked => Draining::Marking(Step::Sent, Children::Held),
+            Check::Again | Check::Down => Draining::Marking(Step::Again, Children::Held),
         };
-        self.state = State::Draining { drain, step: Draining::Marking(step) };
+        self.state = State::Draining { drain, step: marking };
         out.extend([Effect::WakeAt(drain.give_up), Effect::WakeAt(now + RETRY)]);
     }
 

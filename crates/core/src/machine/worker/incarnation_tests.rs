@@ -171,6 +171,32 @@ fn a_drain_marks_empties_and_retires() {
 }
 
 #[test]
+fn children_that_are_held_when_a_drain_begins_go_on_once_the_ephemeral_was_seen() {
+    let held: &[(Event, &[Effect])] = &[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Disconnected, &[Effect::Hold]),
+        (Event::Reconnected, &[Effect::Read]),
+    ];
+    let seen: (Event, &[Effect]) = (ours(0, false), &[Effect::Resume, Effect::MarkDraining(0)]);
+    let drain: (Event, &[Effect]) = (Event::Drain(GRACE), &[]);
+    play(&[held, &[drain.clone(), seen.clone()]].concat());
+    let unread: (Event, &[Effect]) = (Event::Read(None), &[]);
+    let look: (Event, &[Effect]) = (Event::Wake, &[Effect::Read]);
+    for script in [[unread.clone(), drain.clone(), look.clone(), seen.clone()], [drain, unread, look, seen]] {
+        play(&[held, &script, &[(unknown(), &[]), (Event::Wake, &[Effect::Read])]].concat());
+    }
+    play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Disconnected, &[Effect::Hold]),
+        (Event::Drain(GRACE), &[]),
+        (Event::Reconnected, &[Effect::Resume, Effect::Read]),
+        (ours(0, false), &[Effect::MarkDraining(0)]),
+    ]);
+}
+
+#[test]
 fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
     let mut machine = play(&[
         (Event::Connected, REGISTER),
