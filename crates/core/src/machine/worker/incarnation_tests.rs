@@ -218,6 +218,18 @@ fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
 }
 
 #[test]
+fn a_drain_may_have_all_the_time_there_is() {
+    let mut machine = play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Drain(Duration::MAX), &[Effect::MarkDraining(0)]),
+        (applied(), &[Effect::Drain(Millis(u64::MAX)), Effect::Relist]),
+    ]);
+    assert_eq!(handle(&mut machine, T + RESTART_WINDOW, Event::Wake), []);
+    assert_eq!(machine.stage(), Stage::Draining);
+}
+
+#[test]
 fn a_drain_before_there_is_anything_to_drain_is_kept_or_answered() {
     play(&[(Event::Drain(GRACE), &[Effect::Drained(Drained::Empty)]), (Event::Connected, &[])]);
     play(&[
