@@ -67,7 +67,28 @@ pub(super) struct State {
     args: Args,
     machine: Inbox,
     watch: Option<Owned>,
+    retry: Retry,
     link: Link,
+}
+
+/// The timer of the next try: one at most, because a try asks for the watch and the listing, and each of them
+/// may be refused. The one that is under way stays, so that refusals in a row cannot put it off.
+#[derive(Default)]
+struct Retry(Option<Owned>);
+
+impl Retry {
+    fn arm(&mut self, after: Duration, then: impl FnOnce() + Send + 'static) {
+        self.0.get_or_insert_with(|| {
+            Owned::spawn(async move {
+                tokio::time::sleep(after).await;
+                then();
+            })
+        });
+    }
+
+    fn disarm(&mut self) {
+        self.0 = None;
+    }
 }
 
 #[derive(PartialEq, Eq)]
@@ -82,9 +103,10 @@ impl Actor for InboxWatcher {
     type Arguments = Args;
 
     async fn pre_start(&self, me: ActorRef<InboxMsg>, args: Args) -> Result<State, ActorProcessingErr> {
-        let state = State { args, machine: Inbox::new(), watch: None, link: Link::Up };
+        let (machine, retry) = (Inbox::new(), Retry::default());
+        let mut state = State { args, machine, watch: None, retry, link: Link::Up };
         state.watch(&me);
-        again(&me, RELIST, Again::Periodic);
+        list_later(&me);
         Ok(state)
     }
 
@@ -120,7 +142,7 @@ impl Actor for InboxWatcher {
             }
             InboxMsg::Again(Again::Periodic) => {
                 state.list(&me);
-                again(&me, RELIST, Again::Periodic);
+                list_later(&me);
             }
             InboxMsg::Again(Again::Watch) => state.watch(&me),
         }
@@ -130,7 +152,8 @@ impl Actor for InboxWatcher {
 
 impl State {
     /// Asks for a watch, then for a listing.
-    fn watch(&self, me: &ActorRef<InboxMsg>) {
+    fn watch(&mut self, me: &ActorRef<InboxMsg>) {
+        self.retry.disarm();
         report(me, self.args.zk.watch_path(path::inbox(self.args.worker)), InboxMsg::Watching);
         self.list(me);
     }
@@ -142,12 +165,13 @@ impl State {
     }
 
     /// A lost connection is followed by a Resume; a refusal by nothing.
-    fn refused(&self, me: &ActorRef<InboxMsg>, error: &ReadError) {
+    fn refused(&mut self, me: &ActorRef<InboxMsg>, error: &ReadError) {
         match error {
             ReadError::Disconnected => {}
             ReadError::Refused(_) => {
                 tracing::error!(%error, "ZooKeeper refuses to show the inbox");
-                again(me, RETRY, Again::Watch);
+                let me = me.clone();
+                self.retry.arm(RETRY, move || tell(&me, InboxMsg::Again(Again::Watch)));
             }
         }
     }
@@ -229,11 +253,18 @@ impl State {
                     let Start { job, assignment, assignment_version, record, version } = *start;
                     tracing::warn!(
                         %job, assigned = assignment.attempt, closed = record.attempts,
-                        "assigned by what the leader knew of old: queued again"
+                        "assigned by what the leader knew of old: queued again, or ended if it is cancelled"
                     );
-                    let worker = self.args.worker;
-                    let ops = txn::requeue(&job, worker, version, assignment_version, record, clock::wall());
-                    let requeued = self.args.zk.commit(ops);
+                    let requeue = txn::requeue(
+                        &job,
+                        self.args.worker,
+                        version,
+                        &assignment,
+                        assignment_version,
+                        record,
+                        clock::wall(),
+                    );
+                    let requeued = self.args.zk.commit(requeue);
                     tokio::spawn(async move {
                         let outcome = requeued.await;
                         tracing::debug!(%job, ?outcome, "the next listing tells what became of it");
@@ -289,8 +320,8 @@ pub(super) fn found(nodes: &[Option<Node>]) -> impl Iterator<Item = Found> {
         .map(|pair| Found { assignment: Look::of(znode(&pair[0])), record: Look::of(znode(&pair[1])) })
 }
 
-fn again(me: &ActorRef<InboxMsg>, after: Duration, what: Again) {
-    report(me, tokio::time::sleep(after), move |()| InboxMsg::Again(what));
+fn list_later(me: &ActorRef<InboxMsg>) {
+    report(me, tokio::time::sleep(RELIST), |()| InboxMsg::Again(Again::Periodic));
 }
 
 /// What is not applied is found again by the next listing.
@@ -305,5 +336,29 @@ async fn set_aside(zk: Zk, worker: WorkerId, job: JobId, note: String) {
     match outcome {
         Outcome::Applied(()) => counter!(metric::QUARANTINED).increment(1),
         Outcome::Rejected(_) | Outcome::Unknown => tracing::debug!(%job, ?outcome, "not set aside yet"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn refusals_in_a_row_are_followed_by_one_try() {
+        let (to, mut tries) = unbounded_channel();
+        let mut retry = Retry::default();
+        for round in 1..=2 {
+            for refusal in 0..3 {
+                let to = to.clone();
+                retry.arm(Duration::from_millis(1), move || to.send((round, refusal)).unwrap());
+            }
+            assert_eq!(tries.recv().await, Some((round, 0)));
+            retry.disarm();
+        }
+        let last = to.clone();
+        retry.arm(Duration::from_millis(2), move || last.send((3, 0)).unwrap());
+        assert_eq!(tries.recv().await, Some((3, 0)), "no other try was under way");
     }
 }

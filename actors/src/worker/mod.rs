@@ -82,7 +82,7 @@ impl Worker {
     /// and when the wing has stopped, the leader recovers what is left once the session is over. Dropping the
     /// future does not call the drain off.
     pub async fn drain(&self, grace: Duration) -> Drained {
-        let patience = grace + DRAIN_MARGIN + DRAIN_MARGIN;
+        let patience = grace.saturating_add(DRAIN_MARGIN * 2);
         let drained = self.actor.call(|reply| WorkerMsg::Drain(grace, reply), Some(patience)).await;
         match drained {
             Ok(ractor::rpc::CallResult::Success(drained)) => drained,

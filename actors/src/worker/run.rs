@@ -2,7 +2,8 @@
 //!
 //! Whatever the handler does (return, fail, panic, overrun its time, be dropped), exactly one [`Ended`] comes
 //! out, because it is sent by a guard that the run owns. The slot's permit lives as long as the handler's code
-//! does: a blocking handler that was given up keeps it until it returns.
+//! does: a blocking handler that was given up keeps it until it returns. One that was given up while it waited
+//! for a thread never begins.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,7 @@ use futures::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::handler::{Handler, HandlerResult, JobContext};
+use super::handler::{Handler, HandlerError, HandlerResult, JobContext};
 
 /// Tells how the run ended, also when it is dropped.
 pub(super) struct Guard {
@@ -67,6 +68,10 @@ pub(super) async fn run(
             Handler::Blocking(handle) => {
                 let blocking = tokio::task::spawn_blocking(move || {
                     let _slot = slot;
+                    // It may have waited for a thread until its attempt was closed.
+                    if context.is_cancelled() {
+                        return Ok(Err(HandlerError::new("told to stop before it began")));
+                    }
                     catch_unwind(AssertUnwindSafe(|| handle(context)))
                 });
                 match blocking.await {
@@ -101,4 +106,49 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use bellwether_core::job::Payload;
+    use bellwether_core::name::Kind;
+    use tokio::sync::Semaphore;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    #[test]
+    fn a_blocking_handler_that_is_given_up_while_it_waits_for_a_thread_never_begins() {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_time().build();
+        runtime.unwrap().block_on(async {
+            let (release, released) = mpsc::channel::<()>();
+            let only_thread = tokio::task::spawn_blocking(move || released.recv());
+            let began = Arc::new(AtomicBool::new(false));
+            let handle = {
+                let began = Arc::clone(&began);
+                move |context: JobContext| {
+                    began.store(true, Ordering::SeqCst);
+                    Ok(context.payload().clone())
+                }
+            };
+            let payload = Payload::json(*b"1").unwrap();
+            let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
+            let (to, mut ended) = unbounded_channel();
+            let guard = Guard::new(&context, to);
+            let slots = Arc::new(Semaphore::new(1));
+            let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
+            let timeout = Some(Duration::from_millis(1));
+            run(Handler::Blocking(Arc::new(handle)), context, timeout, slot, guard).await;
+            assert_eq!(ended.recv().await.unwrap().how, Run::Failed("timed out after 1ms".into()));
+            release.send(()).unwrap();
+            only_thread.await.unwrap().unwrap();
+            drop(slots.acquire().await.unwrap());
+            assert!(!began.load(Ordering::SeqCst));
+        });
+    }
 }

@@ -220,6 +220,7 @@ impl State {
                 self.info = self.config.info(clock::wall());
             }
             Effect::Register => self.commit(me, txn::register(self.id, &self.info)),
+            Effect::MakeParents => self.make_parents(),
             Effect::Read => self.read(me),
             Effect::Start => {
                 self.start_children(me).await?;
@@ -244,6 +245,8 @@ impl State {
             }
             Effect::Retire => self.commit(me, txn::retire(self.id)),
             Effect::Leave => {
+                // A new term: the answer to a write that is still on its way is not the answer to this one.
+                self.term += 1;
                 self.commit(me, vec![Op::Delete { path: path::worker(self.id), version: None }]);
             }
             Effect::Restarted => counter!(metric::ACTOR_RESTARTS).increment(1),
@@ -265,6 +268,19 @@ impl State {
     fn commit(&self, me: &ActorRef<WorkerMsg>, ops: Vec<Op>) {
         let (Some(zk), term) = (&self.zk, self.term) else { return };
         report(me, zk.commit(ops), move |outcome| WorkerMsg::Committed(term, outcome));
+    }
+
+    /// Sent now, so before the next registration. What becomes of it, that registration tells.
+    fn make_parents(&self) {
+        let Some(zk) = &self.zk else { return };
+        tracing::warn!(worker = %self.id, "the namespace lacks a parent of the registration: made again");
+        for parent in txn::register_parents() {
+            let made = zk.commit(vec![parent]);
+            tokio::spawn(async move {
+                let outcome = made.await;
+                tracing::debug!(?outcome, "a parent of the registration");
+            });
+        }
     }
 
     fn read(&self, me: &ActorRef<WorkerMsg>) {

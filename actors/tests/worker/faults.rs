@@ -5,7 +5,9 @@ use std::time::Duration;
 use bellwether_actors::session::SessionStatus;
 use bellwether_actors::worker::{Drained, Stage as Life};
 use bellwether_core::job::{AttemptEndKind, JobState, Policy, Verdict};
+use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
+use bellwether_core::txn::Op;
 use bellwether_testkit::{Cut, Request, eventually, op};
 
 use crate::stage::{SOON, Stage, policy};
@@ -113,6 +115,19 @@ async fn any_child_that_dies_takes_the_incarnation_with_it() {
         assert_eq!(stage.closed(&next).await.attempts, 1);
         old = new;
     }
+}
+
+#[tokio::test]
+async fn parents_that_an_operator_deleted_are_made_again_by_the_next_registration() {
+    let stage = Stage::set("parents").await;
+    let first = stage.serving(None).await;
+    let delete = |path: String| Op::Delete { path, version: None };
+    let gone = [path::worker(first), path::WORKERS.into(), path::inbox(first), path::ASSIGNMENTS.into()];
+    let gone = gone.into_iter().map(delete).collect();
+    assert_eq!(stage.zk.commit(gone).await, Outcome::Applied(()));
+    let second = stage.serving(Some(first)).await;
+    let job = stage.given("a", "echo", policy(), second).await;
+    assert_eq!(stage.closed(&job).await.attempts, 1);
 }
 
 #[tokio::test]

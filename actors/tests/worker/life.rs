@@ -177,6 +177,17 @@ async fn a_drain_lets_what_runs_finish_within_the_grace() {
 }
 
 #[tokio::test]
+async fn a_drain_with_all_the_time_there_is_ends_when_nothing_is_left() {
+    let stage = Stage::set("drain-max").await;
+    let worker = stage.serving(None).await;
+    let timeout = Some(Duration::from_millis(100));
+    let job = stage.given("a", "until-told", Policy { timeout, ..policy() }, worker).await;
+    stage.started(1).await;
+    assert_eq!(stage.worker.drain(Duration::MAX).await, Drained::Empty);
+    assert_eq!(stage.record(&job).await.0.last.unwrap().how, AttemptEndKind::Failed);
+}
+
+#[tokio::test]
 async fn a_job_whose_watch_event_was_lost_with_the_connection_is_found() {
     let stage = Stage::set("lost-event").await;
     let worker = stage.serving(None).await;

@@ -20,6 +20,10 @@ pub const MAX_KINDS: usize = 256;
 /// Most attempts or losses a policy may allow: a job that needs more is a loop, not a retry.
 pub const MAX_ATTEMPTS: u32 = 1_000;
 
+/// Highest stored count of attempts, failures, losses or generations: no history gets there, and counting on
+/// from it cannot overflow.
+pub const MAX_COUNT: u32 = u32::MAX / 2;
+
 /// Longest wait between attempts, and longest timeout of one: a week.
 pub const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 

@@ -14,6 +14,7 @@
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
+//! | [`register_parents`] | nothing: making them twice is refused | the next registration tells |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
 //! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
@@ -217,6 +218,12 @@ pub fn register(worker: WorkerId, info: &WorkerInfo) -> Vec<Op> {
     ]
 }
 
+/// Makes the parents that [`register`] needs: each its own write, and one that is there already says so.
+#[must_use]
+pub fn register_parents() -> [Op; 2] {
+    [path::WORKERS, path::ASSIGNMENTS].map(|parent| Op::create(parent.to_owned(), Vec::new()))
+}
+
 /// Makes a drained worker leave. Fails as a whole while anything is left in its inbox.
 #[must_use]
 pub fn retire(worker: WorkerId) -> Vec<Op> {
@@ -224,19 +231,21 @@ pub fn retire(worker: WorkerId) -> Vec<Op> {
 }
 
 /// Queues a job again whose assignment names another attempt than its record has under way: the attempt is
-/// closed as handed back, unrun, fenced by both versions.
+/// closed as handed back, unrun, or as cancelled if the assignment says so (S12); fenced by both versions.
 #[must_use]
 pub fn requeue(
     job: &JobId,
     worker: WorkerId,
     version: i32,
-    assignment: i32,
+    assignment: &Assignment,
+    assignment_version: i32,
     record: JobRecord,
     at: WallMillis,
 ) -> Vec<Op> {
     let attempt = Attempt { number: record.attempts + 1, worker };
-    let (closed, next) = record.close(attempt, Ending::Released, at, 0);
-    close(job, worker, version, Some(assignment), &closed, &next)
+    let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Released };
+    let (closed, next) = record.close(attempt, ending, at, 0);
+    close(job, worker, version, Some(assignment_version), &closed, &next)
 }
 
 /// Removes the empty inbox of a worker that is gone.
@@ -266,3 +275,6 @@ pub fn discard(job: &JobId, worker: WorkerId, assignment: i32, record: Option<i3
     ops.push(Op::Delete { path: path::assignment(worker, job), version: Some(assignment) });
     ops
 }
+
+#[cfg(test)]
+mod tests;

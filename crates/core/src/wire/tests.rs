@@ -5,7 +5,10 @@ use uuid::Uuid;
 
 use super::*;
 use crate::backoff::Backoff;
-use crate::job::{Attempt, AttemptEnd, AttemptEndKind, JobState, Payload, Placement, Policy, Verdict};
+use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES};
+use crate::job::{
+    Attempt, AttemptEnd, AttemptEndKind, Ending, JobState, Payload, Placement, Policy, Verdict,
+};
 use crate::name::{AffinityKey, Kind, NodeId, Tag, WorkerId};
 use crate::time::WallMillis;
 
@@ -135,6 +138,65 @@ fn a_decoded_name_is_checked_again() {
     let at = bytes.windows(3).position(|w| w == b"sum").unwrap();
     bytes[at] = b'/';
     assert!(matches!(decode::<QueueEntry>(&bytes), Err(WireError::Value(_))));
+}
+
+/// What the value becomes on its way through a znode.
+fn stored<T: Stored>(value: &T) -> Result<T, WireError> {
+    decode(&encode(value))
+}
+
+#[test]
+fn a_count_that_could_overflow_is_refused() {
+    let counts: [fn(&mut JobRecord) -> &mut u32; 5] = [
+        |job| &mut job.generation,
+        |job| &mut job.attempts,
+        |job| &mut job.failures,
+        |job| &mut job.losses,
+        |job| &mut job.last.as_mut().unwrap().attempt.number,
+    ];
+    for count in counts {
+        let mut job = job();
+        *count(&mut job) = MAX_COUNT;
+        assert_eq!(stored(&job), Ok(job.clone()));
+        *count(&mut job) += 1;
+        assert!(matches!(stored(&job), Err(WireError::Value(_))), "{job:?}");
+    }
+    let entry = |attempt| QueueEntry { attempt, ..entry() };
+    assert_eq!(stored(&entry(MAX_COUNT)), Ok(entry(MAX_COUNT)));
+    assert!(matches!(stored(&entry(MAX_COUNT + 1)), Err(WireError::Value(_))));
+    let assignment = |attempt| Assignment { attempt, ..ASSIGNMENT };
+    assert_eq!(stored(&assignment(MAX_COUNT)), Ok(assignment(MAX_COUNT)));
+    assert_eq!(
+        stored(&assignment(u32::MAX)).unwrap_err().to_string(),
+        "attempt 4294967295: at most 2147483647 is allowed"
+    );
+}
+
+#[test]
+fn the_highest_counts_that_are_read_can_be_counted_on_from() {
+    let open = JobState::Open { not_before: None };
+    let full = JobRecord {
+        generation: MAX_COUNT,
+        attempts: MAX_COUNT,
+        failures: MAX_COUNT,
+        losses: MAX_COUNT,
+        state: open,
+        ..job()
+    };
+    let full = stored(&full).unwrap();
+    let attempt = Attempt { number: full.entry().attempt, worker: WorkerId::new(Uuid::nil()) };
+    for ending in [Ending::Failed("x".into()), Ending::Lost, Ending::Released] {
+        let (closed, _) = full.clone().close(attempt, ending, WallMillis(1), 0);
+        assert_eq!(closed.attempts, MAX_COUNT + 1);
+    }
+    assert_eq!(full.reopen().generation, MAX_COUNT + 1);
+}
+
+#[test]
+fn an_error_longer_than_any_build_keeps_is_refused() {
+    let job = |len| JobRecord { last_error: Some("x".repeat(len)), ..job() };
+    assert_eq!(stored(&job(MAX_ERROR_BYTES)), Ok(job(MAX_ERROR_BYTES)));
+    assert!(matches!(stored(&job(MAX_ERROR_BYTES + 1)), Err(WireError::Value(_))));
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Layout, WireError};
 use crate::backoff::Backoff;
-use crate::budget::{MAX_KINDS, MAX_SLOTS, MAX_TAGS};
+use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES, MAX_KINDS, MAX_SLOTS, MAX_TAGS};
 use crate::job::{
     Assignment, Attempt, AttemptEnd, AttemptEndKind, ContentType, JobRecord, JobState, Payload, Placement,
     Policy, QueueEntry, Verdict,
@@ -154,6 +154,25 @@ fn value(error: impl std::fmt::Display) -> WireError {
     WireError::Value(error.to_string())
 }
 
+/// A number that is counted on from.
+fn count(field: &str, stored: u32) -> Result<u32, WireError> {
+    if stored > MAX_COUNT {
+        return Err(WireError::Value(format!("{field} {stored}: at most {MAX_COUNT} is allowed")));
+    }
+    Ok(stored)
+}
+
+/// An error text, cut as every build cuts it.
+fn error_text(stored: String) -> Result<String, WireError> {
+    if stored.len() > MAX_ERROR_BYTES {
+        let len = stored.len();
+        return Err(WireError::Value(format!(
+            "an error of {len} bytes: at most {MAX_ERROR_BYTES} are allowed"
+        )));
+    }
+    Ok(stored)
+}
+
 /// A sorted set, as every build writes it: a reader relies on the order.
 fn set<T: Ord>(
     field: &str,
@@ -246,8 +265,9 @@ impl From<&AttemptEnd> for AttemptEndV1 {
     }
 }
 
-impl From<AttemptEndV1> for AttemptEnd {
-    fn from(stored: AttemptEndV1) -> Self {
+impl TryFrom<AttemptEndV1> for AttemptEnd {
+    type Error = WireError;
+    fn try_from(stored: AttemptEndV1) -> Result<Self, WireError> {
         let how = match stored.how {
             AttemptEndKindV1::Succeeded => AttemptEndKind::Succeeded,
             AttemptEndKindV1::Failed => AttemptEndKind::Failed,
@@ -256,7 +276,8 @@ impl From<AttemptEndV1> for AttemptEnd {
             AttemptEndKindV1::Cancelled => AttemptEndKind::Cancelled,
         };
         let worker = WorkerId::new(Uuid::from_bytes(stored.worker));
-        Self { attempt: Attempt { number: stored.number, worker }, how, at: WallMillis(stored.at) }
+        let number = count("attempt", stored.number)?;
+        Ok(Self { attempt: Attempt { number, worker }, how, at: WallMillis(stored.at) })
     }
 }
 
@@ -316,12 +337,12 @@ impl TryFrom<JobRecordV1> for JobRecord {
             placement: stored.placement.try_into()?,
             token: Uuid::from_bytes(stored.token),
             submitted_at: WallMillis(stored.submitted_at),
-            generation: stored.generation,
-            attempts: stored.attempts,
-            failures: stored.failures,
-            losses: stored.losses,
-            last: stored.last.map(Into::into),
-            last_error: stored.last_error,
+            generation: count("generation", stored.generation)?,
+            attempts: count("attempts", stored.attempts)?,
+            failures: count("failures", stored.failures)?,
+            losses: count("losses", stored.losses)?,
+            last: stored.last.map(TryInto::try_into).transpose()?,
+            last_error: stored.last_error.map(error_text).transpose()?,
             state: stored.state.try_into()?,
         })
     }
@@ -343,7 +364,7 @@ impl TryFrom<QueueEntryV1> for QueueEntry {
     fn try_from(stored: QueueEntryV1) -> Result<Self, WireError> {
         Ok(Self {
             kind: Kind::new(stored.kind)?,
-            attempt: stored.attempt,
+            attempt: count("attempt", stored.attempt)?,
             placement: stored.placement.try_into()?,
             not_before: WallMillis(stored.not_before),
         })
@@ -361,7 +382,7 @@ impl TryFrom<AssignmentV1> for Assignment {
     type Error = WireError;
     fn try_from(stored: AssignmentV1) -> Result<Self, WireError> {
         let AssignmentV1 { attempt, epoch, cancel, assigned_at } = stored;
-        Ok(Self { attempt, epoch, cancel, assigned_at: WallMillis(assigned_at) })
+        Ok(Self { attempt: count("attempt", attempt)?, epoch, cancel, assigned_at: WallMillis(assigned_at) })
     }
 }
 

@@ -21,13 +21,19 @@
 //! | retiring, leaving | doing it again: absent ⇒ done |
 //!
 //! A registration whose reply was lost and which is applied after the read-back lets the second one fail on the
-//! inbox that exists; the read-back after that finds it ours.
+//! inbox that exists; the read-back after that finds it ours. Whatever a registration fails on, [`RETRY`] lies
+//! between it and the next: what refuses it (an inbox without its ephemeral until a leader removes it, a parent
+//! that an operator deleted) may refuse it for long. Missing parents are made meanwhile.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
+
+mod event;
+
+pub use event::{Drained, Effect, Ephemeral, Event, Stage};
 
 /// Restarts within [`RESTART_WINDOW`] beyond which something is wrong that no restart mends.
 pub const MAX_RESTARTS: usize = 5;
@@ -40,112 +46,6 @@ pub const RETRY: Duration = Duration::from_millis(100);
 
 /// Beyond the grace of a drain, for reports on their way and the last transaction.
 pub const DRAIN_MARGIN: Duration = Duration::from_secs(5);
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A new session serves.
-    Connected,
-    /// The connection is lost.
-    Disconnected,
-    /// The same session serves again.
-    Reconnected,
-    /// The session is over.
-    Expired,
-    /// The last write of this machine was answered.
-    Committed(Outcome<()>),
-    /// The ephemeral was read; `None` when it could not be.
-    Read(Option<Ephemeral>),
-    /// A child died.
-    ChildDied,
-    /// Its inbox is not there: no job can be assigned to it any more.
-    InboxGone,
-    /// Draining, and the executor has nothing left.
-    Idle,
-    /// Finish what runs within this time, hand back the rest, leave.
-    Drain(Duration),
-    /// The time of an [`Effect::WakeAt`] has come.
-    Wake,
-}
-
-/// The ephemeral, as it was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ephemeral {
-    /// Not there.
-    Absent,
-    /// Of another session.
-    Foreign,
-    /// Ours.
-    Ours {
-        /// Its version.
-        version: i32,
-        /// Whether it says that the worker drains.
-        draining: bool,
-    },
-}
-
-/// What shall happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// Take a fresh id.
-    Renew,
-    /// Register under the id.
-    Register,
-    /// Read the ephemeral.
-    Read,
-    /// Start the children.
-    Start,
-    /// Stop the children; what they run is cancelled.
-    Stop,
-    /// Tell the children that the connection is lost.
-    Hold,
-    /// Tell them that it is back.
-    Resume,
-    /// Set `draining` in the ephemeral of this version.
-    MarkDraining(i32),
-    /// Tell the executor to drain until then, and the inbox to list everything.
-    Drain(Millis),
-    /// Tell the inbox to list everything.
-    Relist,
-    /// Delete the inbox and the ephemeral.
-    Retire,
-    /// Delete the ephemeral alone.
-    Leave,
-    /// A child's death starts the incarnation anew.
-    Restarted,
-    /// Answer whoever asked to drain.
-    Drained(Drained),
-    /// Fail: too many restarts.
-    Fail,
-    /// Send [`Event::Wake`] then.
-    WakeAt(Millis),
-}
-
-/// How a drain ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drained {
-    /// Every job was finished or handed back.
-    Empty,
-    /// Something may be left in the inbox: the leader recovers it once the session is over.
-    Abandoned,
-}
-
-/// Where an incarnation is in its life, for those who watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// No session.
-    Away,
-    /// Not registered yet.
-    Registering,
-    /// Takes jobs.
-    Serving,
-    /// Takes nothing new.
-    Draining,
-    /// Its ephemeral is being deleted.
-    Leaving,
-    /// Has drained, and takes nothing any more.
-    Over,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -176,9 +76,16 @@ enum Check {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Draining {
-    Marking(Step),
+    Marking(Step, Children),
     Emptying,
     Retiring(Step),
+}
+
+/// Whether the children were told to go on since the last reconnection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Children {
+    Live,
+    Held,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,7 +197,10 @@ impl Incarnation {
                 *check = Check::Asked;
                 out.push(Effect::Read);
             }
-            State::Draining { .. } => {
+            State::Draining { step, .. } => {
+                if let Draining::Marking(_, children) = step {
+                    *children = Children::Live;
+                }
                 out.push(Effect::Resume);
                 self.step(now, out);
             }
@@ -348,10 +258,11 @@ impl Incarnation {
                 out.push(Effect::Leave);
             }
             State::Draining { drain, .. } if drain.give_up <= now => {
-                out.extend([Effect::Stop, Effect::Leave]);
-                self.over(Drained::Abandoned, out);
+                // Whoever waits hears now; the ephemeral must go all the same, however long that takes.
+                out.extend([Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)]);
+                self.state = State::Leaving { then: Then::Over, step: Step::Sent };
             }
-            State::Draining { step: Draining::Marking(step @ Step::Again), .. } => {
+            State::Draining { step: Draining::Marking(step @ Step::Again, _), .. } => {
                 *step = Step::Sent;
                 out.push(Effect::Read);
             }
@@ -378,11 +289,18 @@ impl Incarnation {
         let applied = outcome == Outcome::Applied(());
         match &mut self.state {
             State::Registering(_) if applied => self.serve(now, 0, out),
-            State::Registering(step) | State::Draining { step: Draining::Marking(step), .. } if !applied => {
+            State::Registering(step) => {
+                *step = Step::Again;
+                if absent {
+                    out.push(Effect::MakeParents);
+                }
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            State::Draining { step: Draining::Marking(step, _), .. } if !applied => {
                 *step = Step::Again;
                 self.look_or_wait(now, &outcome, out);
             }
-            State::Draining { drain, step: step @ Draining::Marking(_) } => {
+            State::Draining { drain, step: step @ Draining::Marking(..) } => {
                 *step = Draining::Emptying;
                 out.extend([Effect::Drain(drain.until), Effect::Relist]);
             }
@@ -407,15 +325,15 @@ impl Incarnation {
                 out.push(Effect::WakeAt(now + RETRY));
             }
             // The answer to a write that nobody waits for any more.
-            State::Registering(_)
-            | State::Draining { step: Draining::Emptying, .. }
+            State::Draining { step: Draining::Emptying, .. }
             | State::Away
             | State::Serving { .. }
             | State::Over => {}
         }
     }
 
-    /// A refusal is looked into at once; what was not sent or not answered, when the session is back.
+    /// A refused mark is looked into at once, and what is found there ends it or tells the version; what was not
+    /// sent or not answered is looked into later.
     fn look_or_wait(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
         match outcome {
             Outcome::Rejected(Rejection {
@@ -448,9 +366,13 @@ impl Incarnation {
                 self.register_anew(out);
             }
             (
-                State::Draining { drain, step: step @ Draining::Marking(_) },
+                State::Draining { drain, step: step @ Draining::Marking(..) },
                 Ephemeral::Ours { version, draining },
             ) => {
+                if *step == Draining::Marking(Step::Sent, Children::Held) {
+                    *step = Draining::Marking(Step::Sent, Children::Live);
+                    out.push(Effect::Resume);
+                }
                 if draining {
                     *step = Draining::Emptying;
                     out.extend([Effect::Drain(drain.until), Effect::Relist]);
@@ -458,7 +380,7 @@ impl Incarnation {
                     out.push(Effect::MarkDraining(version));
                 }
             }
-            (State::Draining { step: Draining::Marking(_), .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
+            (State::Draining { step: Draining::Marking(..), .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
                 out.push(Effect::Stop);
                 self.over(Drained::Abandoned, out);
             }
@@ -475,7 +397,7 @@ impl Incarnation {
 
     fn unread(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match &mut self.state {
-            State::Registering(step) | State::Draining { step: Draining::Marking(step), .. } => {
+            State::Registering(step) | State::Draining { step: Draining::Marking(step, _), .. } => {
                 *step = Step::Again;
             }
             State::Serving { check: check @ Check::Asked, .. } => *check = Check::Again,
@@ -514,18 +436,16 @@ impl Incarnation {
 
     fn begin_drain(&mut self, now: Millis, drain: Drain, out: &mut Vec<Effect>) {
         let State::Serving { version, check } = self.state else { return };
-        let step = match check {
+        let marking = match check {
             Check::Seen => {
                 out.push(Effect::MarkDraining(version));
-                Step::Sent
+                Draining::Marking(Step::Sent, Children::Live)
             }
-            Check::Asked => {
-                out.push(Effect::Resume);
-                Step::Sent
-            }
-            Check::Again | Check::Down => Step::Again,
+            // The answer that is on its way tells whether they may go on.
+            Check::Asked => Draining::Marking(Step::Sent, Children::Held),
+            Check::Again | Check::Down => Draining::Marking(Step::Again, Children::Held),
         };
-        self.state = State::Draining { drain, step: Draining::Marking(step) };
+        self.state = State::Draining { drain, step: marking };
         out.extend([Effect::WakeAt(drain.give_up), Effect::WakeAt(now + RETRY)]);
     }
 

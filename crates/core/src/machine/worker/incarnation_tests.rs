@@ -66,9 +66,31 @@ fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
         (unknown(), &[]),
         (Event::Wake, &[Effect::Read]),
         (Event::Read(Some(Ephemeral::Absent)), &[Effect::Register]),
-        (rejected(Reason::NodeExists), &[Effect::Read]),
+        (rejected(Reason::NodeExists), &[]),
+        (Event::Wake, &[Effect::Read]),
         (ours(0, false), &[Effect::Start]),
     ]);
+}
+
+#[test]
+fn a_registration_that_is_refused_again_and_again_waits_before_each_try() {
+    let again = [Effect::WakeAt(T + RETRY)];
+    for (reason, refused) in [
+        (Reason::NoNode, &[Effect::MakeParents, Effect::WakeAt(T + RETRY)][..]),
+        (Reason::NodeExists, &again),
+        (Reason::BadVersion, &again),
+        (Reason::NotSent, &again),
+    ] {
+        let mut machine = Incarnation::new();
+        handle(&mut machine, T, Event::Connected);
+        for _ in 0..3 {
+            assert_eq!(handle(&mut machine, T, rejected(reason.clone())), refused, "{reason}");
+            assert_eq!(handle(&mut machine, T, Event::Wake), [Effect::Read]);
+            assert_eq!(handle(&mut machine, T, Event::Wake), [], "the answer is on its way");
+            let absent = Event::Read(Some(Ephemeral::Absent));
+            assert_eq!(handle(&mut machine, T, absent), [Effect::Register]);
+        }
+    }
 }
 
 #[test]
@@ -149,6 +171,32 @@ fn a_drain_marks_empties_and_retires() {
 }
 
 #[test]
+fn children_that_are_held_when_a_drain_begins_go_on_once_the_ephemeral_was_seen() {
+    let held: &[(Event, &[Effect])] = &[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Disconnected, &[Effect::Hold]),
+        (Event::Reconnected, &[Effect::Read]),
+    ];
+    let seen: (Event, &[Effect]) = (ours(0, false), &[Effect::Resume, Effect::MarkDraining(0)]);
+    let drain: (Event, &[Effect]) = (Event::Drain(GRACE), &[]);
+    play(&[held, &[drain.clone(), seen.clone()]].concat());
+    let unread: (Event, &[Effect]) = (Event::Read(None), &[]);
+    let look: (Event, &[Effect]) = (Event::Wake, &[Effect::Read]);
+    for script in [[unread.clone(), drain.clone(), look.clone(), seen.clone()], [drain, unread, look, seen]] {
+        play(&[held, &script, &[(unknown(), &[]), (Event::Wake, &[Effect::Read])]].concat());
+    }
+    play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Disconnected, &[Effect::Hold]),
+        (Event::Drain(GRACE), &[]),
+        (Event::Reconnected, &[Effect::Resume, Effect::Read]),
+        (ours(0, false), &[Effect::MarkDraining(0)]),
+    ]);
+}
+
+#[test]
 fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
     let mut machine = play(&[
         (Event::Connected, REGISTER),
@@ -159,6 +207,26 @@ fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
     let late = T + GRACE + DRAIN_MARGIN;
     let gave_up = [Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)];
     assert_eq!(handle(&mut machine, late, Event::Wake), gave_up);
+    // Its ephemeral is deleted all the same, as soon as that can be done.
+    for refused in [rejected(Reason::NotSent), unknown()] {
+        assert_eq!(handle(&mut machine, late, refused), [Effect::WakeAt(late + RETRY)]);
+        assert_eq!(machine.stage(), Stage::Leaving);
+        assert_eq!(handle(&mut machine, late, Event::Wake), [Effect::Leave]);
+    }
+    handle(&mut machine, late, applied());
+    assert_eq!(machine.stage(), Stage::Over);
+}
+
+#[test]
+fn a_drain_may_have_all_the_time_there_is() {
+    let mut machine = play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Drain(Duration::MAX), &[Effect::MarkDraining(0)]),
+        (applied(), &[Effect::Drain(Millis(u64::MAX)), Effect::Relist]),
+    ]);
+    assert_eq!(handle(&mut machine, T + RESTART_WINDOW, Event::Wake), []);
+    assert_eq!(machine.stage(), Stage::Draining);
 }
 
 #[test]
@@ -220,6 +288,7 @@ proptest! {
                     Effect::Drained(_) => asked = false,
                     Effect::Fail => failed = true,
                     Effect::Register
+                    | Effect::MakeParents
                     | Effect::Read
                     | Effect::Hold
                     | Effect::Resume
