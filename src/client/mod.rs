@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use bellwether_actors::session::SessionConfig;
 use bellwether_zk::ConnectString;
+use tokio::sync::Semaphore;
 
 pub use cluster::{LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
@@ -61,6 +62,8 @@ struct Inner {
     inbox: Inbox,
     link: Arc<Link>,
     deadline: Duration,
+    /// A permit for each job that is watched.
+    watches: Semaphore,
 }
 
 impl fmt::Debug for Client {
@@ -118,7 +121,8 @@ impl ClientBuilder {
         let link = Arc::new(Link::start(config).await?);
         link.usable_by(Deadline::after(deadline)).await?;
         let inbox = submit::start(Arc::clone(&link));
-        Ok(Client(Arc::new(Inner { inbox, link, deadline })))
+        let watches = Semaphore::new(MAX_WATCHED);
+        Ok(Client(Arc::new(Inner { inbox, link, deadline, watches })))
     }
 }
 
