@@ -34,7 +34,8 @@ pub(crate) enum Job {
     Wait(Ids),
     /// Cancel jobs: at once while they wait; running ones are asked to stop.
     ///
-    /// JSON as of `job show`, and outcome: cancelled, requested, or already_terminal.
+    /// JSON as of `job show`, and outcome: cancelled, requested, or already_terminal. When the jobs cannot be read
+    /// afterwards, id and outcome only.
     Cancel(Ids),
     /// Queue dead or cancelled jobs again.
     ///
