@@ -208,6 +208,28 @@ async fn a_retry_whose_reply_is_lost_opens_one_generation() {
 }
 
 #[tokio::test]
+async fn a_release_from_quarantine_whose_reply_or_request_is_lost_happens_once() {
+    for reply in [true, false] {
+        let to = namespace("release-lost");
+        let proxy = Proxy::to(&to);
+        let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+        let worker = hand.worker(&["sum"], 1, &[]).await;
+        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        hand.assign(job.id(), worker).await;
+        hand.set_aside(job.id(), worker).await;
+        let fault = if reply {
+            proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset)
+        } else {
+            proxy.drop_request_and_cut(op::MULTI, Cut::Reset)
+        };
+        assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
+        fault.fired().await;
+        assert_eq!(hand.record(job.id()).await.1, 1);
+        hand.read(path::queue_entry(job.id())).await;
+    }
+}
+
+#[tokio::test]
 async fn a_wait_outlives_the_connection_and_the_session() {
     let to = namespace("wait-reconnect");
     let proxy = Proxy::to(&to);

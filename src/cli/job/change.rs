@@ -54,6 +54,7 @@ pub(super) async fn retry(global: &Global, output: Output, ids: &[JobId]) -> Res
     change(global, output, ids, async |client, id| {
         Ok(match client.retry(id).await? {
             Retried::Reopened(_) => Done { outcome: "reopened", wrong: None },
+            Retried::Released => Done { outcome: "released", wrong: None },
             Retried::StillOpen => Done { outcome: "still_open", wrong: None },
             Retried::Succeeded => {
                 let wrong = format!("job {id} succeeded: its result stands and it is not run again");
