@@ -16,6 +16,7 @@ pub use bellwether_core::machine::assigner::Strategy as Placement;
 pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
 
 use crate::handler::Handlers;
+use crate::session_timeout::{self, SessionTimeoutError};
 
 /// Long enough for a garbage collection of the ensemble, short enough that a dead worker's jobs move soon.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,6 +37,9 @@ pub enum StartError {
     /// Where ZooKeeper is, is not said well.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
+    /// The session timeout is out of its bounds.
+    #[error(transparent)]
+    SessionTimeout(#[from] SessionTimeoutError),
     /// A name is none.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -184,8 +188,8 @@ impl NodeBuilder {
         self
     }
 
-    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move; 10 s by default.
-    /// ZooKeeper clamps it to 2 to 20 of its ticks.
+    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move; 10 s by default, at
+    /// least 100 ms. ZooKeeper clamps it to 2 to 20 of its ticks.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
@@ -206,6 +210,7 @@ impl NodeBuilder {
     /// the node keeps trying, and logs it.
     pub async fn start(self) -> Result<Node, StartError> {
         let connect = self.zookeeper.parse::<ConnectString>()?;
+        let session_timeout = session_timeout::check(self.session_timeout)?;
         let host = host_name();
         let node = match &self.node_id {
             Some(id) => NodeId::new(id)?,
@@ -219,8 +224,7 @@ impl NodeBuilder {
         if worker.is_none() && candidate.is_none() {
             return Err(StartError::NoRole);
         }
-        let session =
-            SessionConfig { connect, session_timeout: self.session_timeout, create_namespace: true };
+        let session = SessionConfig { connect, session_timeout, create_namespace: true };
         let config = NodeConfig { session, candidate, worker };
         let inner = bellwether_actors::node::Node::start(config)
             .await

@@ -47,6 +47,8 @@ pub use wait::MAX_WATCHED;
 use link::{Deadline, Link};
 use submit::Inbox;
 
+use crate::session_timeout;
+
 /// Asked of ZooKeeper unless said otherwise: long enough for an election of its leader.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -87,7 +89,7 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Asked of ZooKeeper, which may grant less or more. Default 10 s.
+    /// Asked of ZooKeeper, which may grant less or more. Default 10 s, at least 100 ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
@@ -112,11 +114,12 @@ impl ClientBuilder {
     /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]`; returns when the namespace is open.
     ///
     /// # Errors
-    /// When the string is malformed, no server serves within the deadline (each is named, with its reason), or
+    /// When the string is malformed, the session timeout is out of its bounds, no server serves within the deadline (each is named, with its reason), or
     /// the namespace is absent, foreign or newer.
     pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
         let connect = to.parse::<ConnectString>()?;
         let Self { session_timeout, create_namespace, deadline } = self;
+        let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig { connect, session_timeout, create_namespace };
         let link = Arc::new(Link::start(config).await?);
         link.usable_by(Deadline::after(deadline)).await?;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, MAX_WATCHED, Retried, SubmitError, Unavailable};
-use bellwether::{Client, Job, State};
+use bellwether::client::{Cancelled, ConnectError, MAX_WATCHED, Retried, SubmitError, Unavailable};
+use bellwether::{Client, Job, SessionTimeoutError, State};
 use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_RESOLVED;
 use bellwether_core::wire::decode;
@@ -296,4 +296,14 @@ async fn an_unreachable_server_is_named_within_the_deadline() {
     let error = builder.connect("127.0.0.1:1/nowhere").await.unwrap_err().to_string();
     assert!(began.elapsed() < Duration::from_secs(5));
     assert!(error.contains("127.0.0.1:1") && error.contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_session_timeout_beyond_its_bounds_is_refused_before_anything_is_connected_to() {
+    let given = Duration::ZERO;
+    let refused = Client::builder().session_timeout(given).connect("127.0.0.1:1/nowhere").await.unwrap_err();
+    assert_eq!(refused, ConnectError::SessionTimeout(SessionTimeoutError { given }));
+    let election = bellwether::election::Election::builder("127.0.0.1:1/nowhere").session_timeout(given);
+    let refused = election.start().await.unwrap_err();
+    assert!(refused.to_string().contains("must be 100ms to 2147483647 ms, not 0ns"), "{refused}");
 }
