@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellwether::node::{NodeError, StartError};
+use bellwether::node::{NodeError, RunError, StartError};
 use bellwether::{NodeId, Tag};
 use bellwether_core::machine::assigner::Strategy;
 use clap::{Args, ValueEnum};
@@ -82,7 +82,10 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
         StartError::Actors(_) => Failure::failed(chain(&error)),
     })?;
     running.run().await.map_err(|error| match error {
-        NodeError::Namespace(_) => Failure::new(Kind::Unreachable, error.to_string()),
-        NodeError::Actors(_) => Failure::failed(error.to_string()),
+        RunError::Ended(NodeError::Namespace(_)) => Failure::new(Kind::Unreachable, chain(&error)),
+        RunError::Ended(NodeError::Actors(_))
+        | RunError::Signals(_)
+        | RunError::Interrupted(_)
+        | RunError::Abandoned => Failure::failed(chain(&error)),
     })
 }
