@@ -19,6 +19,7 @@ pub mod election;
 pub mod handler;
 pub mod metrics;
 pub mod node;
+mod session_timeout;
 pub mod stock;
 
 pub use bellwether_core::job::{ContentType, Payload};
@@ -26,6 +27,7 @@ pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
 pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};
+pub use session_timeout::SessionTimeoutError;
 
 /// The README's program, so that it does not rot.
 #[cfg(doctest)]

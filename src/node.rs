@@ -1,5 +1,6 @@
 //! A node: one process's part in the namespace, embedded in your own binary.
 
+use std::io;
 use std::time::Duration;
 
 use bellwether_actors::election::ElectionConfig;
@@ -8,7 +9,7 @@ use bellwether_actors::session::SessionConfig;
 use bellwether_actors::worker::{Registry, RegistryError, WorkerConfig, WorkerConfigError};
 use bellwether_core::name::{NameError, NodeId, Tag};
 use bellwether_zk::{ConnectString, ConnectStringError};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use bellwether_actors::node::NodeError;
 pub use bellwether_actors::worker::Drained;
@@ -16,6 +17,7 @@ pub use bellwether_core::machine::assigner::Strategy as Placement;
 pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
 
 use crate::handler::Handlers;
+use crate::session_timeout::{self, SessionTimeoutError};
 
 /// Long enough for a garbage collection of the ensemble, short enough that a dead worker's jobs move soon.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,6 +38,9 @@ pub enum StartError {
     /// Where ZooKeeper is, is not said well.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
+    /// The session timeout is out of its bounds.
+    #[error(transparent)]
+    SessionTimeout(#[from] SessionTimeoutError),
     /// A name is none.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -51,6 +56,24 @@ pub enum StartError {
     /// The actor system failed.
     #[error("the node's actors could not be started")]
     Actors(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Why [`Node::run`] did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The node ended by itself: its namespace was refused, or its actors kept dying.
+    #[error(transparent)]
+    Ended(#[from] NodeError),
+    /// Signals cannot be heard. The node runs.
+    #[error("signals cannot be heard")]
+    Signals(#[source] io::Error),
+    /// A second signal, this one, came during the drain. The leader recovers what is left once the session is over.
+    #[error("{0} during the drain: the jobs that are left are recovered after the session timeout")]
+    Interrupted(&'static str),
+    /// The drain was given up, as ZooKeeper could not be reached. The leader recovers what is left once the session
+    /// is over.
+    #[error("the drain was given up: the jobs that are left are recovered after the session timeout")]
+    Abandoned,
 }
 
 /// Builds a [`Node`].
@@ -88,26 +111,35 @@ impl Node {
         }
     }
 
-    /// Runs until SIGTERM or ctrl-c, then drains and stops.
+    /// Runs until SIGTERM or ctrl-c, then drains and stops. A second signal ends it at once.
     ///
     /// # Errors
-    /// When the node ended by itself: its namespace was refused, or its actors kept dying.
+    /// [`RunError`]: the node ended by itself, or it was stopped and left jobs behind.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the node running.
-    pub async fn run(&self) -> Result<(), NodeError> {
-        let mut term =
-            signal(SignalKind::terminate()).map_err(|error| NodeError::Actors(error.to_string()))?;
-        tokio::select! {
-            ended = self.inner.ended() => return ended,
-            _ = term.recv() => tracing::info!("SIGTERM: draining"),
-            interrupted = tokio::signal::ctrl_c() => match interrupted {
-                Ok(()) => tracing::info!("ctrl-c: draining"),
-                Err(error) => tracing::error!(%error, "ctrl-c cannot be heard: draining"),
-            },
+    /// Dropping the future leaves the node running. After [`RunError::Interrupted`] it still drains: end the process.
+    /// This process's SIGTERM and ctrl-c stay with the node after the first call.
+    pub async fn run(&self) -> Result<(), RunError> {
+        let mut signals = Signals::listen().map_err(RunError::Signals)?;
+        let first = tokio::select! {
+            ended = self.inner.ended() => return Ok(ended?),
+            first = signals.next() => first,
+        };
+        tracing::info!("{first}: draining; again to stop at once");
+        let drained = tokio::select! {
+            drained = self.stop() => drained,
+            second = signals.next() => return Err(RunError::Interrupted(second)),
+        };
+        match drained {
+            // It was no worker, so it left nothing.
+            None | Some(Drained::Empty) => Ok(()),
+            Some(Drained::Abandoned) => {
+                tracing::warn!(
+                    "the drain was given up: the leader recovers what is left once the session is over"
+                );
+                Err(RunError::Abandoned)
+            }
         }
-        self.stop().await;
-        Ok(())
     }
 
     /// Takes nothing new, finishes what runs within the drain grace, hands back the rest, gives leadership up,
@@ -184,8 +216,8 @@ impl NodeBuilder {
         self
     }
 
-    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move; 10 s by default.
-    /// ZooKeeper clamps it to 2 to 20 of its ticks.
+    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move; 10 s by default, at
+    /// least 100 ms. ZooKeeper clamps it to 2 to 20 of its ticks.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
@@ -206,6 +238,7 @@ impl NodeBuilder {
     /// the node keeps trying, and logs it.
     pub async fn start(self) -> Result<Node, StartError> {
         let connect = self.zookeeper.parse::<ConnectString>()?;
+        let session_timeout = session_timeout::check(self.session_timeout)?;
         let host = host_name();
         let node = match &self.node_id {
             Some(id) => NodeId::new(id)?,
@@ -219,8 +252,7 @@ impl NodeBuilder {
         if worker.is_none() && candidate.is_none() {
             return Err(StartError::NoRole);
         }
-        let session =
-            SessionConfig { connect, session_timeout: self.session_timeout, create_namespace: true };
+        let session = SessionConfig { connect, session_timeout, create_namespace: true };
         let config = NodeConfig { session, candidate, worker };
         let inner = bellwether_actors::node::Node::start(config)
             .await
@@ -235,6 +267,27 @@ impl NodeBuilder {
         let config = WorkerConfig { node: node.clone(), host, slots: self.slots, tags, handlers };
         config.check()?;
         Ok(Some(config))
+    }
+}
+
+/// What asks a node to stop. Listened to from the start to the end: a signal between two calls is not lost.
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        let (term, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(Self { term, interrupt })
+    }
+
+    /// The next one's name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "ctrl-c",
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Absolute figures belong to a machine, so everything is measured in one run against one server and reported
 //! as a ratio to the floor: [`bellwether_zk::bare`] takes the same number of jobs through the same
 //! transactions, batched by 100, by bare client calls. The jobs of the other side are real: submitted by a
-//! [`Client`], assigned by an elected leader, run by workers, seen by the client. All of it, ZooKeeper too,
+//! [`Client`](crate::Client), assigned by an elected leader, run by workers, seen by the client. All of it, ZooKeeper too,
 //! shares the machine.
 
 mod cluster;

@@ -129,7 +129,7 @@ impl Told for SubmitError {
 impl Told for ConnectError {
     fn kind(&self) -> Kind {
         match self {
-            Self::ConnectString(_) => Kind::Usage,
+            Self::ConnectString(_) | Self::SessionTimeout(_) => Kind::Usage,
             Self::Unavailable(_) => Kind::Unreachable,
         }
     }

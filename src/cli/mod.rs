@@ -29,6 +29,9 @@ const EXIT_CODES: &str = "Exit codes:
   4  not found
   5  timed out";
 
+/// How long what is left of a node may take to be dropped.
+const LEFT_OVER: Duration = Duration::from_secs(1);
+
 /// A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
 #[derive(Debug, Parser)]
 #[command(name = "bellwether", version, after_help = EXIT_CODES, propagate_version = true)]
@@ -77,7 +80,10 @@ enum Command {
     /// See the leader.
     #[command(subcommand, after_help = EXIT_CODES)]
     Leader(leader::Leader),
-    /// Run a node in the foreground, until SIGTERM or Ctrl-C.
+    /// Run a node in the foreground, until SIGTERM or Ctrl-C; a second one stops it at once.
+    ///
+    /// Exit code 1 when it left jobs behind: after a second signal, or when ZooKeeper could not be reached to hand
+    /// them back. They are recovered after the session timeout.
     #[command(after_help = EXIT_CODES)]
     Node(node::Node),
     /// Measure how many jobs per second a namespace takes and how fast.
@@ -92,7 +98,10 @@ pub(crate) fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::code(Err(Failure::failed(format!("no runtime: {error}")))),
     };
-    exit::code(runtime.block_on(run(&global, command)))
+    let result = runtime.block_on(run(&global, command));
+    // Jobs that are left lose their process groups and locals here; a blocking one cannot be ended.
+    runtime.shutdown_timeout(LEFT_OVER);
+    exit::code(result)
 }
 
 async fn run(global: &Global, command: Command) -> Result<(), Failure> {

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellwether::node::NodeError;
+use bellwether::node::{NodeError, RunError, StartError};
 use bellwether::{NodeId, Tag};
 use bellwether_core::machine::assigner::Strategy;
 use clap::{Args, ValueEnum};
 
-use super::exit::{Failure, Kind};
+use super::exit::{Failure, Kind, chain};
 use super::{Global, input};
 
 /// What a node does.
@@ -72,9 +72,20 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
         bellwether::metrics::serve(address, &kinds).map_err(|error| Failure::failed(error.to_string()))?;
         tracing::info!(%address, "metrics are served");
     }
-    let running = builder.start().await.map_err(|error| Failure::usage(error.to_string()))?;
+    let running = builder.start().await.map_err(|error| match error {
+        StartError::ConnectString(_)
+        | StartError::SessionTimeout(_)
+        | StartError::Name(_)
+        | StartError::Handlers(_)
+        | StartError::Worker(_)
+        | StartError::NoRole => Failure::usage(error.to_string()),
+        StartError::Actors(_) => Failure::failed(chain(&error)),
+    })?;
     running.run().await.map_err(|error| match error {
-        NodeError::Namespace(_) => Failure::new(Kind::Unreachable, error.to_string()),
-        NodeError::Actors(_) => Failure::failed(error.to_string()),
+        RunError::Ended(NodeError::Namespace(_)) => Failure::new(Kind::Unreachable, chain(&error)),
+        RunError::Ended(NodeError::Actors(_))
+        | RunError::Signals(_)
+        | RunError::Interrupted(_)
+        | RunError::Abandoned => Failure::failed(chain(&error)),
     })
 }

@@ -6,8 +6,12 @@
 //! the first copy is applied late.
 
 use bellwether_actors::clock;
+use bellwether_core::job::QueueEntry;
 use bellwether_core::name::{JobId, WorkerId};
-use bellwether_core::txn::{self, Op, Waiting as Entry};
+use bellwether_core::path;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::{self, Lifetime, Op, Waiting as Entry};
+use bellwether_core::wire::{WireError, encode};
 
 use super::Client;
 use super::error::Error;
@@ -34,10 +38,27 @@ pub enum Cancelled {
 pub enum Retried {
     /// The job is queued again, as this generation.
     Reopened(u32),
+    /// The job stood in quarantine and is queued again, in its generation, with what it has counted.
+    Released,
     /// The job is open: it needs no retry.
     StillOpen,
     /// The job succeeded: its result stands.
     Succeeded,
+}
+
+/// What a retry knows of a job in quarantine.
+///
+/// A note may be older than what happened since, and the places of a job are not read in one instant: a job may be
+/// promoted and assigned just past the reader, neither of which changes its version. Between two looks that find it
+/// set aside at one version it cannot hide: what was not delayed at the first, and is not queued at the second, is
+/// in an inbox by then or nowhere.
+#[derive(Debug, Clone, Copy)]
+enum Aside {
+    Unseen,
+    /// At this version.
+    Seen(i32),
+    /// At this version, and the reply to its release was lost.
+    Unknown(i32),
 }
 
 impl Client {
@@ -84,7 +105,7 @@ impl Client {
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
                 Place::Quarantined { .. } => {
-                    let reason = bellwether_core::wire::WireError::Value("it is in quarantine".to_owned());
+                    let reason = WireError::Value("it is in quarantine: retry it first".to_owned());
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
                 Place::Nowhere => continue,
@@ -100,14 +121,34 @@ impl Client {
 
     /// Queues a dead or cancelled job again: its counts start afresh, its last error stays.
     ///
+    /// A job that was set aside, and whose record can be read (again), leaves quarantine and is queued. Its record
+    /// keeps what it says and gets a new version, so that a run from before cannot commit.
+    ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline:
     /// then it may or may not be queued, and retrying again is safe.
     pub async fn retry(&self, id: &JobId) -> Result<Retried, Error> {
         let by = self.by();
         let mut wanted = None;
+        let mut aside = Aside::Unseen;
         for _ in 0..TRIES {
             let found = self.found(id, by).await?;
+            if let Place::Quarantined { .. } = found.place {
+                if !matches!(aside, Aside::Seen(at) | Aside::Unknown(at) if at == found.version) {
+                    aside = Aside::Seen(found.version);
+                    continue;
+                }
+                match self.0.link.commit(by, release(id, &found)).await? {
+                    Written::Applied => return Ok(Retried::Released),
+                    Written::Lost => {}
+                    Written::Unknown => aside = Aside::Unknown(found.version),
+                }
+                continue;
+            }
+            if matches!(aside, Aside::Unknown(at) if at != found.version) {
+                // A lost reply of ours, or another's release of the same version: the same thing was done.
+                return Ok(Retried::Released);
+            }
             let view = JobView::of(id.clone(), found.record.clone());
             if wanted.is_some_and(|wanted| view.generation >= wanted) {
                 // A lost reply of ours, or another's retry of the same generation: the same thing was done.
@@ -136,4 +177,15 @@ impl Client {
         let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
         found.map_err(|reason| Error::Unreadable { id: id.clone(), reason })
     }
+}
+
+/// Takes a job out of quarantine into the queue. Rejected when its note is gone, its record moved on, or it is queued.
+/// It is due now, whatever backoff it was in: somebody asked for it.
+fn release(id: &JobId, found: &Found) -> Vec<Op> {
+    let entry = QueueEntry { not_before: WallMillis::default(), ..found.record.entry() };
+    vec![
+        Op::Delete { path: path::quarantine(id), version: None },
+        Op::Set { path: path::record(id), data: encode(&found.record), version: found.version },
+        Op::Create { path: path::queue_entry(id), data: encode(&entry), lifetime: Lifetime::Persistent },
+    ]
 }

@@ -10,6 +10,7 @@ use bellwether_zk::{ConnectStringError, NamespaceError};
 
 use super::job::JobError;
 use super::view::JobView;
+use crate::session_timeout::SessionTimeoutError;
 
 /// There is no session to ask with. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +39,9 @@ pub enum ConnectError {
     /// The connect string is malformed.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
+    /// The session timeout is out of its bounds. Nothing was connected to.
+    #[error(transparent)]
+    SessionTimeout(#[from] SessionTimeoutError),
     /// There is no session, or none with a usable namespace.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

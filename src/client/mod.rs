@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use bellwether_actors::session::SessionConfig;
 use bellwether_zk::ConnectString;
+use tokio::sync::Semaphore;
 
 pub use cluster::{LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
@@ -45,6 +46,8 @@ pub use wait::MAX_WATCHED;
 
 use link::{Deadline, Link};
 use submit::Inbox;
+
+use crate::session_timeout;
 
 /// Asked of ZooKeeper unless said otherwise: long enough for an election of its leader.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,6 +64,8 @@ struct Inner {
     inbox: Inbox,
     link: Arc<Link>,
     deadline: Duration,
+    /// A permit for each job that is watched.
+    watches: Semaphore,
 }
 
 impl fmt::Debug for Client {
@@ -84,7 +89,7 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Asked of ZooKeeper, which may grant less or more. Default 10 s.
+    /// Asked of ZooKeeper, which may grant less or more. Default 10 s, at least 100 ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
@@ -109,16 +114,18 @@ impl ClientBuilder {
     /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]`; returns when the namespace is open.
     ///
     /// # Errors
-    /// When the string is malformed, no server serves within the deadline (each is named, with its reason), or
+    /// When the string is malformed, the session timeout is out of its bounds, no server serves within the deadline (each is named, with its reason), or
     /// the namespace is absent, foreign or newer.
     pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
         let connect = to.parse::<ConnectString>()?;
         let Self { session_timeout, create_namespace, deadline } = self;
+        let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig { connect, session_timeout, create_namespace };
         let link = Arc::new(Link::start(config).await?);
         link.usable_by(Deadline::after(deadline)).await?;
         let inbox = submit::start(Arc::clone(&link));
-        Ok(Client(Arc::new(Inner { inbox, link, deadline })))
+        let watches = Semaphore::new(MAX_WATCHED);
+        Ok(Client(Arc::new(Inner { inbox, link, deadline, watches })))
     }
 }
 

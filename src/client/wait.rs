@@ -4,8 +4,12 @@
 //! batches: a read of 100 records costs about as much as one, while watches for them all would overflow the
 //! request that restores watches on reconnection, which the client sends in one piece: past 128 KiB of paths it
 //! never reconnects.
+//!
+//! That request is one for all waits of a client, so the watches are bounded for all of them together: each takes
+//! a permit of the client's. A wait that gets none polls its record until it gets one, or the job is over.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_READ_BATCH;
@@ -17,20 +21,21 @@ use bellwether_zk::Node;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
-use tokio::time::{sleep, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use super::Client;
 use super::error::{Error, WaitError};
 use super::link::Deadline;
 use super::view::JobView;
 
-/// Most jobs that are waited for by watches: 64 paths of 160 bytes are a tenth of the restoring request's bound.
+/// Most jobs that a client watches at a time, over all its waits: 64 paths of 160 bytes are a tenth of the restoring
+/// request's bound.
 pub const MAX_WATCHED: usize = 64;
 
 /// Batched reads in flight while polling.
 const PAGES_IN_FLIGHT: usize = 4;
 
-/// The shortest pause after pages of which most are still open.
+/// The shortest pause after pages of which most are still open, or between two looks at a job that is not watched.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The longest, when nothing ended for a while.
@@ -46,7 +51,7 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 impl Client {
     /// Waits until a job is over (succeeded, cancelled or dead).
     ///
-    /// Returns as soon as the end is committed. A job whose record is corrupt comes back as quarantined, as
+    /// Returns as soon as the end is committed; with more than [`MAX_WATCHED`] waits at a time, up to 250 ms later. A job whose record is corrupt comes back as quarantined, as
     /// nothing will end it.
     ///
     /// # Errors
@@ -104,7 +109,25 @@ impl Client {
         stream::iter(told).buffered(MAX_WATCHED).collect().await
     }
 
+    /// Watches a job until it is over; polls it while as many others are watched as may be.
     async fn watch(&self, id: &JobId, by: Deadline) -> Result<JobView, Error> {
+        // Kept over the polls, so that waits are given a watch in the order in which they began.
+        let mut permit = pin!(self.0.watches.acquire());
+        // The first try takes what is free and does not wait.
+        let mut pause = Duration::ZERO;
+        let _permit = loop {
+            match timeout_at(by.at, timeout(pause, &mut permit)).await {
+                Ok(Ok(permit)) => break permit.expect("the semaphore is never closed"),
+                Ok(Err(_)) => {}
+                Err(_) => return Err(self.0.link.not_in_time(by).into()),
+            }
+            let node = self.0.link.read(by, |zk| zk.get(path::record(id))).await?;
+            let node = node.ok_or_else(|| Error::NotFound(id.clone()))?;
+            if let Some(view) = over(id, &node)? {
+                return Ok(view);
+            }
+            pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        };
         loop {
             let read = self.0.link.read(by, |zk| zk.get_and_glance(path::record(id))).await?;
             let Some((node, glance)) = read else { return Err(Error::NotFound(id.clone())) };

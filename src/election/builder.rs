@@ -10,6 +10,7 @@ use bellwether_zk::{ConnectString, ConnectStringError, NamespaceError};
 use tokio::time::timeout;
 
 use super::{Election, Inner, Policy, Strategy};
+use crate::session_timeout::{self, SessionTimeoutError};
 
 /// Asked of ZooKeeper unless said otherwise: a dead leader is replaced after it, and a frozen one.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,6 +38,9 @@ pub enum StartError {
     /// The node's name is malformed.
     #[error(transparent)]
     Node(#[from] NameError),
+    /// The session timeout is out of its bounds.
+    #[error(transparent)]
+    SessionTimeout(#[from] SessionTimeoutError),
     /// The namespace is foreign or of a newer layout.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -86,7 +90,7 @@ impl Builder {
         self
     }
 
-    /// Asked of ZooKeeper, which may grant less or more. Default 10 s.
+    /// Asked of ZooKeeper, which may grant less or more. Default 10 s, at least 100 ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
@@ -112,7 +116,7 @@ impl Builder {
         let connect = self.zookeeper.parse::<ConnectString>()?;
         let node = NodeId::new(&self.node)?;
         let chroot = connect.chroot().to_owned();
-        let session_timeout = self.session_timeout;
+        let session_timeout = session_timeout::check(self.session_timeout)?;
         let session = SessionConfig { connect, session_timeout, create_namespace: true };
         let actors = |error: &dyn std::fmt::Display| StartError::Actors(error.to_string());
         let session = Session::start(session, None).await.map_err(|error| actors(&error))?;

@@ -9,7 +9,7 @@ use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::{path, txn, wire};
-use bellwether_testkit::namespace;
+use bellwether_testkit::{Proxy, Request, namespace};
 use bellwether_zk::{Zk, connect};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -98,6 +98,34 @@ fn what_is_not_there_is_not_found_and_does_not_hide_what_is() {
     assert_eq!(ran.stdout, "");
     run_in(&to, &["leader", "show"]).exits(4).says("nobody leads");
     assert_eq!(run_in(&to, &["worker", "list", "--output", "json"]).exits(0).json(), json!([]));
+}
+
+#[test]
+fn what_was_done_is_told_also_when_the_jobs_cannot_be_read_afterwards() {
+    let to = namespace("cli-unread");
+    for id in ["a", "b", "c"] {
+        run_in(&to, &["job", "submit", "sum", "--id", id]).exits(0);
+    }
+    // Only the last look asks for the workers; it asks again after each reconnection.
+    let unread = |arguments: &[&str]| {
+        let proxy = Proxy::to(&to);
+        let asked = |request: &Request<'_>| request.mentions("/workers");
+        let _held = [(); 9].map(|()| proxy.hold_reply(asked));
+        let ran = run_in(&proxy.connect_string(), arguments).exits(3);
+        ran.says("ZooKeeper did not serve within 1s")
+    };
+    let ran = unread(&["job", "cancel", "a", "--timeout", "1s", "--output", "json"]);
+    assert_eq!(ran.json(), json!({ "outcome": "cancelled", "id": "a" }));
+    let ran =
+        unread(&["job", "cancel", "b", "c", "nobody", "--timeout", "1s"]).says("there is no job nobody");
+    let told = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect::<Vec<_>>();
+    assert_eq!(told[1..], [["b", "cancelled", "unknown"], ["c", "cancelled", "unknown"]], "{ran:?}");
+    let ran = unread(&["job", "retry", "a", "--timeout", "1s", "--output", "json"]);
+    assert_eq!(ran.json(), json!({ "outcome": "reopened", "id": "a" }));
+    assert_eq!(
+        run_in(&to, &["job", "show", "a", "--output", "json"]).exits(0).json()["generation"],
+        json!(2)
+    );
 }
 
 #[test]

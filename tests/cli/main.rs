@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod jobs;
+mod node;
 mod refusals;
 mod run;

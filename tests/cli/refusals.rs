@@ -38,6 +38,9 @@ fn bad_input_is_refused_with_the_field_and_the_bound() {
         (vec!["job", "submit", "sum", "--count", "0"], "0 is not in 1..=1000000"),
         (vec!["job", "show", "a b"], "job id has ' ' at byte 1"),
         (vec!["job", "list", "--state", "lost"], "possible values: queued"),
+        (vec!["node", "--session-timeout", "0s"], "session timeout must be 100ms to 2147483647 ms, not 0ns"),
+        (vec!["node", "--session-timeout", "99ms"], "not 99ms"),
+        (vec!["node", "--session-timeout", "25d"], "not 2160000s"),
         (vec!["job", "list", "--timeout", "10"], "such as 10s, 500ms, 2m or 1h"),
     ] {
         let refused = run_in(nowhere, &arguments).exits(2).says(said);

@@ -2,8 +2,9 @@
 
 use bellwether::client::{Cancelled, Error, Retried, Waiting};
 use bellwether::{Job, State};
-use bellwether_core::job::Ending;
-use bellwether_core::path;
+use bellwether_core::job::{Attempt, Ending, Payload};
+use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::{path, txn};
 use bellwether_testkit::namespace;
 
 use crate::hand::{Hand, client, id};
@@ -86,4 +87,53 @@ async fn what_is_absent_or_unreadable_is_left_alone() {
         assert!(matches!(error, Error::Unreadable { .. }), "{error}");
     }
     assert_eq!(hand.read(path::record(job.id())).await.data, b"garbage");
+}
+
+#[tokio::test]
+async fn a_job_that_was_set_aside_is_released_by_a_retry_and_a_run_from_before_cannot_commit() {
+    let to = namespace("release");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 2, &[]).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    hand.assign(job.id(), worker).await;
+    hand.close(job.id(), worker, Ending::Released).await;
+    hand.assign(job.id(), worker).await;
+    hand.set_aside(job.id(), worker).await;
+    let (before, version) = hand.record(job.id()).await;
+    assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Quarantined);
+
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
+    assert_eq!(hand.record(job.id()).await, (before.clone(), version + 1));
+    assert_eq!(hand.zk.get(path::quarantine(job.id())).await.unwrap(), None);
+    let view = client.get(job.id()).await.unwrap().unwrap();
+    assert_eq!((view.state, view.generation, view.attempt), (State::Queued, 1, 1));
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
+
+    hand.assign(job.id(), worker).await;
+    let attempt = Attempt { number: before.attempts + 1, worker };
+    let ending = Ending::Succeeded(Payload::json(*b"1").unwrap());
+    let (closed, next) = before.close(attempt, ending.clone(), bellwether_actors::clock::wall(), 0);
+    let zombie = txn::close(job.id(), worker, version, None, &closed, &next);
+    let Outcome::Rejected(rejection) = hand.zk.commit(zombie).await else { panic!("it is not the latest") };
+    assert_eq!(rejection.reason, Reason::BadVersion);
+    hand.close(job.id(), worker, ending).await;
+    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Succeeded);
+}
+
+#[tokio::test]
+async fn a_stale_note_takes_no_job_from_its_queue_or_its_worker() {
+    let to = namespace("stale-note");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    hand.note(job.id()).await;
+    for state in [State::Queued, State::Running] {
+        assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
+        assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, state);
+        if state == State::Queued {
+            hand.assign(job.id(), worker).await;
+        }
+    }
+    assert_eq!(hand.record(job.id()).await.1, 0);
+    hand.read(path::quarantine(job.id())).await;
 }

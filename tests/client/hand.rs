@@ -95,6 +95,17 @@ impl Hand {
         self.apply(txn::close(job, worker, version, None, &record, &next)).await;
     }
 
+    /// As a worker or the leader does with bytes that it cannot read.
+    pub(crate) async fn set_aside(&self, job: &JobId, worker: WorkerId) {
+        self.apply(txn::quarantine(job, worker, "assignment unreadable")).await;
+    }
+
+    /// Leaves a note about a job that is not set aside, as an operator might.
+    pub(crate) async fn note(&self, job: &JobId) {
+        let (path, data) = (path::quarantine(job), b"by hand".to_vec());
+        self.apply(vec![Op::Create { path, data, lifetime: txn::Lifetime::Persistent }]).await;
+    }
+
     pub(crate) async fn succeed(&self, job: &JobId, worker: WorkerId, result: &str) {
         self.assign(job, worker).await;
         self.close(job, worker, Ending::Succeeded(Payload::json(result.as_bytes()).unwrap())).await;

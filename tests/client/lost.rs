@@ -3,13 +3,16 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Retried, SubmitError, Unavailable};
-use bellwether::{Client, Job, State};
+use bellwether::client::{Cancelled, ConnectError, MAX_WATCHED, Retried, SubmitError, Unavailable};
+use bellwether::{Client, Job, SessionTimeoutError, State};
 use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_RESOLVED;
 use bellwether_core::wire::decode;
 use bellwether_core::{path, txn};
-use bellwether_testkit::{Cut, Direction, Proxy, Request, namespace, op};
+use bellwether_testkit::{
+    Cut, Direction, Proxy, Request, eventually, four_letter_word, namespace, op, shared,
+};
+use futures::{StreamExt, stream};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::hand::{Hand, SOON, client, id};
@@ -205,6 +208,28 @@ async fn a_retry_whose_reply_is_lost_opens_one_generation() {
 }
 
 #[tokio::test]
+async fn a_release_from_quarantine_whose_reply_or_request_is_lost_happens_once() {
+    for reply in [true, false] {
+        let to = namespace("release-lost");
+        let proxy = Proxy::to(&to);
+        let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+        let worker = hand.worker(&["sum"], 1, &[]).await;
+        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        hand.assign(job.id(), worker).await;
+        hand.set_aside(job.id(), worker).await;
+        let fault = if reply {
+            proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset)
+        } else {
+            proxy.drop_request_and_cut(op::MULTI, Cut::Reset)
+        };
+        assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
+        fault.fired().await;
+        assert_eq!(hand.record(job.id()).await.1, 1);
+        hand.read(path::queue_entry(job.id())).await;
+    }
+}
+
+#[tokio::test]
 async fn a_wait_outlives_the_connection_and_the_session() {
     let to = namespace("wait-reconnect");
     let proxy = Proxy::to(&to);
@@ -227,6 +252,43 @@ async fn a_wait_outlives_the_connection_and_the_session() {
     }
 }
 
+/// The request that restores watches is sent in one piece: past 128 KiB of paths the server would close each
+/// connection that brings it, until the session is over.
+#[tokio::test]
+async fn a_thousand_waits_set_few_watches_and_outlive_the_connection() {
+    let to = namespace("thousand-waits");
+    let proxy = Proxy::to(&to);
+    let client = Client::builder().session_timeout(Duration::from_secs(40)).deadline(SOON);
+    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    let hand = Hand::new(&to).await;
+    let worker = hand.worker(&["sum"], 4_096, &[]).await;
+    let jobs = (0..1_000).map(|n| Job::new("sum", &n).unwrap().id(format!("{n:0>128}")));
+    let submitted = client.submit_many(jobs, |_| {}).await;
+    let ids = submitted.into_iter().map(|job| job.unwrap().id().clone()).collect::<Vec<_>>();
+    let waits = ids.iter().map(|id| {
+        let (client, id) = (client.clone(), id.clone());
+        tokio::spawn(async move { client.wait(&id, 2 * SOON).await })
+    });
+    let waits = waits.collect::<Vec<_>>();
+    let chroot = &to[to.find('/').unwrap()..];
+    let watched = || {
+        let paths = four_letter_word(shared().address(), "wchp").unwrap();
+        paths.lines().filter(|line| line.starts_with(&format!("{chroot}/jobs/"))).count()
+    };
+    eventually("as many are watched as may be", SOON, async || watched() >= MAX_WATCHED).await;
+    assert_eq!(watched(), MAX_WATCHED);
+
+    let (session, handshakes) = (proxy.session().unwrap().session_id, proxy.handshakes());
+    proxy.cut(Cut::Reset);
+    eventually("the client is back", SOON, async || proxy.handshakes() > handshakes).await;
+    stream::iter(&ids).for_each_concurrent(64, |id| hand.succeed(id, worker, "7")).await;
+    for wait in waits {
+        assert_eq!(wait.await.unwrap().unwrap().state, State::Succeeded);
+    }
+    assert_eq!(proxy.session().unwrap().session_id, session, "the session is the same");
+    eventually("nothing is watched any more", SOON, async || watched() == 0).await;
+}
+
 #[tokio::test]
 async fn an_unreachable_server_is_named_within_the_deadline() {
     let began = std::time::Instant::now();
@@ -234,4 +296,14 @@ async fn an_unreachable_server_is_named_within_the_deadline() {
     let error = builder.connect("127.0.0.1:1/nowhere").await.unwrap_err().to_string();
     assert!(began.elapsed() < Duration::from_secs(5));
     assert!(error.contains("127.0.0.1:1") && error.contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_session_timeout_beyond_its_bounds_is_refused_before_anything_is_connected_to() {
+    let given = Duration::ZERO;
+    let refused = Client::builder().session_timeout(given).connect("127.0.0.1:1/nowhere").await.unwrap_err();
+    assert_eq!(refused, ConnectError::SessionTimeout(SessionTimeoutError { given }));
+    let election = bellwether::election::Election::builder("127.0.0.1:1/nowhere").session_timeout(given);
+    let refused = election.start().await.unwrap_err();
+    assert!(refused.to_string().contains("must be 100ms to 2147483647 ms, not 0ns"), "{refused}");
 }

@@ -3,10 +3,10 @@
 //! ```text
 //!  session ──events──▶ wing ──▶ inbox watcher ──▶ executor pool ──▶ status reporter
 //!                       │            ▲ closed ────────┘ ▲ closed ───────┘
-//!                       └─ registers, drains, retires ([`Incarnation`])
+//!                       └─ registers, drains, retires (Incarnation)
 //! ```
 //!
-//! The wing feeds the [`Incarnation`] machine. Its answers come back with the *term* that they were asked in; a
+//! The wing feeds the machine [`bellwether_core::machine::worker::incarnation`]. Its answers come back with the *term* that they were asked in; a
 //! new incarnation begins a new term, and what belongs to an older one is dropped. The three children of an
 //! incarnation are stopped in their order, and never started again by themselves: if one dies, the incarnation
 //! ends with it (the machine says why).

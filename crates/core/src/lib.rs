@@ -1,7 +1,7 @@
 //! Bellwether's decisions, without its effects.
 //!
 //! Everything here is a value or a pure function: no I/O, no clock, no randomness, no async. Time and
-//! random numbers are passed in; what should happen comes back as data ([`txn::Txn`], a machine's effects).
+//! random numbers are passed in; what should happen comes back as data ([`txn::Op`], a machine's effects).
 //! The crate boundary enforces it: `tokio`, `ractor` and the ZooKeeper client are not among the dependencies.
 //!
 //! * [`name`], [`time`], [`job`]: the words of the domain and their bounds.

@@ -13,12 +13,20 @@ use super::{documents, is_json, not_found};
 /// Jobs that are changed at once.
 const AT_ONCE: usize = 32;
 
-/// What was done to a job, and how it is now.
+/// What was done to a job, and how it is now, as far as that could be read.
 #[derive(Serialize)]
-struct Changed {
+struct Changed<'a> {
     outcome: &'static str,
     #[serde(flatten)]
-    view: JobView,
+    now: Now<'a>,
+}
+
+/// A document with the job's id in either case.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Now<'a> {
+    Read(Box<JobView>),
+    Unread { id: &'a JobId },
 }
 
 /// What was done, as a word for scripts, and what is wrong with it.
@@ -46,6 +54,7 @@ pub(super) async fn retry(global: &Global, output: Output, ids: &[JobId]) -> Res
     change(global, output, ids, async |client, id| {
         Ok(match client.retry(id).await? {
             Retried::Reopened(_) => Done { outcome: "reopened", wrong: None },
+            Retried::Released => Done { outcome: "released", wrong: None },
             Retried::StillOpen => Done { outcome: "still_open", wrong: None },
             Retried::Succeeded => {
                 let wrong = format!("job {id} succeeded: its result stands and it is not run again");
@@ -69,23 +78,40 @@ async fn change(
         async move { (id, change(client, id).await) }
     });
     let done = stream::iter(changes).buffered(AT_ONCE).collect::<Vec<_>>().await;
-    let views = client.get_many(ids).await?;
+    let read = client.get_many(ids).await;
     client.close().await;
-    for ((id, done), view) in done.into_iter().zip(views) {
-        match (done, view) {
-            (Ok(done), Some(view)) => {
+    // The jobs are changed all the same: what was done must be told.
+    let views = read.unwrap_or_else(|error| {
+        wrong.push(error.told());
+        Vec::new()
+    });
+    let read = !views.is_empty();
+    let mut views = views.into_iter();
+    for (id, done) in done {
+        let view = views.next().flatten();
+        match done {
+            Ok(done) => {
                 wrong.extend(done.wrong);
-                changed.push(Changed { outcome: done.outcome, view });
+                if view.is_none() && read {
+                    wrong.push(not_found(id));
+                }
+                changed.push(Changed {
+                    outcome: done.outcome,
+                    now: view.map_or(Now::Unread { id }, |view| Now::Read(Box::new(view))),
+                });
             }
-            (Ok(_), None) => wrong.push(not_found(id)),
-            (Err(error), _) => wrong.push(error.told()),
+            Err(error) => wrong.push(error.told()),
         }
     }
     if is_json(output) {
         documents(output, ids.len() == 1, &changed)?;
     } else if !changed.is_empty() {
         let rows = changed.iter().map(|changed| {
-            [changed.view.id.to_string(), changed.outcome.replace('_', " "), changed.view.state.to_string()]
+            let (id, state) = match &changed.now {
+                Now::Read(view) => (&view.id, view.state.as_str()),
+                Now::Unread { id } => (*id, "unknown"),
+            };
+            [id.to_string(), changed.outcome.replace('_', " "), state.to_owned()]
         });
         output.rows(["ID", "OUTCOME", "STATE"], rows.collect())?;
     }

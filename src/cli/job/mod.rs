@@ -34,11 +34,14 @@ pub(crate) enum Job {
     Wait(Ids),
     /// Cancel jobs: at once while they wait; running ones are asked to stop.
     ///
-    /// JSON as of `job show`, and outcome: cancelled, requested, or already_terminal.
+    /// JSON as of `job show`, and outcome: cancelled, requested, or already_terminal. When the jobs cannot be read
+    /// afterwards, id and outcome only.
     Cancel(Ids),
-    /// Queue dead or cancelled jobs again.
+    /// Queue dead or cancelled jobs again, or jobs that were set aside in quarantine.
     ///
-    /// JSON as of `job show`, and outcome: reopened, still_open, or succeeded.
+    /// A job leaves quarantine when its record can be read by this build; it keeps its attempts and counts.
+    ///
+    /// JSON as of `job cancel`, with outcome: reopened, released (from quarantine), still_open, or succeeded.
     Retry(Ids),
     /// List jobs, in no particular order.
     ///

@@ -4,8 +4,8 @@
 //! "BW" | format u8 | record kind u8 | schema u16 LE | bincode 2 body, standard configuration
 //! ```
 //!
-//! * Frozen structs per schema version ([`v1`]); a value is written in the lowest version that all live
-//!   nodes read and is upgraded when it is read.
+//! * Frozen structs per schema version (`v1` is the only one yet); an older value is
+//!   upgraded when it is read.
 //! * Bytes come from a shared store that operators and other versions write to, so they are hostile: the
 //!   size is bounded before and while decoding, trailing bytes are refused, every name and bound is checked
 //!   again, and nothing panics.

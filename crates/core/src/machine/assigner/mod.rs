@@ -1,6 +1,6 @@
 //! Which waiting job goes to which worker, and when.
 //!
-//! The assigner knows what waits ([`pending`]), who has room ([`capacity`]) and picks by a [`Strategy`]. It
+//! The assigner knows what waits (`pending`), who has room (`capacity`) and picks by a [`Strategy`]. It
 //! gives back multis, each behind the epoch's fence and the versions of the workers that it names, so that
 //! ZooKeeper itself refuses to assign after another leader has claimed, to a worker that has left or drains,
 //! or a job that is no longer queued. What it believes may be stale at any moment; it can only waste a write.

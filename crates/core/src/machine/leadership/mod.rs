@@ -26,7 +26,7 @@
 //! ([`Standing::First`]), told after each look. When the campaign finds its candidate gone or preceded, Claiming, Active and
 //! Paused fall back to Campaigning. A session that changes without an Expired is taken as expired.
 //!
-//! A claim: read `/epoch`, write ([`Claim`]), and
+//! A claim: read `/epoch`, write ([`crate::txn::Claim`]), and
 //!
 //! * applied ⇒ Active; unknown ⇒ read back: our token ⇒ Active, else look again and decide anew;
 //! * the candidate's check failed ⇒ the candidate is gone or was written to: leave it, campaign afresh;

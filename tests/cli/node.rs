@@ -1,0 +1,98 @@
+//! How a node ends.
+
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use bellwether::{Client, Job, State};
+use bellwether_testkit::{Cut, Proxy, eventually, eventually_some, namespace};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::run::command;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A running node; killed when dropped.
+struct Node(Child);
+
+impl Node {
+    fn start(to: &str, options: &[&str]) -> Self {
+        let mut command = command(&["node", "--zookeeper", to, "--session-timeout", "4s"]);
+        Self(command.args(options).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.0.id()).unwrap()), signal).unwrap();
+    }
+
+    /// Its exit code and all that it said.
+    async fn ended(&mut self) -> (Option<i32>, String) {
+        let status = eventually_some("the node ends", SOON, async || self.0.try_wait().unwrap()).await;
+        let mut said = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (status.code(), said)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Waits until a job that sleeps for an hour runs.
+async fn running(client: &Client) {
+    let job = Job::new("sleep", &serde_json::json!({ "millis": 3_600_000 })).unwrap();
+    let job = client.submit(job.id("a")).await.unwrap();
+    eventually("the job runs", SOON, async || {
+        client.get(job.id()).await.unwrap().unwrap().state == State::Running
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_drain_at_once_and_leaves_its_jobs_to_the_leader() {
+    for (first, second) in [(Signal::SIGTERM, Signal::SIGINT), (Signal::SIGINT, Signal::SIGINT)] {
+        let to = namespace("second-signal");
+        let client = Client::connect(&to).await.unwrap();
+        let mut node = Node::start(&to, &["--drain-grace", "1h"]);
+        running(&client).await;
+        node.signal(first);
+        eventually("it drains", SOON, async || {
+            let workers = client.workers().await.unwrap();
+            workers.iter().any(|worker| worker.info.as_ref().is_ok_and(|info| info.draining))
+        })
+        .await;
+        assert!(node.0.try_wait().unwrap().is_none(), "its job runs");
+        node.signal(second);
+        let (code, said) = node.ended().await;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("draining; again to stop at once"), "{said}");
+        assert!(said.contains("bellwether: ctrl-c during the drain: the jobs that are left"), "{said}");
+
+        let _spare = Node::start(&to, &[]);
+        eventually("its job is recovered as lost", SOON, async || {
+            client.get(&bellwether::JobId::new("a").unwrap()).await.unwrap().unwrap().losses == 1
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_hand_its_jobs_back_warns_and_fails() {
+    let to = namespace("abandoned");
+    let client = Client::connect(&to).await.unwrap();
+    let _leader = Node::start(&to, &["--roles", "candidate"]);
+    let proxy = Proxy::to(&to);
+    let mut node = Node::start(&proxy.connect_string(), &["--roles", "worker", "--drain-grace", "100ms"]);
+    running(&client).await;
+    proxy.refuse();
+    proxy.cut(Cut::Reset);
+    node.signal(Signal::SIGTERM);
+    let (code, said) = node.ended().await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("WARN") && said.contains("the drain was given up"), "{said}");
+}
