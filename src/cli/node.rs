@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellwether::node::{NodeError, RunError, StartError};
+use bellwether::node::{ElectionStrategy, NodeError, RunError, StartError};
 use bellwether::{NodeId, Tag};
 use bellwether_core::machine::assigner::Strategy;
 use clap::{Args, ValueEnum};
@@ -18,6 +18,24 @@ pub(crate) enum Role {
     Candidate,
     /// Runs jobs.
     Worker,
+}
+
+/// How candidates are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Election {
+    /// In a line, each watching the one before it.
+    Queue,
+    /// Whoever comes first after the leader is gone.
+    Single,
+}
+
+impl From<Election> for ElectionStrategy {
+    fn from(election: Election) -> Self {
+        match election {
+            Election::Queue => Self::Queue,
+            Election::Single => Self::Single,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -43,6 +61,9 @@ pub(crate) struct Node {
     /// Which worker gets a job: round-robin, random, least-loaded, rendezvous.
     #[arg(long, default_value = "least-loaded")]
     pub(crate) strategy: Strategy,
+    /// How candidates for leadership are ordered; the same for all nodes of a namespace.
+    #[arg(long, value_enum, default_value = "queue")]
+    pub(crate) election: Election,
     /// How long ZooKeeper waits for a silent node before its jobs and its leadership move.
     #[arg(long, default_value = "10s", value_parser = input::duration, value_name = "DURATION")]
     pub(crate) session_timeout: Duration,
@@ -55,6 +76,7 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
     let mut builder = bellwether::Node::builder(global.zookeeper()?)
         .candidate(node.roles.contains(&Role::Candidate))
         .placement(node.strategy)
+        .election(node.election.into())
         .session_timeout(node.session_timeout)
         .drain_grace(node.drain_grace);
     let mut kinds = Vec::new();

@@ -13,6 +13,7 @@ mod stage;
 mod atomicity;
 mod corruption;
 mod drain;
+mod election;
 mod expiry;
 mod leader_steps;
 mod lost_replies;

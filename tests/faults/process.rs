@@ -25,13 +25,23 @@ pub(crate) struct Launch {
     session: Duration,
     slots: u32,
     grace: Duration,
+    election: &'static str,
 }
 
 impl Launch {
     pub(crate) fn new(name: &str, to: &str, log: PathBuf) -> Self {
         let grace = Duration::from_secs(20);
         let (name, to) = (name.to_owned(), to.to_owned());
-        Self { name, to, log, roles: "candidate,worker", session: SESSION, slots: 8, grace }
+        Self {
+            name,
+            to,
+            log,
+            roles: "candidate,worker",
+            session: SESSION,
+            slots: 8,
+            grace,
+            election: "queue",
+        }
     }
 
     pub(crate) fn candidate(self) -> Self {
@@ -40,6 +50,10 @@ impl Launch {
 
     pub(crate) fn worker(self) -> Self {
         Self { roles: "worker", ..self }
+    }
+
+    pub(crate) fn election(self, election: &'static str) -> Self {
+        Self { election, ..self }
     }
 
     pub(crate) fn behind(self, proxy: &Proxy) -> Self {
@@ -68,6 +82,7 @@ impl Launch {
             .args(["--pdeathsig", "KILL", env!("CARGO_BIN_EXE_bellwether"), "node"])
             .args(["--zookeeper", &self.to, "--node-id", &self.name, "--roles", self.roles])
             .args(["--session-timeout", &millis(self.session), "--drain-grace", &millis(self.grace)])
+            .args(["--election", self.election])
             .args(["--slots", &self.slots.to_string(), "--allow-exec", "/bin/sh"])
             .args(["--metrics-addr", &metrics.to_string()])
             .env_remove("RUST_LOG")
