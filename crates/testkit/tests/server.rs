@@ -77,25 +77,21 @@ fn servers_run_side_by_side() {
     }
 }
 
-/// Not a test of its own: the process that the next test kills.
-#[test]
-#[ignore = "the victim of a_server_dies_with_its_test_process"]
-fn victim() {
-    let Ok(home) = std::env::var("BELLWETHER_VICTIM_DIR") else {
-        return; // Somebody runs the ignored tests by hand.
-    };
-    let server = ZooKeeperServer::start();
-    std::fs::write(Path::new(&home).join("connect-string"), server.connect_string()).unwrap();
-    std::thread::park();
-}
-
+/// The process that the test starts and kills is this test again, told by its environment where its home is.
 #[tokio::test]
 async fn a_server_dies_with_its_test_process_and_its_directory_goes_too() {
+    const HOME: &str = "BELLWETHER_VICTIM_DIR";
+    const NAME: &str = "a_server_dies_with_its_test_process_and_its_directory_goes_too";
+    if let Ok(home) = std::env::var(HOME) {
+        let server = ZooKeeperServer::start();
+        std::fs::write(Path::new(&home).join("connect-string"), server.connect_string()).unwrap();
+        return std::future::pending().await;
+    }
     let tmp = tempfile::tempdir().unwrap();
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "victim"])
+        .args(["--exact", NAME])
         .env("TMPDIR", tmp.path())
-        .env("BELLWETHER_VICTIM_DIR", tmp.path())
+        .env(HOME, tmp.path())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
