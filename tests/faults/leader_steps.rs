@@ -20,8 +20,11 @@ const STEPS: [Step; 5] = [
     ("promote", step::promote),
 ];
 
-/// Held until their worker is killed; half of them are on it.
+/// Held until their worker is killed. More than the slots of one worker, so that some are on it whichever of the two
+/// the leader learnt of first.
 const HELD: usize = 12;
+/// Of each of the two workers.
+const SLOTS: u32 = 8;
 /// Fail once and wait out a backoff.
 const FAILING: usize = 4;
 
@@ -30,8 +33,8 @@ async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) 
     let proxy = Proxy::to(&stage.to);
     let fault = fault(&proxy);
     let mut first = stage.node("first").candidate().behind(&proxy).start();
-    let mut lost = stage.node("lost").worker().start();
-    let _spare = stage.node("spare").worker().slots(16).start();
+    let mut lost = stage.node("lost").worker().slots(SLOTS).start();
+    let _spare = stage.node("spare").worker().slots(SLOTS).start();
     stage.workers(2).await;
     let epoch = if is_claim { 0 } else { stage.led_by(&first).await.epoch };
     let second = stage.node("second").candidate().start();
