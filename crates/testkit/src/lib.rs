@@ -1,6 +1,7 @@
 //! What Bellwether's suites stand on: a real ZooKeeper per test process, faults on the wire, and one way to wait.
 //!
-//! No mock lives here. A test talks to Apache ZooKeeper in a child process, and a fault is a frame that
+//! No mock lives here. A test talks to a server in a child process, Bellwether's keeper or Apache ZooKeeper
+//! (`BELLWETHER_TEST_SERVER=zookeeper`), and a fault is a frame that
 //! [`Proxy`] withholds or a connection that it cuts, so the client under test runs the code that it runs in
 //! production.
 //!
@@ -25,7 +26,7 @@ pub use eventually::{eventually, eventually_some};
 pub use fourletter::four_letter_word;
 pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
 pub use raw::{Credentials, RawClient};
-pub use server::{Builder, Installation, Missing, Profile, StartError, ZooKeeperServer};
+pub use server::{Builder, Installation, Missing, Profile, Program, StartError, ZooKeeperServer};
 pub use shared::{namespace, shared};
 
 /// Request codes of the ZooKeeper protocol, as far as the suites name them.

@@ -16,7 +16,7 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 /// # Panics
 /// When ZooKeeper is not installed or does not start, with what to do about it.
 pub fn shared() -> &'static ZooKeeperServer {
-    SHARED.get_or_init(ZooKeeperServer::start)
+    SHARED.get_or_init(|| ZooKeeperServer::builder().memory().start())
 }
 
 /// A connect string into an empty namespace of the [`shared`] server: `127.0.0.1:{port}/{name}-{n}`.

@@ -4,14 +4,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use super::config::Home;
-use super::{Installation, StartError, State, ZooKeeperServer, port};
+use super::program::{Found, Program};
+use super::{StartError, State, ZooKeeperServer, port};
 
 /// Sessions may be as short as two ticks: 400 ms, so that an expiry is a matter of one test second.
 const TICK_MS: u32 = 200;
 /// Lost races for a port before it must be something else. One is rare already.
 const PORT_TRIES: u32 = 5;
 
-/// What the JVM is tuned for.
+/// What Apache ZooKeeper is tuned for; the keeper has nothing to tune.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// A fast start and a small heap, and no fsync: a killed process loses nothing that the kernel has.
@@ -34,7 +35,9 @@ impl Profile {
 /// How to start a [`ZooKeeperServer`]; the defaults are those for tests.
 #[derive(Debug, Clone)]
 pub struct Builder {
+    program: Program,
     tick_ms: u32,
+    memory: bool,
     profile: Profile,
     port: Option<u16>,
     data_dir: Option<PathBuf>,
@@ -42,7 +45,14 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { tick_ms: TICK_MS, profile: Profile::Test, port: None, data_dir: None }
+        Self {
+            program: Program::chosen(),
+            tick_ms: TICK_MS,
+            memory: false,
+            profile: Profile::Test,
+            port: None,
+            data_dir: None,
+        }
     }
 }
 
@@ -52,7 +62,18 @@ impl Builder {
         Self { tick_ms, ..self }
     }
 
-    /// What the JVM is tuned for. Default: [`Profile::Test`].
+    /// Which server. Default: the one that the test run is about ([`Program::chosen`]).
+    pub fn program(self, program: Program) -> Self {
+        Self { program, ..self }
+    }
+
+    /// For a server that is never restarted: the keeper need not wait for its disk. Apache ZooKeeper, whose
+    /// [`Profile::Test`] does not wait either, pays no heed.
+    pub fn memory(self) -> Self {
+        Self { memory: true, ..self }
+    }
+
+    /// What Apache ZooKeeper is tuned for; the keeper has nothing to tune. Default: [`Profile::Test`].
     pub fn profile(self, profile: Profile) -> Self {
         Self { profile, ..self }
     }
@@ -83,13 +104,13 @@ impl Builder {
 
     /// Starts the server; returns when it serves.
     pub fn try_start(self) -> Result<ZooKeeperServer, StartError> {
-        let installation = Installation::find()?;
+        let program = self.program.find()?;
         let mut tries = 1;
         loop {
-            let home = self.home(installation.clone())?;
+            let home = self.home(program.clone())?;
             match home.launch() {
-                Ok(jvm) => {
-                    return Ok(ZooKeeperServer { home, state: State::Running(jvm) });
+                Ok(process) => {
+                    return Ok(ZooKeeperServer { home, state: State::Running(process) });
                 }
                 Err(StartError::Exited { .. }) if self.port.is_none() && tries < PORT_TRIES => tries += 1,
                 Err(error) => return Err(error),
@@ -97,8 +118,8 @@ impl Builder {
         }
     }
 
-    fn home(&self, installation: Installation) -> Result<Home, StartError> {
-        let dir = tempfile::Builder::new().prefix("bellwether-zookeeper-").tempdir()?;
+    fn home(&self, program: Found) -> Result<Home, StartError> {
+        let dir = tempfile::Builder::new().prefix("bellwether-server-").tempdir()?;
         let data = match &self.data_dir {
             Some(data_dir) => std::path::absolute(data_dir)?,
             None => dir.path().join("data"),
@@ -107,6 +128,7 @@ impl Builder {
             Some(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             None => port::unused()?,
         };
-        Ok(Home { installation, dir, data, address, tick_ms: self.tick_ms, profile: self.profile })
+        let (tick_ms, memory, profile) = (self.tick_ms, self.memory, self.profile);
+        Ok(Home { program, dir, data, address, tick_ms, memory, profile })
     }
 }

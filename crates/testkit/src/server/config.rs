@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::builder::Profile;
-use super::process::Jvm;
+use super::process::Guarded;
+use super::program::Found;
 use super::{Installation, StartError, ready};
 
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
@@ -19,30 +20,51 @@ const LOG_TAIL: usize = 4_000;
 /// All that is needed to launch a server, again and again, on the same address and data.
 #[derive(Debug)]
 pub(super) struct Home {
-    pub(super) installation: Installation,
+    pub(super) program: Found,
     pub(super) dir: TempDir,
     pub(super) data: PathBuf,
     pub(super) address: SocketAddr,
     pub(super) tick_ms: u32,
+    pub(super) memory: bool,
     pub(super) profile: Profile,
 }
 
 impl Home {
     /// Starts the server and returns when it serves.
-    pub(super) fn launch(&self) -> Result<Jvm, StartError> {
-        let config = self.dir.path().join("zoo.cfg");
-        fs::write(&config, self.zoo_cfg())?;
+    pub(super) fn launch(&self) -> Result<Guarded, StartError> {
         fs::create_dir_all(&self.data)?;
         let log = File::options().create(true).append(true).open(self.log_path())?;
+        let (program, args) = match &self.program {
+            Found::Keeper(command) => (command, self.keeper_args()),
+            Found::Apache(installation) => (&installation.java, self.java_args(installation)?),
+        };
+        let mut process = Guarded::launch(program, &args, log, self.dir.path())?;
+        ready::wait(&mut process, self)?;
+        Ok(process)
+    }
 
+    fn keeper_args(&self) -> Vec<String> {
+        // As the oldest server that is supported behaves, and as many connections as a test of many clients wants.
+        let mut args =
+            ["keeper", "--compat", "3.8.0", "--max-connections-per-address", "0"].map(str::to_owned).to_vec();
+        args.extend(["--max-session-timeout", "600s", "--tick-time"].map(str::to_owned));
+        args.push(format!("{}ms", self.tick_ms));
+        args.extend(["--listen".to_owned(), self.address.to_string()]);
+        match self.memory {
+            true => args.push("--memory".to_owned()),
+            false => args.extend(["--data-dir".to_owned(), self.data.display().to_string()]),
+        }
+        args
+    }
+
+    fn java_args(&self, installation: &Installation) -> io::Result<Vec<String>> {
+        let config = self.dir.path().join("zoo.cfg");
+        fs::write(&config, self.zoo_cfg())?;
         let mut args: Vec<String> = self.profile.java_flags().iter().map(ToString::to_string).collect();
         args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".to_owned());
-        args.extend(["-cp".to_owned(), self.installation.class_path.clone(), MAIN_CLASS.to_owned()]);
+        args.extend(["-cp".to_owned(), installation.class_path.clone(), MAIN_CLASS.to_owned()]);
         args.push(config.display().to_string());
-
-        let mut jvm = Jvm::launch(&self.installation.java, &args, log, self.dir.path())?;
-        ready::wait(&mut jvm, self)?;
-        Ok(jvm)
+        Ok(args)
     }
 
     fn zoo_cfg(&self) -> String {
@@ -64,7 +86,7 @@ impl Home {
     }
 
     fn log_path(&self) -> PathBuf {
-        self.dir.path().join("zookeeper.log")
+        self.dir.path().join("server.log")
     }
 
     pub(super) fn log_tail(&self) -> String {

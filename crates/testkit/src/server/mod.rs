@@ -1,14 +1,14 @@
-//! A real ZooKeeper as a child process.
+//! A real server as a child process: Apache ZooKeeper, or the keeper that the `bellwether` command carries.
 //!
 //! **Why not a mock:** what breaks a coordinator is what ZooKeeper really does at the edges (a session that outlives
 //! its socket, a commit whose reply is lost), and a mock only repeats what its author believed.
 //!
 //! **How nothing leaks:** a test process may end by panic, abort or SIGKILL, so no destructor can be trusted with the
-//! JVM. [`watchdog`] reads a pipe whose other end only the test process holds; when it closes, for whatever reason,
-//! the watchdog kills the JVM and wipes its directory.
+//! server. [`watchdog`] reads a pipe whose other end only the test process holds; when it closes, for whatever reason,
+//! the watchdog kills the server and wipes its directory.
 //!
 //! **How servers do not clash:** each has its own directory and port, and counts as started only when the process
-//! that answers on the port reports this very data directory ([`ready`]), so a lost race for a port is noticed.
+//! that answers on the port tells that it is ours ([`ready`]), so a lost race for a port is noticed.
 
 mod builder;
 mod config;
@@ -16,6 +16,7 @@ mod error;
 mod installation;
 mod port;
 mod process;
+mod program;
 mod ready;
 mod watchdog;
 
@@ -26,12 +27,14 @@ use std::process::ExitStatus;
 pub use builder::{Builder, Profile};
 pub use error::StartError;
 pub use installation::{Installation, Missing};
+pub use program::Program;
 
 use crate::four_letter_word;
 use config::Home;
-use process::Jvm;
+use process::Guarded;
 
-/// A ZooKeeper server of this test's own: standalone, on a private port and directory of 127.0.0.1.
+/// A server of this test's own that speaks ZooKeeper's protocol: standalone, on a private port and directory of
+/// 127.0.0.1. [`Program`] tells which one.
 ///
 /// Dropping it kills the server and wipes its directory. When the test process dies without dropping anything, the
 /// server dies all the same, within milliseconds.
@@ -43,8 +46,8 @@ pub struct ZooKeeperServer {
 
 #[derive(Debug)]
 enum State {
-    Running(Jvm),
-    Frozen(Jvm),
+    Running(Guarded),
+    Frozen(Guarded),
     Killed,
 }
 
@@ -75,7 +78,7 @@ impl ZooKeeperServer {
     /// Kills the server with SIGKILL and returns when it is gone; its data stay. Killing a dead server does nothing.
     pub fn kill(&mut self) {
         match std::mem::replace(&mut self.state, State::Killed) {
-            State::Running(jvm) | State::Frozen(jvm) => drop(jvm),
+            State::Running(process) | State::Frozen(process) => drop(process),
             State::Killed => {} // The test wanted it dead, and it is.
         }
     }
@@ -89,7 +92,7 @@ impl ZooKeeperServer {
     pub fn restart(&mut self) {
         self.kill();
         match self.home.launch() {
-            Ok(jvm) => self.state = State::Running(jvm),
+            Ok(process) => self.state = State::Running(process),
             Err(error) => panic!("ZooKeeper on {} did not come back: {error}", self.home.address),
         }
     }
@@ -98,9 +101,9 @@ impl ZooKeeperServer {
     /// answers. Freezing what is not running does nothing.
     pub fn freeze(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Killed) {
-            State::Running(jvm) => {
-                jvm.stop();
-                State::Frozen(jvm)
+            State::Running(process) => {
+                process.stop();
+                State::Frozen(process)
             }
             unchanged @ (State::Frozen(_) | State::Killed) => unchanged,
         };
@@ -111,9 +114,9 @@ impl ZooKeeperServer {
     /// Time has passed for the server too: a freeze longer than a session's timeout may expire that session.
     pub fn thaw(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Killed) {
-            State::Frozen(jvm) => {
-                jvm.go_on();
-                State::Running(jvm)
+            State::Frozen(process) => {
+                process.go_on();
+                State::Running(process)
             }
             unchanged @ (State::Running(_) | State::Killed) => unchanged,
         };
@@ -127,7 +130,7 @@ impl ZooKeeperServer {
     /// Waits until the server ends by itself, for one that runs in the foreground. A killed server answers `None`.
     pub fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match &mut self.state {
-            State::Running(jvm) | State::Frozen(jvm) => jvm.wait().map(Some),
+            State::Running(process) | State::Frozen(process) => process.wait().map(Some),
             State::Killed => Ok(None),
         }
     }

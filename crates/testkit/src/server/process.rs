@@ -1,4 +1,4 @@
-//! The JVM as a guarded child.
+//! The server as a guarded child.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,23 +13,23 @@ use nix::unistd::Pid;
 
 use super::watchdog::Watchdog;
 
-/// Waits for a word before it becomes the JVM, so that the watchdog is on duty first. End of file ends it.
+/// Waits for a word before it becomes the server, so that the watchdog is on duty first. End of file ends it.
 const LAUNCHER: &str = r#"read -r go && exec "$@" </dev/null"#;
 
-/// A running JVM; dropping it kills it with SIGKILL and waits for its end.
+/// A running server; dropping it kills it with SIGKILL and waits for its end.
 #[derive(Debug)]
-pub(super) struct Jvm {
+pub(super) struct Guarded {
     child: Child,
     watchdog: Option<Watchdog>,
 }
 
-impl Jvm {
-    /// Launches `java` with `args`, its output appended to `log`, guarded by a watchdog that wipes `home`.
-    pub(super) fn launch(java: &Path, args: &[String], log: File, home: &Path) -> io::Result<Self> {
+impl Guarded {
+    /// Launches `program` with `args`, its output appended to `log`, guarded by a watchdog that wipes `home`.
+    pub(super) fn launch(program: &Path, args: &[String], log: File, home: &Path) -> io::Result<Self> {
         let mut watchdog = Watchdog::spawn(home)?;
         let mut child = Command::new("sh")
             .args(["-c", LAUNCHER, "launcher"])
-            .arg(java)
+            .arg(program)
             .args(args)
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
@@ -44,7 +44,7 @@ impl Jvm {
     /// SIGSTOP, and returns when all threads have stopped: the signal alone is only a request.
     pub(super) fn stop(&self) {
         self.signal(Signal::SIGSTOP);
-        // An exit counts too, or a JVM that died would be waited for without end; it is left to be reaped.
+        // An exit counts too, or a server that died would be waited for without end; it is left to be reaped.
         let stopped = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         while wait::waitid(Id::Pid(self.pid()), stopped) == Err(Errno::EINTR) {}
     }
@@ -56,6 +56,10 @@ impl Jvm {
 
     fn signal(&self, signal: Signal) {
         signal::kill(self.pid(), signal).expect("a child that was not reaped can be signalled");
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     fn pid(&self) -> Pid {
@@ -71,7 +75,7 @@ impl Jvm {
     }
 }
 
-impl Drop for Jvm {
+impl Drop for Guarded {
     fn drop(&mut self) {
         // Failures are swallowed, as a panic in a drop during a panic aborts: a kill fails only for a child that
         // ended, a release only for a watchdog that somebody killed, and neither leaves anything running.

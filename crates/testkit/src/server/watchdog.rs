@@ -1,8 +1,8 @@
-//! Ends a JVM when the test process is no longer there to do so.
+//! Ends a server when the test process is no longer there to do so.
 //!
 //! A shell reads a pipe whose only writer is this process (the descriptor is close-on-exec, so no sibling inherits
 //! it). End of file without the word `released` means that this process died: panic, abort, SIGKILL, or an exit
-//! that drops no statics. The JVM starts only after the watchdog knows its pid, so there is no moment in which it
+//! that drops no statics. The server starts only after the watchdog knows its pid, so there is no moment in which it
 //! is unguarded.
 
 use std::io::{self, Write as _};
