@@ -1,0 +1,60 @@
+//! What one ZooKeeper server does, as a function: tree, sessions, watches, transactions.
+//!
+//! No I/O, no clock, no randomness: time and passwords come in, answers and notifications go out in order, and the
+//! same inputs give the same outputs. The server feeds it from sockets, a simulator from a seed.
+
+use crate::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
+
+/// A connection, as its driver numbers it. Numbers are not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+/// The driver's clocks at one input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Milliseconds since 1970, for `ctime` and `mtime`.
+    pub wall_ms: i64,
+    /// Milliseconds that never go back, for everything that expires.
+    pub monotonic_ms: u64,
+}
+
+/// What a connection brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Its first frame.
+    Connect {
+        /// What it asks for.
+        request: ConnectRequest,
+        /// Where it comes from, for the scheme `ip`.
+        peer: std::net::IpAddr,
+        /// Fresh randomness, used when a session begins: its password, and nothing else.
+        password: [u8; 16],
+    },
+    /// A request.
+    Request {
+        /// Its number.
+        xid: i32,
+        /// What it asks.
+        request: Request,
+    },
+    /// A frame that could not be read behind its header.
+    Malformed {
+        /// Its number.
+        xid: i32,
+    },
+    /// The socket is gone; the session goes on until it expires.
+    Disconnected,
+}
+
+/// What a driver has to do, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Answer a first frame.
+    Connected(ConnectionId, ConnectResponse),
+    /// Answer a request.
+    Reply(ConnectionId, Reply),
+    /// Tell of a change. Always before the answer that lets the client see it.
+    Notify(ConnectionId, WatchedEvent),
+    /// Close the socket, after all that was sent before.
+    Close(ConnectionId),
+}
