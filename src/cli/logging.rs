@@ -9,7 +9,7 @@ use super::{Command, Global};
 /// `RUST_LOG` wins over the options. A node tells what it does; a command tells its end, and what its session went
 /// through only when asked, as its error says that, too.
 pub(crate) fn start(global: &Global, command: &Command) {
-    let node = matches!(command, Command::Node(_));
+    let node = matches!(command, Command::Node(_) | Command::Dev(_) | Command::Keeper(_));
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match (global.quiet, global.verbose, node) {
             (true, _, true) => "error,zookeeper_client=off",

@@ -2,9 +2,12 @@
 
 mod bench;
 mod connect;
+mod demo;
+mod dev;
 mod exit;
 mod input;
 mod job;
+mod keeper;
 mod leader;
 mod logging;
 mod node;
@@ -86,6 +89,18 @@ enum Command {
     /// them back. They are recovered after the session timeout.
     #[command(after_help = EXIT_CODES)]
     Node(node::Node),
+    /// Run a server for one machine that speaks ZooKeeper's protocol: single node, no failover.
+    #[command(after_help = EXIT_CODES)]
+    Keeper(keeper::Keeper),
+    /// Run all there is in one process, to develop against: a keeper and a node with every role.
+    #[command(after_help = EXIT_CODES)]
+    Dev(dev::Dev),
+    /// Watch a cluster lose its leader and a worker, and no job: a keeper, three node processes, real jobs.
+    ///
+    /// Exit code 0 only if every job succeeded and every attempt is explained. With --zookeeper the nodes meet in
+    /// that ZooKeeper, under a namespace of their own, which stays.
+    #[command(after_help = EXIT_CODES)]
+    Demo(demo::Demo),
     /// Measure how many jobs per second a namespace takes and how fast.
     #[command(after_help = EXIT_CODES)]
     Bench(bench::Bench),
@@ -111,6 +126,9 @@ async fn run(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Worker(command) => worker::run(global, output, command).await,
         Command::Leader(command) => leader::run(global, output, command).await,
         Command::Node(command) => node::run(global, command).await,
+        Command::Keeper(command) => keeper::run(output, command).await,
+        Command::Dev(command) => dev::run(output, command).await,
+        Command::Demo(command) => demo::run(global, output, &command).await,
         Command::Bench(command) => bench::run(global, output, command).await,
     }
 }

@@ -73,7 +73,12 @@ pub(crate) struct Node {
 }
 
 pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
-    let mut builder = bellwether::Node::builder(global.zookeeper()?)
+    ended(start(global.zookeeper()?, node).await?).await
+}
+
+/// Starts a node; it is on its way to ZooKeeper when this returns.
+pub(crate) async fn start(zookeeper: &str, node: Node) -> Result<bellwether::Node, Failure> {
+    let mut builder = bellwether::Node::builder(zookeeper)
         .candidate(node.roles.contains(&Role::Candidate))
         .placement(node.strategy)
         .election(node.election.into())
@@ -94,7 +99,7 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
         bellwether::metrics::serve(address, &kinds).map_err(|error| Failure::failed(error.to_string()))?;
         tracing::info!(%address, "metrics are served");
     }
-    let running = builder.start().await.map_err(|error| match error {
+    builder.start().await.map_err(|error| match error {
         StartError::ConnectString(_)
         | StartError::SessionTimeout(_)
         | StartError::Name(_)
@@ -102,8 +107,12 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
         | StartError::Worker(_)
         | StartError::NoRole => Failure::usage(error.to_string()),
         StartError::Actors(_) => Failure::failed(chain(&error)),
-    })?;
-    running.run().await.map_err(|error| match error {
+    })
+}
+
+/// Runs until a signal has ended it, or something it cannot live without did.
+pub(crate) async fn ended(node: bellwether::Node) -> Result<(), Failure> {
+    node.run().await.map_err(|error| match error {
         RunError::Ended(NodeError::Namespace(_)) => Failure::new(Kind::Unreachable, chain(&error)),
         RunError::Ended(NodeError::Actors(_))
         | RunError::Signals(_)

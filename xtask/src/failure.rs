@@ -19,8 +19,6 @@ pub(crate) enum Failure {
     Start(StartError),
     /// ZooKeeper ran in the foreground and ended by itself.
     Ended(io::Result<Option<ExitStatus>>),
-    /// The demonstration did not show what it should.
-    Demo(String),
 }
 
 impl Failure {
@@ -31,9 +29,7 @@ impl Failure {
                 let code = status.code().and_then(|code| u8::try_from(code).ok());
                 code.map_or(ExitCode::FAILURE, ExitCode::from)
             }
-            Self::Launch { .. } | Self::Missing(_) | Self::Start(_) | Self::Ended(_) | Self::Demo(_) => {
-                ExitCode::FAILURE
-            }
+            Self::Launch { .. } | Self::Missing(_) | Self::Start(_) | Self::Ended(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -49,7 +45,6 @@ impl fmt::Display for Failure {
             Self::Start(error @ (StartError::Exited { .. } | StartError::NotReady { .. })) => {
                 write!(f, "{error}")
             }
-            Self::Demo(what) => write!(f, "{what}"),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),
             Self::Ended(Ok(None)) => write!(f, "zookeeper was killed"),
             Self::Ended(Err(error)) => write!(f, "zookeeper could not be waited for: {error}"),

@@ -1,7 +1,6 @@
 //! Developer tasks: `cargo xtask --help`.
 
 mod cargo;
-mod demo;
 mod failure;
 mod install;
 mod zookeeper;
@@ -34,11 +33,6 @@ enum Task {
     },
     /// Everything that a change must pass: format, lints, documentation, tests.
     Ci,
-    /// Watch a cluster lose its leader and a worker, and nothing else: a throw-away ZooKeeper, three nodes, real jobs.
-    ///
-    /// Exit code 0 only if every job succeeded and every attempt is explained. Uses the development build unless told
-    /// otherwise: it is made in a minute, and what is shown is that nothing is lost, not how fast.
-    Demo(demo::Demo),
     /// Run a throw-away ZooKeeper in the foreground, until Ctrl-C.
     Zookeeper {
         /// The port on 127.0.0.1.
@@ -70,10 +64,6 @@ fn run(task: Task) -> Result<(), Failure> {
             cargo::check()?;
             install::zookeeper()?;
             cargo::test(&[], &[])
-        }
-        Task::Demo(demo) => {
-            install::zookeeper()?;
-            demo::run(&demo)
         }
         Task::Zookeeper { port, data_dir } => {
             install::zookeeper()?;

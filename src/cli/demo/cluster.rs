@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use bellwether::client::LeaderView;
 use bellwether::{Client, WorkerId};
 use indicatif::ProgressBar;
+use serde::Serialize;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use super::failed;
 use super::node::Node;
-use super::report::say;
-use crate::failure::Failure;
+use super::{Stories, failed};
+use crate::cli::exit::Failure;
 
 const NODES: usize = 3;
 
@@ -28,6 +28,7 @@ pub(super) struct Cluster {
     binary: PathBuf,
     namespace: String,
     client: Client,
+    stories: Stories,
     nodes: Vec<Node>,
     logs: TempDir,
     /// Every worker that was ever seen, with its node.
@@ -39,6 +40,7 @@ pub(super) struct Cluster {
 }
 
 /// Who led, and how it came to that.
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Term {
     pub(super) epoch: i32,
     pub(super) node: String,
@@ -47,13 +49,15 @@ pub(super) struct Term {
 
 impl Cluster {
     /// Starts the nodes; returns when all work and one leads.
-    pub(super) async fn start(binary: PathBuf, namespace: &str, client: Client) -> Result<Self, Failure> {
+    pub(super) async fn start(namespace: &str, client: Client, stories: Stories) -> Result<Self, Failure> {
+        let binary = std::env::current_exe().map_err(|error| failed("where is this program", &error))?;
         let logs = tempfile::Builder::new().prefix("bellwether-demo-").tempdir();
-        let logs = logs.map_err(|error| failed(&"no directory for logs", &error))?;
+        let logs = logs.map_err(|error| failed("no directory for logs", &error))?;
         let mut cluster = Self {
             binary,
             namespace: namespace.to_owned(),
             client,
+            stories,
             nodes: Vec::new(),
             logs,
             workers: BTreeMap::new(),
@@ -99,14 +103,14 @@ impl Cluster {
             .iter()
             .map(|node| node.name.clone())
             .find(|name| next.node.as_str() != name && leader.node.as_str() != name);
-        let victim = victim.ok_or_else(|| Failure::Demo("no worker is left to be killed".to_owned()))?;
+        let victim = victim.ok_or_else(|| Failure::failed("no worker is left to be killed".to_owned()))?;
         self.kill(&victim)?;
         self.told(bar, format!("kill -9 of {victim}, which worked, after {at} jobs"));
         Ok(())
     }
 
     fn told(&mut self, bar: &ProgressBar, what: String) {
-        bar.suspend(|| say(&what));
+        bar.suspend(|| self.stories.tell(&what));
         self.kills.push(what);
     }
 
@@ -123,7 +127,7 @@ impl Cluster {
 
     fn kill(&mut self, name: &str) -> Result<(), Failure> {
         let at = self.nodes.iter().position(|node| node.name == name);
-        let at = at.ok_or_else(|| Failure::Demo(format!("{name} is not one of ours")))?;
+        let at = at.ok_or_else(|| Failure::failed(format!("{name} is not one of ours")))?;
         let of_node = self.workers.iter().filter(|(_, node)| *node == name).map(|(worker, _)| *worker);
         self.killed.extend(of_node.collect::<Vec<_>>());
         self.nodes.remove(at).kill().map_err(|error| failed(&format!("{name} cannot be killed"), &error))
@@ -134,7 +138,7 @@ impl Cluster {
         let began = Instant::now();
         loop {
             let workers =
-                self.client.workers().await.map_err(|error| failed(&"no workers are seen", &error))?;
+                self.client.workers().await.map_err(|error| failed("no workers are seen", &error))?;
             self.workers.extend(
                 workers
                     .into_iter()
@@ -152,7 +156,7 @@ impl Cluster {
     async fn leader_after(&self, epoch: i32) -> Result<LeaderView, Failure> {
         let began = Instant::now();
         loop {
-            let leader = self.client.leader().await.map_err(|error| failed(&"no leader is seen", &error))?;
+            let leader = self.client.leader().await.map_err(|error| failed("no leader is seen", &error))?;
             match leader {
                 Some(leader) if leader.standing && leader.epoch > epoch => return Ok(leader),
                 Some(_) | None => {}
@@ -172,12 +176,13 @@ impl Cluster {
             let last = log.as_deref().ok().and_then(|log| log.lines().last()).unwrap_or("nothing");
             told = format!("{told}; {} said last: {last}", node.name);
         }
-        Err(Failure::Demo(told))
+        Err(Failure::failed(told))
     }
 }
 
 /// Waits until as many jobs are over, and says how many are.
 async fn reached(done: &mut watch::Receiver<usize>, jobs: usize) -> Result<usize, Failure> {
     let over = done.wait_for(|over| *over >= jobs).await;
-    over.map(|over| *over).map_err(|_| Failure::Demo(format!("the wait ended before {jobs} jobs were over")))
+    over.map(|over| *over)
+        .map_err(|_| Failure::failed(format!("the wait ended before {jobs} jobs were over")))
 }

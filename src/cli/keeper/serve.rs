@@ -1,0 +1,132 @@
+//! A keeper in the foreground, or beside a node.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use bellwether_keeper::model;
+use bellwether_keeper::server::{Keeper, StartError, Storage};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::admin::Admin;
+use super::{Compat, Options, Serve};
+use crate::cli::exit::{Failure, chain};
+use crate::cli::output::{Format, Output};
+
+/// Where ZooKeeper's users expect it.
+const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2181);
+
+/// A keeper, and the socket for its backups when it keeps anything.
+pub(crate) struct Running {
+    keeper: Keeper,
+    admin: Option<Admin>,
+}
+
+#[derive(Serialize)]
+struct Started {
+    zookeeper: String,
+}
+
+pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
+    let keeper = start(Some(serve.listen), serve.place.data_dir.as_deref(), &serve.options).await?;
+    let address = keeper.connect_string();
+    match output.format {
+        Format::Json => output.json(&Started { zookeeper: address })?,
+        Format::Table => {
+            output.text(&format!("serving on {address}: single node, no failover; Ctrl-C ends it"))?
+        }
+    }
+    let mut term =
+        signal(SignalKind::terminate()).map_err(|error| Failure::failed(format!("no signals: {error}")))?;
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = term.recv() => {}
+        stopped = keeper.stopped() => return Err(stopped),
+    }
+    keeper.stop().await;
+    Ok(())
+}
+
+/// Starts a keeper, on the usual port or any free one when no address is given.
+pub(crate) async fn start(
+    listen: Option<SocketAddr>,
+    data_dir: Option<&Path>,
+    options: &Options,
+) -> Result<Running, Failure> {
+    let started = match listen {
+        Some(address) => start_on(address, data_dir, options).await,
+        None => match start_on(USUAL, data_dir, options).await {
+            Err(StartError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
+                start_on((Ipv4Addr::LOCALHOST, 0).into(), data_dir, options).await
+            }
+            started => started,
+        },
+    };
+    let keeper = started.map_err(|error| Failure::failed(chain(&error)))?;
+    let admin = data_dir.and_then(|dir| match Admin::open(dir) {
+        Ok(admin) => Some(admin),
+        Err(error) => {
+            tracing::warn!(%error, dir = %dir.display(), "no socket for backups: stop the keeper to make one");
+            None
+        }
+    });
+    Ok(Running { keeper, admin })
+}
+
+async fn start_on(
+    address: SocketAddr,
+    data_dir: Option<&Path>,
+    options: &Options,
+) -> Result<Keeper, StartError> {
+    let millis = |duration: std::time::Duration| u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
+    let mut builder = Keeper::builder()
+        .listen(address)
+        .tick_ms(millis(options.tick_time))
+        .compat(options.compat.into())
+        .max_connections_per_address(options.max_connections_per_address)
+        .storage(data_dir.map_or(Storage::Memory, |dir| Storage::Directory(dir.to_owned())));
+    if let Some(timeout) = options.max_session_timeout {
+        builder = builder.max_session_timeout_ms(millis(timeout));
+    }
+    builder.start().await
+}
+
+impl From<Compat> for model::Compat {
+    fn from(compat: Compat) -> Self {
+        match compat {
+            Compat::V3_8_0 => Self::V3_8_0,
+            Compat::V3_9 => Self::V3_9,
+        }
+    }
+}
+
+impl Running {
+    /// `127.0.0.1:2181`: a chroot may be appended to it.
+    pub(crate) fn connect_string(&self) -> String {
+        self.keeper.connect_string()
+    }
+
+    /// Serves requests for backups until the keeper stops by itself, and says why.
+    pub(crate) async fn stopped(&self) -> Failure {
+        let backups = async {
+            match &self.admin {
+                Some(admin) => admin.serve(&self.keeper).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ended = self.keeper.wait() => match ended {
+                Ok(()) => Failure::failed("the keeper stopped"),
+                Err(error) => Failure::failed(chain(&error)),
+            },
+            () = backups => Failure::failed("the socket for backups closed"),
+        }
+    }
+
+    /// Sends what was decided, and closes. Sessions stay, as they do on a ZooKeeper that is restarted.
+    pub(crate) async fn stop(self) {
+        drop(self.admin);
+        self.keeper.stop().await;
+    }
+}
