@@ -1,7 +1,9 @@
 //! Cargo, and other commands, run as a shell would: their output is ours, and so is their failure.
 
+use std::path::PathBuf;
 use std::process::Command;
 
+use crate::Server;
 use crate::failure::Failure;
 
 /// The format, the lints and the documentation, warnings denied.
@@ -11,18 +13,41 @@ pub(crate) fn check() -> Result<(), Failure> {
     run(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The whole suite, or what of it the arguments select. Cargo would ignore a package beside `--workspace`.
-pub(crate) fn test(cargo_arguments: &[String], binary_arguments: &[String]) -> Result<(), Failure> {
+/// The packages whose tests meet a server of the protocol, beside those that have one of their own choice.
+const ON_A_SERVER: [&str; 4] = ["bellwether", "bellwether-actors", "bellwether-zk", "bellwether-testkit"];
+
+/// The whole suite, or what of it the arguments select, on this server. Cargo would ignore a package beside
+/// `--workspace`.
+pub(crate) fn test(
+    server: Server,
+    cargo_arguments: &[String],
+    binary_arguments: &[String],
+) -> Result<(), Failure> {
+    let chosen = cargo_arguments.iter().any(|word| word.starts_with("-p") || word.starts_with("--package"));
+    let packages = match (chosen, server) {
+        (true, _) => Vec::new(),
+        (false, Server::Keeper) => vec!["--workspace"],
+        (false, Server::Zookeeper) => ON_A_SERVER.into_iter().flat_map(|name| ["--package", name]).collect(),
+    };
     let mut test = cargo();
-    test.arg("test");
-    if !cargo_arguments.iter().any(|word| word.starts_with("-p") || word.starts_with("--package")) {
-        test.arg("--workspace");
-    }
-    test.args(cargo_arguments);
+    test.arg("test").args(&packages).args(cargo_arguments);
     if !binary_arguments.is_empty() {
         test.arg("--").args(binary_arguments);
     }
+    test.env("BELLWETHER_TEST_SERVER", server.name());
+    if !chosen {
+        // Builds the command, too, so that no test has to.
+        run(cargo().args(["test", "--no-run"]).args(&packages))?;
+        test.env("BELLWETHER_TEST_COMMAND", command()?);
+    }
     run(&mut test)
+}
+
+/// The `bellwether` command of the development profile, as built last: beside this program.
+fn command() -> Result<PathBuf, Failure> {
+    let here = std::env::current_exe();
+    here.map(|here| here.with_file_name("bellwether"))
+        .map_err(|source| Failure::Launch { line: "bellwether".to_owned(), source })
 }
 
 /// Runs a command in the foreground, after saying which.

@@ -8,7 +8,7 @@ mod zookeeper;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use failure::Failure;
 
@@ -24,6 +24,9 @@ struct Arguments {
 enum Task {
     /// Make ready what the tests need, then run them all.
     Test {
+        /// What nodes and clients meet in. Give it first.
+        #[arg(long, value_enum, default_value = "keeper")]
+        server: Server,
         /// Passed on to `cargo test`, e.g. `--test proxy`; without `-p`, the whole workspace is tested.
         #[arg(allow_hyphen_values = true, value_terminator = "--")]
         cargo: Vec<String>,
@@ -31,7 +34,7 @@ enum Task {
         #[arg(allow_hyphen_values = true)]
         binaries: Vec<String>,
     },
-    /// Everything that a change must pass: format, lints, documentation, tests.
+    /// Everything that a change must pass: format, lints, documentation, tests on both servers.
     Ci,
     /// Run a throw-away ZooKeeper in the foreground, until Ctrl-C.
     Zookeeper {
@@ -42,6 +45,24 @@ enum Task {
         #[arg(long)]
         data_dir: Option<PathBuf>,
     },
+}
+
+/// A server that speaks ZooKeeper's protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Server {
+    /// Bellwether's own.
+    Keeper,
+    /// Apache ZooKeeper. Leaves out the tests that meet no server.
+    Zookeeper,
+}
+
+impl Server {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Keeper => "keeper",
+            Self::Zookeeper => "zookeeper",
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -56,14 +77,15 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<(), Failure> {
     match task {
-        Task::Test { cargo, binaries } => {
+        Task::Test { server, cargo, binaries } => {
             install::zookeeper()?;
-            cargo::test(&cargo, &binaries)
+            cargo::test(server, &cargo, &binaries)
         }
         Task::Ci => {
             cargo::check()?;
             install::zookeeper()?;
-            cargo::test(&[], &[])
+            cargo::test(Server::Zookeeper, &[], &[])?;
+            cargo::test(Server::Keeper, &[], &[])
         }
         Task::Zookeeper { port, data_dir } => {
             install::zookeeper()?;
@@ -88,6 +110,7 @@ mod tests {
         for (line, for_cargo, for_binaries) in [
             (vec!["--test", "proxy"], vec!["--test", "proxy"], vec![]),
             (vec!["--", "--nocapture"], vec![], vec!["--nocapture"]),
+            (vec!["--server", "zookeeper", "--test", "proxy"], vec!["--test", "proxy"], vec![]),
             (
                 vec!["-p", "xtask", "--", "--nocapture", "cut"],
                 vec!["-p", "xtask"],
@@ -95,7 +118,7 @@ mod tests {
             ),
         ] {
             let parsed = Arguments::try_parse_from(["cargo xtask", "test"].into_iter().chain(line)).unwrap();
-            let Task::Test { cargo, binaries } = parsed.task else { panic!("another task") };
+            let Task::Test { cargo, binaries, .. } = parsed.task else { panic!("another task") };
             assert_eq!((cargo, binaries), (strings(&for_cargo), strings(&for_binaries)));
         }
     }

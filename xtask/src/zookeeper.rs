@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bellwether_testkit::{Profile, StartError, ZooKeeperServer};
+use bellwether_testkit::{Profile, Program, StartError, ZooKeeperServer};
 
 use crate::failure::Failure;
 
@@ -11,7 +11,11 @@ const TICK_MS: u32 = 2_000;
 
 /// Runs until ZooKeeper ends. Ctrl-C ends this process, and its watchdog then ends ZooKeeper.
 pub(crate) fn run(port: u16, data_dir: Option<PathBuf>) -> Result<(), Failure> {
-    let mut builder = ZooKeeperServer::builder().tick_ms(TICK_MS).profile(Profile::Production).port(port);
+    let mut builder = ZooKeeperServer::builder()
+        .program(Program::Apache)
+        .tick_ms(TICK_MS)
+        .profile(Profile::Production)
+        .port(port);
     if let Some(data_dir) = data_dir {
         builder = builder.data_dir(data_dir);
     }
