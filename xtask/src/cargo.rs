@@ -10,6 +10,8 @@ use crate::failure::Failure;
 pub(crate) fn check() -> Result<(), Failure> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    // What a service embeds.
+    run(cargo().args(["check", "--package", "bellwether", "--lib", "--no-default-features"]))?;
     run(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
