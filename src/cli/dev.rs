@@ -44,12 +44,10 @@ pub(crate) async fn run(output: Output, dev: Dev) -> Result<(), Failure> {
         Format::Table => output.text(&greeting(&zookeeper, metrics, dev.data_dir.as_deref()))?,
     }
     tokio::select! {
-        ended = node::ended(node) => {
-            keeper.stop().await;
-            ended
-        }
-        stopped = keeper.stopped() => Err(stopped),
+        ended = node::ended(node) => ended?,
+        stopped = keeper.stopped() => return Err(stopped),
     }
+    keeper.stop().await
 }
 
 fn greeting(zookeeper: &str, metrics: Option<SocketAddr>, data: Option<&std::path::Path>) -> String {

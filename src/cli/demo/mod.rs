@@ -115,7 +115,7 @@ impl Stage {
         let data = data.map_err(|error| failed("no directory for the keeper", &error))?;
         let keeper = Keeper::builder()
             .tick_ms(TICK_MS)
-            .storage(Storage::Directory(data.path().join("keeper")))
+            .store(Storage::Directory(data.path().join("keeper")))
             .start()
             .await
             .map_err(|error| failed("the keeper did not start", &error))?;

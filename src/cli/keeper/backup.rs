@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bellwether_keeper::store;
+use bellwether_keeper::store::{self, Disk, Store as _, StoreError};
 use serde::Serialize;
 
 use super::admin::{self, Answer, Ask};
@@ -22,23 +22,35 @@ pub(super) async fn backup(output: Output, data_dir: PathBuf, to: PathBuf) -> Re
     // The keeper has another working directory.
     let to =
         std::path::absolute(&to).map_err(|error| Failure::usage(format!("{}: {error}", to.display())))?;
-    let (zxid, nodes, bytes) = match store::backup(&data_dir, &to) {
+    let (zxid, nodes, bytes) = match offline(&data_dir, &to) {
         Ok(copy) => (copy.zxid, copy.nodes, copy.bytes),
-        Err(store::StoreError::Locked { .. }) => {
-            match admin::ask(&data_dir, &Ask::Backup(to.clone())).await {
-                Ok(Answer::Copied { zxid, nodes, bytes }) => (zxid, nodes, bytes),
-                Ok(Answer::Refused(why)) => return Err(Failure::failed(why)),
-                Err(error) => {
-                    let dir = data_dir.display();
-                    return Err(Failure::failed(format!(
-                        "the keeper that runs on {dir} does not answer: {error}"
-                    )));
-                }
+        Err(StoreError::Locked { .. }) => match admin::ask(&data_dir, &Ask::Backup(to.clone())).await {
+            Ok(Answer::Copied { zxid, nodes, bytes }) => (zxid, nodes, bytes),
+            Ok(Answer::Refused(why)) => return Err(Failure::failed(why)),
+            Err(error) => {
+                let dir = data_dir.display();
+                return Err(Failure::failed(format!(
+                    "the keeper that runs on {dir} does not answer: {error}"
+                )));
             }
-        }
+        },
         Err(error) => return Err(Failure::failed(chain(&error))),
     };
     tell(output, Copied { from: &data_dir, to: &to, zxid, nodes, bytes })
+}
+
+/// Of a directory that no keeper runs on.
+fn offline(data_dir: &Path, to: &Path) -> Result<store::Backup, StoreError> {
+    if !data_dir.is_dir() {
+        // To open it would make it.
+        let source = std::io::ErrorKind::NotFound.into();
+        return Err(StoreError::Io {
+            path: data_dir.to_owned(),
+            doing: "opening the data directory",
+            source,
+        });
+    }
+    Disk::open(data_dir)?.reader()?.backup(to)
 }
 
 pub(super) fn restore(output: Output, data_dir: &Path, from: &Path) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bellwether_keeper::server::Limits;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::exit::Failure;
@@ -91,9 +92,15 @@ pub(crate) struct Options {
     /// The longest session timeout [default: 20 ticks].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     max_session_timeout: Option<Duration>,
+    /// Most connections; 0 is no limit.
+    #[arg(long, default_value_t = Limits::default().connections, value_name = "N")]
+    max_connections: usize,
     /// Most connections from one address; 0 is no limit.
-    #[arg(long, default_value_t = 60, value_name = "N")]
-    max_connections_per_address: u32,
+    #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N")]
+    max_connections_per_address: usize,
+    /// Who passes every ACL: user:base64(sha1(user:password)), as ZooKeeper spells it.
+    #[arg(long, env = "BELLWETHER_KEEPER_SUPER_DIGEST", hide_env_values = true, value_name = "DIGEST")]
+    super_digest: Option<String>,
 }
 
 pub(crate) async fn run(output: Output, keeper: Keeper) -> Result<(), Failure> {

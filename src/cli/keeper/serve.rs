@@ -3,9 +3,10 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
-use bellwether_keeper::model;
-use bellwether_keeper::server::{Keeper, StartError, Storage};
+use bellwether_keeper::model::{self, Config};
+use bellwether_keeper::server::{Keeper, Limits, StartError, Storage};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,8 +45,7 @@ pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
         _ = term.recv() => {}
         stopped = keeper.stopped() => return Err(stopped),
     }
-    keeper.stop().await;
-    Ok(())
+    keeper.stop().await
 }
 
 /// Starts a keeper, on the usual port or any free one when no address is given.
@@ -79,17 +79,21 @@ async fn start_on(
     data_dir: Option<&Path>,
     options: &Options,
 ) -> Result<Keeper, StartError> {
-    let millis = |duration: std::time::Duration| u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
-    let mut builder = Keeper::builder()
-        .listen(address)
-        .tick_ms(millis(options.tick_time))
-        .compat(options.compat.into())
-        .max_connections_per_address(options.max_connections_per_address)
-        .storage(data_dir.map_or(Storage::Memory, |dir| Storage::Directory(dir.to_owned())));
-    if let Some(timeout) = options.max_session_timeout {
-        builder = builder.max_session_timeout_ms(millis(timeout));
-    }
-    builder.start().await
+    let millis = |duration: Duration| i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
+    let config = Config {
+        tick_ms: millis(options.tick_time),
+        max_session_timeout_ms: options.max_session_timeout.map(millis),
+        compat: options.compat.into(),
+        super_digest: options.super_digest.clone(),
+        ..Config::default()
+    };
+    let limits = Limits {
+        connections: options.max_connections,
+        connections_per_address: options.max_connections_per_address,
+        ..Limits::default()
+    };
+    let storage = data_dir.map_or(Storage::Memory, |dir| Storage::Directory(dir.to_owned()));
+    Keeper::builder().listen(address).config(config).limits(limits).store(storage).start().await
 }
 
 impl From<Compat> for model::Compat {
@@ -125,8 +129,8 @@ impl Running {
     }
 
     /// Sends what was decided, and closes. Sessions stay, as they do on a ZooKeeper that is restarted.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(self) -> Result<(), Failure> {
         drop(self.admin);
-        self.keeper.stop().await;
+        self.keeper.stop().await.map_err(|error| Failure::failed(chain(&error)))
     }
 }

@@ -44,9 +44,8 @@ impl Home {
     }
 
     fn keeper_args(&self) -> Vec<String> {
-        // As the oldest server that is supported behaves, and as many connections as a test of many clients wants.
-        let mut args =
-            ["keeper", "--compat", "3.8.0", "--max-connections-per-address", "0"].map(str::to_owned).to_vec();
+        // As the oldest server that is supported behaves.
+        let mut args = ["keeper", "--compat", "3.8.0"].map(str::to_owned).to_vec();
         args.extend(["--max-session-timeout", "600s", "--tick-time"].map(str::to_owned));
         args.push(format!("{}ms", self.tick_ms));
         args.extend(["--listen".to_owned(), self.address.to_string()]);
