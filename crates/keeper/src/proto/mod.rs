@@ -1,6 +1,7 @@
 //! ZooKeeper's protocol: what clients ask, what they are answered, what they are notified of, and how all of it is
 //! spelled on the wire. Hostile bytes end here: nothing behind this module sees a length that it would have to doubt.
 
+pub mod client;
 mod code;
 mod decode;
 mod encode;
