@@ -1,0 +1,109 @@
+//! The keeper, alone and with all that a developer wants around it.
+
+use bellwether_testkit::RawClient;
+
+use crate::run::{run, run_in};
+use crate::service::Service;
+
+const ANY_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];
+
+fn keeper(options: &[&str]) -> Service {
+    Service::start(&[&["keeper"], ANY_PORT.as_slice(), options].concat())
+}
+
+fn client(keeper: &Service) -> RawClient {
+    RawClient::connect(keeper.zookeeper().parse().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_keeper_says_that_it_has_no_failover_and_ends_by_a_signal() {
+    let keeper = keeper(&["--memory"]);
+    client(&keeper).create("/a", b"").unwrap();
+    let (code, said) = keeper.end().await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("single node"), "{said}");
+}
+
+#[test]
+fn a_killed_keeper_has_everything_that_it_acknowledged() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data");
+    let options = ["--data-dir", dir.to_str().unwrap()];
+    let before = keeper(&options);
+    let mut one = client(&before);
+    for n in 0..100 {
+        one.create(&format!("/n-{n}"), b"data").unwrap();
+    }
+    one.create_ephemeral("/mine", b"").unwrap();
+    before.kill();
+
+    let after = keeper(&options);
+    let mut two = client(&after);
+    assert!((0..100).all(|n| two.exists(&format!("/n-{n}")).unwrap()));
+    let mut back = RawClient::attach(after.zookeeper().parse().unwrap(), one.credentials().clone()).unwrap();
+    assert!(back.exists("/mine").unwrap(), "its session goes on");
+}
+
+#[tokio::test]
+async fn a_backup_of_a_running_keeper_is_restored_into_a_new_directory() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (old, new, copy) = (path("old"), path("new"), path("copy"));
+
+    let serving = keeper(&["--data-dir", &old]);
+    client(&serving).create("/kept", b"data").unwrap();
+    let made = run(&["--output", "json", "keeper", "backup", "--data-dir", &old, &copy]).exits(0).json();
+    assert!(made["nodes"].as_u64().unwrap() >= 2, "{made}");
+    client(&serving).create("/later", b"").unwrap();
+    run(&["keeper", "backup", "--data-dir", &old, &copy]).exits(1).says("exists");
+    assert_eq!(serving.end().await.0, Some(0));
+    run(&["keeper", "backup", "--data-dir", &old, &path("offline")]).exits(0);
+
+    run(&["keeper", "restore", "--data-dir", &old, &copy]).exits(1).says("not empty");
+    run(&["keeper", "restore", "--data-dir", &new, &copy]).exits(0);
+    let restored = keeper(&["--data-dir", &new]);
+    let mut client = client(&restored);
+    assert!(client.exists("/kept").unwrap() && !client.exists("/later").unwrap());
+}
+
+#[test]
+fn what_a_keeper_cannot_serve_is_refused_with_the_way_out() {
+    run(&["keeper"]).exits(2).says("--data-dir");
+    run(&["keeper", "--memory", "--data-dir", "x"]).exits(2).says("cannot be used with");
+    run(&["keeper", "--memory", "--compat", "3.5"]).exits(2).says("3.8.0");
+    run(&["keeper", "--memory", "--tick-time", "0ms"]).exits(1).says("tick");
+
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().to_str().unwrap();
+    let serving = keeper(&["--data-dir", dir]);
+    run(&["keeper", "--data-dir", dir, "--listen", "127.0.0.1:0"]).exits(1).says("locked by another process");
+    run(&["keeper", "--memory", "--listen", serving.zookeeper()]).exits(1).says("cannot listen on");
+    run(&["keeper", "backup", "--data-dir", "/nonexistent", "/tmp/x"]).exits(1).says("/nonexistent");
+}
+
+#[tokio::test]
+async fn a_development_server_runs_jobs_and_keeps_them() {
+    let home = tempfile::tempdir().unwrap();
+    let options = [&["dev", "--data-dir", home.path().to_str().unwrap()], ANY_PORT.as_slice()].concat();
+    let dev = Service::start(&options);
+    let sum = run_in(
+        dev.zookeeper(),
+        &["--output", "json", "job", "submit", "sum", r#"{"first":1,"second":2}"#, "--id", "three", "--wait"],
+    );
+    assert_eq!(sum.exits(0).json()["result"], 3);
+    let (code, said) = dev.end().await;
+    assert_eq!(code, Some(0), "{said}");
+
+    let dev = Service::start(&options);
+    let kept = run_in(dev.zookeeper(), &["--output", "json", "job", "show", "three"]).exits(0).json();
+    assert_eq!(kept["state"], "succeeded");
+}
+
+#[test]
+fn the_demonstration_loses_a_leader_and_a_worker_and_no_job() {
+    let told = run(&["--output", "json", "demo", "--jobs", "300"]).exits(0).json();
+    assert_eq!((&told["acknowledged"], &told["succeeded"]), (&300.into(), &300.into()), "{told}");
+    assert_eq!((&told["lost"], &told["unexplained"]), (&0.into(), &0.into()), "{told}");
+    assert_eq!(told["killed"].as_array().unwrap().len(), 2, "{told}");
+    assert!(told["leaders"].as_array().unwrap().len() >= 2, "{told}");
+}

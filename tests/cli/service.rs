@@ -1,0 +1,72 @@
+//! A command that serves until it is told to end.
+
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use bellwether_testkit::eventually_some;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::run::command;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A running service; killed when dropped.
+pub(crate) struct Service {
+    child: Child,
+    /// What it told when it served.
+    pub(crate) told: Value,
+}
+
+impl Service {
+    /// Returns when it serves, which it tells by a document on stdout.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = command(&[&["--output", "json"], arguments].concat())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let told = serde_json::Deserializer::from_reader(stdout).into_iter().next();
+        match told {
+            Some(Ok(told)) => Self { child, told },
+            told @ (Some(Err(_)) | None) => {
+                child.kill().unwrap();
+                let mut said = String::new();
+                child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                panic!("{arguments:?} told {told:?} and said {said}");
+            }
+        }
+    }
+
+    /// Where it serves.
+    pub(crate) fn zookeeper(&self) -> &str {
+        self.told["zookeeper"].as_str().unwrap()
+    }
+
+    /// SIGKILL; it is gone when this returns.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM; its exit code and what it said.
+    pub(crate) async fn end(mut self) -> (Option<i32>, String) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGTERM).unwrap();
+        let status = eventually_some("it ends", SOON, async || self.child.try_wait().unwrap()).await;
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (status.code(), said)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
