@@ -18,7 +18,7 @@ use super::limits::Limits;
 use super::listener::{self, Admission, Door};
 #[cfg(feature = "tls")]
 use super::tls::{Acceptor, Tls, TlsError};
-use crate::model::{Compat, Config, Model};
+use crate::model::{Compat, Config, Model, RestoreError};
 use crate::store::{Disk, Memory, Store, StoreError};
 
 /// Where the rows go.
@@ -63,6 +63,9 @@ pub enum StartError {
     /// The store cannot be opened or read.
     #[error("the store cannot be opened")]
     Store(#[from] StoreError),
+    /// What the store holds is no tree.
+    #[error("the store holds what no server can have written")]
+    Restore(#[from] RestoreError),
     /// A setting that cannot be.
     #[error("tick of {0} ms: it must be above 0, and sessions of 20 ticks within 2^31 ms")]
     Tick(u32),
@@ -170,8 +173,10 @@ impl Builder {
     /// When the address is taken, or the store cannot be read.
     pub async fn start(self) -> Result<Keeper, StartError> {
         let Self { listen, storage, limits, tick_ms, mut config, .. } = self;
-        config.tick_ms =
-            i32::try_from(tick_ms).ok().filter(|tick| (1..=i32::MAX / 20).contains(tick)).ok_or(StartError::Tick(tick_ms))?;
+        config.tick_ms = i32::try_from(tick_ms)
+            .ok()
+            .filter(|tick| (1..=i32::MAX / 20).contains(tick))
+            .ok_or(StartError::Tick(tick_ms))?;
         #[cfg(feature = "tls")]
         let tls = self.tls.map(|tls| Acceptor::new(&tls)).transpose()?;
 
@@ -252,7 +257,7 @@ fn open(start: Start) -> Result<Engine, StartError> {
     let snapshot = store.load()?;
     let committed = snapshot.zxid;
     let clock = Clock::new();
-    let model = Model::restore(config, snapshot, clock.now());
+    let model = Model::restore(config, snapshot, clock.now())?;
     Ok(Engine::new(model, store, committed, inbox, clock, facts))
 }
 

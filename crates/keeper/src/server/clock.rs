@@ -18,8 +18,12 @@ impl Clock {
 
     /// Both clocks.
     pub(super) fn now(&self) -> Now {
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + self.skipped;
-        Now { wall_ms: i64::try_from(wall.as_millis()).unwrap_or(i64::MAX), monotonic_ms: millis(self.elapsed()) }
+        let wall =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + self.skipped;
+        Now {
+            wall_ms: i64::try_from(wall.as_millis()).unwrap_or(i64::MAX),
+            monotonic_ms: millis(self.elapsed()),
+        }
     }
 
     /// How long until the monotonic clock shows `monotonic_ms`.

@@ -46,6 +46,8 @@ pub(super) enum Ended {
     ByServer,
     #[error("it does not read what it was sent")]
     Unread,
+    #[error("no randomness for a session's password")]
+    Unsafe(#[source] getrandom::Error),
     #[error("the server has stopped")]
     Stopped,
 }
@@ -70,7 +72,8 @@ pub(super) async fn serve(
     handshake: std::time::Duration,
     inbox: &Inbox,
 ) -> Ended {
-    let (mut reader, mut writer) = tokio::io::split(pin!(stream));
+    let stream = pin!(stream);
+    let (mut reader, mut writer) = tokio::io::split(stream);
     let mut frames = Frames::default();
     let (request, size) = match timeout(handshake, first(&mut reader, &mut frames)).await {
         Err(_elapsed) => return Ended::Silent,
@@ -79,8 +82,12 @@ pub(super) async fn serve(
         Ok(Ok(First::Session(request, size))) => (request, size),
     };
 
+    let mut password = [0; 16];
+    if let Err(error) = getrandom::fill(&mut password) {
+        return Ended::Unsafe(error);
+    }
     let outbox = Arc::new(Outbox::default());
-    let hello = Message::Connect { connection, request, peer, outbox: Arc::clone(&outbox), size };
+    let hello = Message::Connect { connection, request, peer, outbox: Arc::clone(&outbox), password, size };
     if inbox.send(&mut vec![hello]).await.is_err() {
         return Ended::Stopped;
     }

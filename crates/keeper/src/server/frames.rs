@@ -43,8 +43,10 @@ impl Frames {
         let Some(announced) = self.rest().first_chunk().copied().map(i32::from_be_bytes) else {
             return Ok(None);
         };
-        let length =
-            usize::try_from(announced).ok().filter(|length| *length <= FRAME_BYTES).ok_or(BadLength(announced))?;
+        let length = usize::try_from(announced)
+            .ok()
+            .filter(|length| *length <= FRAME_BYTES)
+            .ok_or(BadLength(announced))?;
         let begin = self.start + size_of::<i32>();
         if self.buffer.len() < begin + length {
             return Ok(None);

@@ -3,6 +3,7 @@
 //! A `Vec` behind a mutex, and not a channel: a connection hands over all that one read brought under one lock, the
 //! engine takes all that there is under one lock, and nobody is woken who is awake.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +18,6 @@ use crate::proto::{ConnectRequest, Request};
 use crate::store::{Reader, StoreError};
 
 /// What the engine is told. Of one connection in this order: `Connect`, requests, `Disconnected`.
-#[derive(Debug)]
 pub(super) enum Message {
     /// A connection with its first frame.
     Connect {
@@ -79,7 +79,7 @@ impl Message {
 pub(super) struct Closed;
 
 /// Shared by all connections and the engine.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Inbox {
     state: Mutex<State>,
     /// Wakes the engine.
@@ -88,7 +88,7 @@ pub(super) struct Inbox {
     emptied: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     messages: Vec<Message>,
     bytes: usize,
@@ -100,6 +100,16 @@ struct State {
 impl State {
     fn full(&self) -> bool {
         self.messages.len() >= INBOX_REQUESTS || self.bytes >= INBOX_BYTES
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Inbox")
+            .field("messages", &state.messages.len())
+            .field("closed", &state.closed)
+            .finish()
     }
 }
 

@@ -103,8 +103,7 @@ pub(super) async fn listen(listener: TcpListener, door: Door, mut outcome: watch
                 }
             },
             Some(ended) = connections.join_next() => report(ended),
-            // An error: the engine's end of the channel is gone, and so is the engine.
-            _ = outcome.wait_for(Option::is_some) => break,
+            () = ended(&mut outcome) => break,
         }
     }
     drop(listener);
@@ -117,6 +116,11 @@ pub(super) async fn listen(listener: TcpListener, door: Door, mut outcome: watch
         // Those that are still in their handshake, or do not read.
         connections.shutdown().await;
     }
+}
+
+async fn ended(outcome: &mut watch::Receiver<Outcome>) {
+    // An error: the engine's end of the channel is gone, and so is the engine.
+    drop(outcome.wait_for(Option::is_some).await);
 }
 
 fn report(ended: Result<(), tokio::task::JoinError>) {

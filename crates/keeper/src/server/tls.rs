@@ -74,7 +74,8 @@ impl Acceptor {
     pub(super) fn new(tls: &Tls) -> Result<Self, TlsError> {
         // The provider is named, as a process may hold several libraries that each install theirs.
         let provider = Arc::new(ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
         let builder = match &tls.client_authority {
             None => builder.with_no_client_auth(),
             Some(path) => {
@@ -82,7 +83,8 @@ impl Acceptor {
                 for certificate in certificates(path)? {
                     roots.add(certificate)?;
                 }
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
                 builder.with_client_cert_verifier(verifier)
             }
         };

@@ -171,7 +171,8 @@ impl Connections {
 
     /// Appends an effect to its connection's buffer. The effects of one that is gone have nobody to go to.
     pub(super) fn encode(&mut self, effect: Effect) {
-        let (Effect::Connected(id, _) | Effect::Reply(id, _) | Effect::Notify(id, _) | Effect::Close(id)) = effect;
+        let (Effect::Connected(id, _) | Effect::Reply(id, _) | Effect::Notify(id, _) | Effect::Close(id)) =
+            effect;
         let Some(connection) = self.touch(id) else { return };
         let excess = match effect {
             Effect::Connected(_, response) => {
@@ -195,7 +196,8 @@ impl Connections {
                 proto::encode_event(&event, &mut connection.pending);
                 connection.notices += connection.pending.len() - before;
                 connection.done.frames += 1;
-                (connection.outbox.unsent_notices() + connection.notices > NOTICE_BYTES).then_some(Excess::Notices)
+                (connection.outbox.unsent_notices() + connection.notices > NOTICE_BYTES)
+                    .then_some(Excess::Notices)
             }
             Effect::Close(_) => {
                 connection.closing = true;

@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
-use self::connections::{Connection, Connections};
+pub(super) use self::connections::{Connection, Connections};
 use super::clock::Clock;
-use super::fourletter::{self, Facts, Report};
+use super::fourletter::{self, Facts, Report, Source};
 use super::inbox::{Asked, Inbox, Message};
 use super::keeper::StopReason;
 use super::limits::INBOX_REQUESTS;
@@ -132,7 +132,8 @@ impl Engine {
             Message::Stop => self.stopping = true,
             #[cfg(feature = "testing")]
             Message::Expire(session, answer) => {
-                let expired = self.model.expire(now, session, &mut self.effects);
+                let expired = self.model.sessions().any(|known| known.id == session);
+                self.model.expire_session(session, &mut self.effects);
                 self.perform(now);
                 drop(answer.send(expired));
             }
@@ -209,7 +210,15 @@ impl Engine {
         self.traffic.latency.record(self.arrivals.take(), now);
         self.traffic.sent += self.connections.release(now);
         for (report, answer) in std::mem::take(&mut self.reports) {
-            let text = fourletter::write(report, &self.facts, &self.model, &*self.store, &self.connections, &self.traffic);
+            let source = Source {
+                facts: &self.facts,
+                model: &self.model,
+                store: &*self.store,
+                connections: &self.connections,
+                traffic: &self.traffic,
+                clock: &self.clock,
+            };
+            let text = fourletter::write(report, &source);
             match report {
                 Report::ResetServer => self.traffic = Traffic::default(),
                 Report::ResetConnections => self.connections.reset(),

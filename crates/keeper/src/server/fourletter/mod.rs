@@ -9,7 +9,7 @@ mod time;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-pub(super) use self::report::write;
+pub(super) use self::report::{Source, write};
 use super::limits::Limits;
 use super::listener::Admission;
 use crate::model::Config;

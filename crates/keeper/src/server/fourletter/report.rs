@@ -8,7 +8,8 @@ use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::time::SystemTime;
 
-use super::super::engine::connections::{Connection, Connections};
+use super::super::clock::Clock;
+use super::super::engine::{Connection, Connections};
 use super::super::stats::Traffic;
 use super::time::Date;
 use super::{Facts, Page, Report};
@@ -70,24 +71,25 @@ impl Source<'_> {
                 write!(to, "datadir_size: {bytes}\nlogdir_size: {bytes}\n")
             }
             Page::WatchSummary => {
-                let (connections, paths, watches) = self.watch_counts();
-                writeln!(to, "{connections} connections watching {paths} paths\nTotal watches:{watches}")
+                let (connections, paths) = (self.model.watches().count(), self.model.watched_paths());
+                writeln!(to, "{connections} connections watching {paths} paths")?;
+                writeln!(to, "Total watches:{}", self.model.watch_count())
             }
             Page::WatchesByConnection => {
-                for (session, paths) in self.watches() {
-                    group(&format_args!("{session:#x}"), paths, to)?;
+                for watch in self.model.watches() {
+                    group(&format_args!("{:#x}", watch.session), watch.paths, to)?;
                 }
                 to.write_str("\n")
             }
             Page::WatchesByPath => {
                 let mut by_path: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-                for (session, paths) in self.watches() {
-                    for path in paths {
-                        by_path.entry(path).or_default().push(format!("{session:#x}"));
+                for watch in self.model.watches() {
+                    for path in watch.paths {
+                        by_path.entry(path).or_default().push(format!("{:#x}", watch.session));
                     }
                 }
                 for (path, sessions) in by_path {
-                    group(&path, sessions.iter().map(String::as_str), to)?;
+                    group(&path, sessions, to)?;
                 }
                 to.write_str("\n")
             }
@@ -104,7 +106,7 @@ impl Source<'_> {
     }
 
     fn server(&self, to: &mut String) -> fmt::Result {
-        let Traffic { received, sent, latency } = self.traffic;
+        let Traffic { received, sent, latency } = *self.traffic;
         writeln!(
             to,
             "Latency min/avg/max: {}/{:?}/{}",
@@ -119,9 +121,8 @@ impl Source<'_> {
     }
 
     fn monitor(&self, to: &mut String) -> fmt::Result {
-        let Traffic { received, sent, latency } = self.traffic;
-        let (_, _, watches) = self.watch_counts();
-        let ephemerals: usize = self.model.ephemerals().map(|(_, paths)| paths.count()).sum();
+        let Traffic { received, sent, latency } = *self.traffic;
+        let ephemerals: usize = self.model.ephemeral_owners().map(|(_, paths)| paths).sum();
         let status = self.store.status();
         writeln!(to, "zk_version\t{}\nzk_server_state\tstandalone", self.version())?;
         writeln!(to, "zk_avg_latency\t{:?}", rounded(latency.average_ms()))?;
@@ -134,7 +135,7 @@ impl Source<'_> {
             ("connection_rejected", count(self.facts.admission.rejected())),
             ("outstanding_requests", count(self.outstanding())),
             ("znode_count", count(self.model.node_count())),
-            ("watch_count", count(watches)),
+            ("watch_count", count(self.model.watch_count())),
             ("ephemerals_count", count(ephemerals)),
             ("approximate_data_size", self.model.data_bytes().into()),
             ("global_sessions", count(self.model.sessions().count())),
@@ -182,7 +183,7 @@ impl Source<'_> {
         let mut sets: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
         let mut sessions = 0;
         for session in self.model.sessions() {
-            sets.entry(session.expires_ms).or_default().push(session.id);
+            sets.entry(session.ends_at_ms).or_default().push(session.id);
             sessions += 1;
         }
         writeln!(to, "SessionTracker dump:\nSession Sets ({})/({sessions}):", sets.len())?;
@@ -193,10 +194,10 @@ impl Source<'_> {
                 writeln!(to, "\t{id:#x}")?;
             }
         }
-        let owners: Vec<_> = self.model.ephemerals().collect();
+        let owners: Vec<_> = self.model.ephemeral_owners().collect();
         writeln!(to, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len())?;
-        for (session, paths) in owners {
-            group(&format_args!("{session:#x}:"), paths, to)?;
+        for (session, _) in owners {
+            group(&format_args!("{session:#x}:"), self.model.ephemerals_of(session), to)?;
         }
         writeln!(to, "Connections dump:")?;
         let connections = self.connections.sorted();
@@ -213,7 +214,7 @@ impl Source<'_> {
         let status = self.store.status();
         let directory = status.file.as_deref().and_then(std::path::Path::parent);
         let directory = directory.map_or_else(|| "<memory>".to_owned(), |path| path.display().to_string());
-        let (shortest, longest) = config.session_bounds();
+        let (shortest, longest) = config.session_bounds_ms();
         writeln!(to, "clientPort={}\nsecureClientPort=-1", address.port())?;
         writeln!(to, "dataDir={directory}\ndataDirSize={}", status.bytes)?;
         writeln!(to, "dataLogDir={directory}\ndataLogSize={}", status.bytes)?;
@@ -226,15 +227,6 @@ impl Source<'_> {
         writeln!(to, "Environment:\nzookeeper.version={}", self.version())?;
         writeln!(to, "os.name={}\nos.arch={}", std::env::consts::OS, std::env::consts::ARCH)?;
         writeln!(to, "process.id={}\nfailover=none ({LOUD})", std::process::id())
-    }
-
-    /// Watches by session: the connection of a watch is one to its session, or it has none.
-    fn watches(&self) -> impl Iterator<Item = (i64, impl Iterator<Item = &str>)> {
-        self.model.watches()
-    }
-
-    fn watch_counts(&self) -> (usize, usize, usize) {
-        todo_counts(self.model)
     }
 
     fn outstanding(&self) -> usize {
@@ -256,7 +248,11 @@ fn brief(connection: &Connection, to: &mut String) -> fmt::Result {
     )
 }
 
-fn group<'a>(head: &dyn fmt::Display, lines: impl Iterator<Item = &'a str>, to: &mut String) -> fmt::Result {
+fn group(
+    head: &dyn fmt::Display,
+    lines: impl IntoIterator<Item = impl fmt::Display>,
+    to: &mut String,
+) -> fmt::Result {
     writeln!(to, "{head}")?;
     lines.into_iter().try_for_each(|line| writeln!(to, "\t{line}"))
 }
