@@ -15,7 +15,7 @@ use super::exit::Failure;
 use super::input;
 use super::output::Output;
 
-pub(crate) use serve::{Running, start};
+pub(crate) use serve::start;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
