@@ -75,10 +75,10 @@ impl ZooKeeperServer {
         self.home.address
     }
 
-    /// The process id of the JVM, for whoever measures it; `None` while it is killed.
+    /// The process id of the server, for whoever measures it; `None` while it is killed.
     pub fn process_id(&self) -> Option<u32> {
         match &self.state {
-            State::Running(jvm) | State::Frozen(jvm) => Some(jvm.id()),
+            State::Running(process) | State::Frozen(process) => Some(process.id()),
             State::Killed => None,
         }
     }

@@ -41,7 +41,7 @@ impl Guarded {
         Ok(Self { child, watchdog: Some(watchdog) })
     }
 
-    /// The JVM's process id: the launcher became it.
+    /// The server's process id: the launcher became it.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -61,10 +61,6 @@ impl Guarded {
 
     fn signal(&self, signal: Signal) {
         signal::kill(self.pid(), signal).expect("a child that was not reaped can be signalled");
-    }
-
-    pub(super) fn id(&self) -> u32 {
-        self.child.id()
     }
 
     fn pid(&self) -> Pid {
