@@ -56,12 +56,14 @@ fn greeting(zookeeper: &str, metrics: Option<SocketAddr>, data: Option<&std::pat
     let data = data.map_or("in memory, gone at the end (--data-dir keeps them)".to_owned(), |dir| {
         dir.display().to_string()
     });
+    // As it was called, so that what is printed can be typed.
+    let command = std::env::args().next().unwrap_or_else(|| "bellwether".to_owned());
     format!(
         "Bellwether for development: one keeper, one node, no failover.\n\
          \n  ZooKeeper  {zookeeper}\n  metrics    {metrics}\n  data       {data}\n\
          \nTry in another terminal:\n\
          \n  export BELLWETHER_ZOOKEEPER={zookeeper}\
-         \n  bellwether job submit sum '{{\"first\": 1, \"second\": 2}}' --wait\n\
+         \n  {command} job submit sum '{{\"first\": 1, \"second\": 2}}' --wait\n\
          \nCtrl-C ends it."
     )
 }

@@ -97,8 +97,7 @@ enum Command {
     Dev(dev::Dev),
     /// Watch a cluster lose its leader and a worker, and no job: a keeper, three node processes, real jobs.
     ///
-    /// Exit code 0 only if every job succeeded and every attempt is explained. With --zookeeper the nodes meet in
-    /// that ZooKeeper, under a namespace of their own, which stays.
+    /// Exit code 0 only if every job succeeded and every attempt is explained.
     #[command(after_help = EXIT_CODES)]
     Demo(demo::Demo),
     /// Measure how many jobs per second a namespace takes and how fast.

@@ -1,10 +1,10 @@
 //! A cluster on this machine that loses its leader and a worker while it works, and what became of the jobs.
 //!
 //! ```text
-//! keeper, or the ZooKeeper ─┬─ node-1 ┐
-//! that --zookeeper names    ├─ node-2 ├ processes, each candidate and worker; two are killed, the first comes back
-//!                           ├─ node-3 ┘
-//!                           └─ this process: submits, counts, kills, reports
+//! keeper, or a    ─┬─ node-1 ┐
+//! ZooKeeper that   ├─ node-2 ├ processes, each candidate and worker; two are killed, the first comes back
+//! --server names   ├─ node-3 ┘
+//!                  └─ this process: submits, counts, kills, reports
 //! ```
 
 mod cluster;
@@ -44,6 +44,10 @@ pub(crate) struct Demo {
     /// How many jobs to submit.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(FEWEST..=1_000_000))]
     jobs: u64,
+    /// Meet in this ZooKeeper instead of a keeper: HOST:PORT[,HOST:PORT…][/CHROOT]. The demonstration makes a
+    /// namespace of its own there, which stays.
+    #[arg(long, value_name = "ADDRESSES")]
+    server: Option<String>,
 }
 
 /// Plays until the end, or until it is interrupted: nodes and keeper end with what this future owns.
@@ -57,7 +61,7 @@ pub(crate) async fn run(global: &Global, output: Output, demo: &Demo) -> Result<
 }
 
 async fn play(global: &Global, output: Output, demo: &Demo) -> Result<(), Failure> {
-    let stage = Stage::set(global).await?;
+    let stage = Stage::set(demo.server.as_deref()).await?;
     let client = Client::connect(&stage.namespace).await?;
     let stories = Stories { quiet: output.format == Format::Json || global.quiet };
     let mut cluster = Cluster::start(&stage.namespace, client.clone(), stories).await?;
@@ -105,8 +109,9 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set(global: &Global) -> Result<Self, Failure> {
-        if let Some(given) = &global.zookeeper {
+    async fn set(server: Option<&str>) -> Result<Self, Failure> {
+        // Not the environment's: nobody wants this in a production's ZooKeeper by accident.
+        if let Some(given) = server {
             // Jobs of an earlier demonstration have the same names.
             let namespace = format!("{}/demo-{}", given.trim_end_matches('/'), uuid::Uuid::now_v7());
             return Ok(Self { keeper: None, _data: None, namespace });
