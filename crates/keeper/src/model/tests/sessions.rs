@@ -158,9 +158,11 @@ fn what_nobody_knows_is_refused_and_closes_the_connection() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let request = |code| Input::Request { xid: 3, request: Request::Unsupported { code } };
-    let zxid = stage.model.zxid() + 1;
-    let reconfig = Reply { xid: 3, zxid, result: Err(ErrorCode::ReconfigDisabled) };
-    assert_eq!(stage.input(client, request(16)), [Effect::Reply(client, reconfig)]);
+    for (code, refusal) in [(16, ErrorCode::ReconfigDisabled), (20, ErrorCode::BadArguments)] {
+        let zxid = stage.model.zxid() + 1;
+        let reply = Reply { xid: 3, zxid, result: Err(refusal) };
+        assert_eq!(stage.input(client, request(code)), [Effect::Reply(client, reply)]);
+    }
     let unknown = Reply { xid: 3, zxid: -1, result: Err(ErrorCode::Unimplemented) };
     assert_eq!(stage.input(client, request(9999)), [Effect::Reply(client, unknown), Effect::Close(client)]);
     assert_eq!(stage.model.sessions().count(), 1);
