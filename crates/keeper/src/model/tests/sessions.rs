@@ -114,7 +114,13 @@ fn a_session_moves_to_who_knows_its_password_and_leaves_its_watches_behind() {
     assert_eq!(effects, over(connection), "and the first stays connected");
     stage.ask(first, Request::Ping).expect("still served");
 
+    stage.model.take_changes();
     let (second, effects) = stage.hello(ConnectRequest { timeout_ms: 1500, ..again(&hello) });
+    let rows = stage.model.take_changes().rows;
+    assert!(
+        matches!(&rows[..], [Change::PutSession(_, row)] if row.timeout_ms == 1500),
+        "a restart knows it, too"
+    );
     let response = ConnectResponse { timeout_ms: 1500, ..hello.clone() };
     assert_eq!(effects, [Effect::Close(first), Effect::Connected(second, response)]);
     assert_eq!(stage.input(first, Input::Request { xid: 1, request: Request::Ping }), []);
