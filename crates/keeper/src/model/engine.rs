@@ -12,7 +12,7 @@ use super::tree::Tree;
 use super::watch::Watches;
 use super::write::{Author, Event, Journal, remove};
 use super::{Compat, Config, ConnectionId, Effect, Input, Now};
-use crate::proto::{ErrorCode, Reply, Request, WatchedEvent};
+use crate::proto::{ErrorCode, Intent, Reply, Request, WatchedEvent};
 use crate::store::Changes;
 
 /// One ZooKeeper server without its sockets, its disk and its clock.
@@ -46,15 +46,15 @@ impl Model {
         let sessions = Sessions::new(config.tick_ms, now.wall_ms);
         let next_cleaning = now.monotonic_ms.saturating_add(config.cleaning_interval_ms);
         Self {
-            config,
             zxid,
             tree,
             sessions,
             connections: BTreeMap::new(),
-            watches: Watches::default(),
+            watches: Watches::new(config.compat),
             dirty: Dirty::default(),
             next_cleaning,
             hearers: Vec::new(),
+            config,
         }
     }
 
@@ -72,8 +72,7 @@ impl Model {
             }
             Input::Malformed { xid } => {
                 if self.heard_of(now, connection) {
-                    let result = Err(ErrorCode::MarshallingError);
-                    out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+                    self.refuse_malformed(connection, xid, Intent::Read, out);
                 }
             }
             Input::Disconnected => self.disconnected(connection),
@@ -104,6 +103,7 @@ impl Model {
                 out.push(Effect::Reply(connection, reply::empty(xid, self.zxid)));
                 out.push(Effect::Close(connection));
             }
+            Request::Malformed(intent) => self.refuse_malformed(connection, xid, intent, out),
             Request::Unsupported { code } => self.refuse_unsupported(connection, xid, code, out),
             request => {
                 let result = self.respond(now, connection, &request, out);

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use super::acl::Identities;
 use super::engine::Connection;
-use super::{ConnectionId, Effect, Model, Now, reply};
-use crate::proto::{ConnectRequest, ConnectResponse, ErrorCode, Reply};
+use super::{Compat, ConnectionId, Effect, Model, Now, reply};
+use crate::proto::{ConnectRequest, ConnectResponse, ErrorCode, Intent, Reply};
 
 /// What a client gets whose session is over: nothing of it, in the usual lengths.
 const NO_PASSWORD: [u8; 16] = [0; 16];
@@ -131,6 +131,26 @@ fn over(request: &ConnectRequest) -> ConnectResponse {
 }
 
 impl Model {
+    /// What could not be read is answered, but for `auth`, which does not get a second try.
+    pub(super) fn refuse_malformed(
+        &mut self,
+        connection: ConnectionId,
+        xid: i32,
+        intent: Intent,
+        out: &mut Vec<Effect>,
+    ) {
+        match (intent, self.config.compat) {
+            (Intent::Auth, Compat::V3_9 | Compat::V3_8_0) => return self.hang_up(connection, out),
+            // Numbered before it was read.
+            (Intent::Multi, Compat::V3_9 | Compat::V3_8_0) | (Intent::Write, Compat::V3_8_0) => {
+                self.zxid += 1
+            }
+            (Intent::Write, Compat::V3_9) | (Intent::Read, Compat::V3_9 | Compat::V3_8_0) => {}
+        }
+        let result = Err(ErrorCode::MarshallingError);
+        out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+    }
+
     /// What one server alone cannot do, and what nobody knows.
     pub(super) fn refuse_unsupported(
         &mut self,
@@ -139,11 +159,15 @@ impl Model {
         code: i32,
         out: &mut Vec<Effect>,
     ) {
-        if code == reply::RECONFIG {
+        let refusal = match code {
+            reply::RECONFIG => Some(ErrorCode::ReconfigDisabled),
+            reply::DELETE_CONTAINER => Some(ErrorCode::BadArguments),
+            _unknown => None,
+        };
+        if let Some(refusal) = refusal {
             // A write like any other: its failure has a number.
             self.zxid += 1;
-            let result = Err(ErrorCode::ReconfigDisabled);
-            out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+            out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result: Err(refusal) }));
             return;
         }
         let result = Err(ErrorCode::Unimplemented);

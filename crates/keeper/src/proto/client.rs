@@ -5,8 +5,8 @@
 use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
 use super::{
-    AddWatchMode, ConnectRequest, ConnectResponse, CreateMode, EventKind, Op, OpResult, Request, Response,
-    WatchedEvent, WatcherKind, writer,
+    AddWatchMode, ConnectRequest, ConnectResponse, CreateMode, EventKind, Intent, Op, OpResult, Request,
+    Response, WatchedEvent, WatcherKind, writer,
 };
 
 /// A frame that is no answer to a first frame.
@@ -117,6 +117,7 @@ pub fn decode_response(request: &Request, body: &[u8]) -> Result<Response, Malfo
         | Request::CheckWatches { .. }
         | Request::RemoveWatches { .. }
         | Request::CloseSession
+        | Request::Malformed(_)
         | Request::Unsupported { .. } => Response::Empty,
     })
 }
@@ -169,6 +170,11 @@ fn code(request: &Request) -> i32 {
         Request::RemoveWatches { .. } => opcode::REMOVE_WATCHES,
         Request::WhoAmI => opcode::WHO_AM_I,
         Request::CloseSession => opcode::CLOSE_SESSION,
+        // Of each kind one that is malformed without a body.
+        Request::Malformed(Intent::Read) => opcode::GET_DATA,
+        Request::Malformed(Intent::Write) => opcode::SET_DATA,
+        Request::Malformed(Intent::Multi) => opcode::MULTI,
+        Request::Malformed(Intent::Auth) => opcode::AUTH,
         Request::Unsupported { code } => *code,
     }
 }
@@ -244,7 +250,11 @@ fn body(out: &mut Vec<u8>, request: &Request) {
                 },
             );
         }
-        Request::Ping | Request::WhoAmI | Request::CloseSession | Request::Unsupported { .. } => {}
+        Request::Ping
+        | Request::WhoAmI
+        | Request::CloseSession
+        | Request::Malformed(_)
+        | Request::Unsupported { .. } => {}
     }
 }
 

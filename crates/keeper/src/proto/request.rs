@@ -124,6 +124,19 @@ pub enum Op {
     },
 }
 
+/// What a request was to be that could not be read behind its header. Servers do not treat all of them alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// Neither of the others.
+    Read,
+    /// A single write.
+    Write,
+    /// A multi.
+    Multi,
+    /// `auth`
+    Auth,
+}
+
 /// A request behind its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -234,6 +247,8 @@ pub enum Request {
     WhoAmI,
     /// `closeSession`
     CloseSession,
+    /// A request that could not be read behind its header.
+    Malformed(Intent),
     /// `reconfig`, `sasl` and codes that nobody knows.
     Unsupported {
         /// The code on the wire.
