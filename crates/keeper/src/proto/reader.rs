@@ -39,9 +39,12 @@ impl<'a> Reader<'a> {
         self.at == self.frame.len()
     }
 
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.frame[self.at..]
+    }
+
     fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
-        let rest = self.frame.get(self.at..).unwrap_or_default();
-        let Some(taken) = rest.get(..length) else { return Err(self.malformed(what)) };
+        let Some(taken) = self.rest().get(..length) else { return Err(self.malformed(what)) };
         self.at += length;
         Ok(taken)
     }
