@@ -31,6 +31,10 @@ struct Started {
 
 pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
     let keeper = start(Some(serve.listen), serve.place.data_dir.as_deref(), &serve.options).await?;
+    // Before anybody is told that it serves, and may want it to end.
+    let no_signals = |error| Failure::failed(format!("no signals: {error}"));
+    let mut term = signal(SignalKind::terminate()).map_err(no_signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let address = keeper.connect_string();
     match output.format {
         Format::Json => output.json(&Started { zookeeper: address })?,
@@ -38,10 +42,8 @@ pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
             output.text(&format!("serving on {address}: single node, no failover; Ctrl-C ends it"))?
         }
     }
-    let mut term =
-        signal(SignalKind::terminate()).map_err(|error| Failure::failed(format!("no signals: {error}")))?;
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
+        _ = interrupt.recv() => {}
         _ = term.recv() => {}
         stopped = keeper.stopped() => return Err(stopped),
     }
