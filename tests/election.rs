@@ -1,4 +1,4 @@
-//! The public election API on a real ZooKeeper.
+//! The public election API on a real server.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The leader wing on a real ZooKeeper; the test itself is the client, the election and the workers.
+//! The leader wing on a real server; the test itself is the client, the election and the workers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The election on a real ZooKeeper.
+//! The election on a real server.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod faults;

@@ -1,4 +1,4 @@
-//! The worker wing against a real ZooKeeper. The tests are the leader: they submit and assign by hand.
+//! The worker wing against a real server. The tests are the leader: they submit and assign by hand.
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
 mod faults;

@@ -1,4 +1,4 @@
-//! What Bellwether's suites stand on: a real ZooKeeper per test process, faults on the wire, and one way to wait.
+//! What Bellwether's suites stand on: a real server per test process, faults on the wire, and one way to wait.
 //!
 //! No mock lives here. A test talks to a server in a child process, Bellwether's keeper or Apache ZooKeeper
 //! (`BELLWETHER_TEST_SERVER=zookeeper`), and a fault is a frame that

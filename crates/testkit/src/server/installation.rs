@@ -44,7 +44,7 @@ impl fmt::Display for Missing {
         let Self { what } = self;
         write!(
             f,
-            "{what}: the tests run against a real ZooKeeper; on Debian or Ubuntu run \
+            "{what}: tests run on Apache ZooKeeper or compare with it; on Debian or Ubuntu run \
              `apt-get install zookeeper` as root, or let `cargo xtask test` do it"
         )
     }
