@@ -7,24 +7,7 @@ use super::read::Reader;
 use super::watch::Modes;
 use super::write::{Author, Done, Journal};
 use super::{Compat, ConnectionId, Effect, Model, Now};
-use crate::proto::{
-    AddWatchMode, ErrorCode, EventKind, Op, OpResult, Reply, Request, Response, Stat, WatchedEvent,
-};
-
-/// Pings are answered under this number, whatever theirs was.
-pub(super) const PING_XID: i32 = -2;
-/// What the answer to `auth` has for a transaction.
-pub(super) const AUTH_ZXID: i64 = 0;
-/// What the answer to an unknown request has for a transaction.
-pub(super) const UNKNOWN_ZXID: i64 = -1;
-/// The code of `reconfig`.
-pub(super) const RECONFIG: i32 = 16;
-/// The code by which a real server asks itself to remove a container; it is no client's business.
-pub(super) const DELETE_CONTAINER: i32 = 20;
-
-pub(super) fn empty(xid: i32, zxid: i64) -> Reply {
-    Reply { xid, zxid, result: Ok(Response::Empty) }
-}
+use crate::proto::{AddWatchMode, ErrorCode, EventKind, Op, OpResult, Request, Response, Stat, WatchedEvent};
 
 impl Model {
     /// Does what is asked. Notifications go out first, so that no answer runs ahead of them.
@@ -91,7 +74,7 @@ impl Model {
             }
             Request::WhoAmI => Ok(Response::Identities(self.known(connection).identities.names())),
             Request::Ping => Ok(Response::Empty),
-            // Answered by the engine, since they end connections.
+            // Answered elsewhere: they may end their connection.
             Request::Auth { .. }
             | Request::CloseSession
             | Request::Malformed(_)

@@ -41,6 +41,7 @@ fn mode() -> impl Strategy<Value = CreateMode> {
         2 => Just(CreateMode::Ephemeral),
         1 => Just(CreateMode::EphemeralSequential),
         1 => Just(CreateMode::Container),
+        1 => Just(CreateMode::ContainerSequential),
         1 => (0..2000_i64).prop_map(CreateMode::Ttl),
         1 => (0..2000_i64).prop_map(CreateMode::TtlSequential),
     ]
@@ -53,9 +54,17 @@ fn version() -> impl Strategy<Value = i32> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => (path(), acl(), mode(), any::<bool>(), data()).prop_map(|(path, acl, mode, stat, data)| {
-            // Only `create` has an answer without a stat, and it makes neither of these.
-            let extended =
-                matches!(mode, CreateMode::Container | CreateMode::Ttl(_) | CreateMode::TtlSequential(_));
+            // Only `create` has an answer without a stat, and it makes none of these.
+            let extended = match mode {
+                CreateMode::Persistent
+                | CreateMode::PersistentSequential
+                | CreateMode::Ephemeral
+                | CreateMode::EphemeralSequential => false,
+                CreateMode::Container
+                | CreateMode::ContainerSequential
+                | CreateMode::Ttl(_)
+                | CreateMode::TtlSequential(_) => true,
+            };
             Op::Create { path, data, acl, mode, stat: stat || extended }
         }),
         3 => (path(), version()).prop_map(|(path, version)| Op::Delete { path, version }),

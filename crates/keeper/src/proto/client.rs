@@ -181,7 +181,9 @@ fn code(request: &Request) -> i32 {
 
 fn op_code(op: &Op) -> i32 {
     match op {
-        Op::Create { mode: CreateMode::Container, .. } => opcode::CREATE_CONTAINER,
+        Op::Create { mode: CreateMode::Container | CreateMode::ContainerSequential, .. } => {
+            opcode::CREATE_CONTAINER
+        }
         Op::Create { mode: CreateMode::Ttl(_) | CreateMode::TtlSequential(_), .. } => opcode::CREATE_TTL,
         Op::Create { stat: false, .. } => opcode::CREATE,
         Op::Create { stat: true, .. } => opcode::CREATE2,
@@ -270,6 +272,7 @@ fn op_body(out: &mut Vec<u8>, op: &Op) {
                 CreateMode::Ephemeral => (flag::EPHEMERAL, None),
                 CreateMode::EphemeralSequential => (flag::EPHEMERAL_SEQUENTIAL, None),
                 CreateMode::Container => (flag::CONTAINER, None),
+                CreateMode::ContainerSequential => (flag::PERSISTENT_SEQUENTIAL, None),
                 CreateMode::Ttl(ms) => (flag::TTL, Some(*ms)),
                 CreateMode::TtlSequential(ms) => (flag::TTL_SEQUENTIAL, Some(*ms)),
             };

@@ -131,12 +131,15 @@ fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
 /// What a create without the field for it has for a TTL: out of bounds, so that the mode is refused.
 const NO_TTL: i64 = -1;
 
-/// The request's code wins over its flags: `createContainer` makes a container whatever they say, and `create` does
-/// not, even if they say so.
+/// The request's code wins over its flags: `createContainer` makes a container whatever they say of its lifetime, and
+/// `create` does not, even if they say so.
 fn create_mode(code: i32, flags: i32, ttl: i64) -> Option<CreateMode> {
     match (code, flags) {
         (opcode::CREATE_CONTAINER, flag::PERSISTENT | flag::EPHEMERAL | flag::CONTAINER) => {
             Some(CreateMode::Container)
+        }
+        (opcode::CREATE_CONTAINER, flag::PERSISTENT_SEQUENTIAL | flag::EPHEMERAL_SEQUENTIAL) => {
+            Some(CreateMode::ContainerSequential)
         }
         (opcode::CREATE_CONTAINER, _) => None,
         (_, flag::TTL) => Some(CreateMode::Ttl(ttl)),

@@ -48,6 +48,8 @@ pub enum CreateMode {
     EphemeralSequential,
     /// Goes after its last child went.
     Container,
+    /// As [`Container`](Self::Container), with a number appended to its name.
+    ContainerSequential,
     /// Goes after this many milliseconds without a change, when it has no children.
     Ttl(i64),
     /// As [`Ttl`](Self::Ttl), with a number appended to its name.

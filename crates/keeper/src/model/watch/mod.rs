@@ -7,106 +7,17 @@
 //! in both: clients can tell, since they may remove a half. Up to 3.8 a connection has one watch per table and path,
 //! and a later one replaces it; since 3.9 it has any set of them.
 
+mod modes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::path;
 use super::tree::ByPath;
 use super::{Compat, ConnectionId};
-use crate::proto::{AddWatchMode, ErrorCode, EventKind, WatcherKind};
+use crate::proto::EventKind;
 
-/// Kinds of watches, as a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Modes(u8);
-
-impl Modes {
-    const NONE: Self = Self(0);
-    /// One-shot, on data and existence.
-    pub(super) const DATA: Self = Self(1);
-    /// One-shot, on the list of children.
-    pub(super) const CHILD: Self = Self(2);
-    const DATA_PERSISTENT: Self = Self(4);
-    const CHILD_PERSISTENT: Self = Self(8);
-    const DATA_RECURSIVE: Self = Self(16);
-    /// Hears of nothing that its other half does not hear of, but can be removed without it.
-    const CHILD_RECURSIVE: Self = Self(32);
-
-    const ONE_SHOT: Self = Self::DATA.and(Self::CHILD);
-    const PERSISTENT: Self = Self::DATA_PERSISTENT.and(Self::CHILD_PERSISTENT);
-    const RECURSIVE: Self = Self::DATA_RECURSIVE.and(Self::CHILD_RECURSIVE);
-    const DATA_TABLE: Self = Self::DATA.and(Self::DATA_PERSISTENT).and(Self::DATA_RECURSIVE);
-    const CHILD_TABLE: Self = Self::CHILD.and(Self::CHILD_PERSISTENT).and(Self::CHILD_RECURSIVE);
-    const ANY: Self = Self::DATA_TABLE.and(Self::CHILD_TABLE);
-
-    /// What `addWatch` sets.
-    pub(super) fn lasting(mode: AddWatchMode, compat: Compat) -> Self {
-        match (mode, compat) {
-            (AddWatchMode::Persistent, Compat::V3_9 | Compat::V3_8_0) => Self::PERSISTENT,
-            (AddWatchMode::PersistentRecursive, Compat::V3_9) => Self::DATA_RECURSIVE,
-            (AddWatchMode::PersistentRecursive, Compat::V3_8_0) => Self::RECURSIVE,
-        }
-    }
-
-    /// What `checkWatches` and `removeWatches` look for. Up to 3.8 that is a whole table, and lasting watches are no
-    /// kind of their own.
-    pub(super) fn of_kind(kind: WatcherKind, compat: Compat) -> Result<Self, ErrorCode> {
-        Ok(match (kind, compat) {
-            (WatcherKind::Any, Compat::V3_9 | Compat::V3_8_0) => Self::ANY,
-            (WatcherKind::Children, Compat::V3_9) => Self::CHILD,
-            (WatcherKind::Children, Compat::V3_8_0) => Self::CHILD_TABLE,
-            (WatcherKind::Data, Compat::V3_9) => Self::DATA,
-            (WatcherKind::Data, Compat::V3_8_0) => Self::DATA_TABLE,
-            (WatcherKind::Persistent, Compat::V3_9) => Self::PERSISTENT,
-            (WatcherKind::PersistentRecursive, Compat::V3_9) => Self::RECURSIVE,
-            (WatcherKind::Persistent | WatcherKind::PersistentRecursive, Compat::V3_8_0) => {
-                return Err(ErrorCode::MarshallingError);
-            }
-        })
-    }
-
-    /// Both sets together.
-    pub(super) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    fn common(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    fn intersects(self, other: Self) -> bool {
-        !self.common(other).is_empty()
-    }
-
-    /// The whole tables that these watches are in.
-    fn tables(self) -> Self {
-        let table = |table| if self.intersects(table) { table } else { Self::NONE };
-        table(Self::DATA_TABLE).and(table(Self::CHILD_TABLE))
-    }
-
-    /// Which watches on the very path hear of this.
-    fn that_hear(kind: EventKind) -> Self {
-        match kind {
-            EventKind::NodeCreated | EventKind::NodeDataChanged => Self::DATA_TABLE,
-            EventKind::NodeDeleted => Self::ANY,
-            EventKind::NodeChildrenChanged => Self::CHILD.and(Self::CHILD_PERSISTENT),
-            // Nothing that happens to a znode.
-            EventKind::PersistentWatchRemoved => Self::NONE,
-        }
-    }
-
-    /// Which watches on a znode above hear of this. Lists of children follow from what recursive watches are told.
-    fn that_hear_above(kind: EventKind) -> Self {
-        Self::that_hear(kind).common(Self::RECURSIVE)
-    }
-}
+pub(super) use modes::Modes;
 
 /// All watches of all connections.
 #[derive(Debug, Default)]
@@ -244,6 +155,7 @@ impl Watches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::AddWatchMode;
 
     const A: ConnectionId = ConnectionId(1);
     const B: ConnectionId = ConnectionId(2);
