@@ -7,7 +7,7 @@ pub enum Compat {
     #[default]
     V3_9,
     /// 3.8.0: a create inside a multi answers a blank stat, notifications carry zxid −1 and do not ask for the right
-    /// to read, and checking or removing one-shot watches finds lasting ones, too.
+    /// to read, a connection has one watch per table and path, and a malformed write takes a number.
     V3_8_0,
 }
 
