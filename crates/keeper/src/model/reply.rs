@@ -17,7 +17,7 @@ pub(super) const PING_XID: i32 = -2;
 /// What the answer to `auth` has for a transaction.
 pub(super) const AUTH_ZXID: i64 = 0;
 /// What the answer to an unknown request has for a transaction.
-pub(super) const UNKNOWN_ZXID: i64 = 0;
+pub(super) const UNKNOWN_ZXID: i64 = -1;
 /// The code of `reconfig`.
 pub(super) const RECONFIG: i32 = 16;
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::acl::Identities;
 use super::engine::Connection;
 use super::{ConnectionId, Effect, Model, Now, reply};
-use crate::proto::{ConnectRequest, ConnectResponse, ErrorCode, Reply};
+use crate::proto::{ConnectRequest, ConnectResponse, ErrorCode, Reply, is_write};
 
 /// What a client gets whose session is over: nothing of it, in the usual lengths.
 const NO_PASSWORD: [u8; 16] = [0; 16];
@@ -143,6 +143,12 @@ impl Model {
             // A write like any other: its failure has a number.
             self.zxid += 1;
             let result = Err(ErrorCode::ReconfigDisabled);
+            out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+            return;
+        }
+        if is_write(code) {
+            self.zxid += 1;
+            let result = Err(ErrorCode::MarshallingError);
             out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
             return;
         }

@@ -33,6 +33,8 @@ pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), MalformedRequest> 
     let (xid, code) = header(&mut reader).map_err(|source| MalformedRequest { xid: None, source })?;
     match body(code, &mut reader) {
         Ok(request) => Ok((xid, request)),
+        // Only a write is counted: the model has to hear which of the two it was.
+        Err(_) if opcode::is_write(code) => Ok((xid, Request::Unsupported { code })),
         Err(source) => Err(MalformedRequest { xid: Some(xid), source }),
     }
 }

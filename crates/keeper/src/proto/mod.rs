@@ -12,6 +12,7 @@ mod response;
 mod writer;
 
 pub use code::ErrorCode;
+pub(crate) use opcode::is_write;
 pub use decode::{MalformedRequest, decode_connect, decode_request};
 pub use encode::{encode_connected, encode_event, encode_reply};
 pub use reader::Malformed;

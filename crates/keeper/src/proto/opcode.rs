@@ -30,6 +30,14 @@ pub(super) const CLOSE_SESSION: i32 = -11;
 /// In the answer to a multi: an operation that failed, and the mark behind the last one.
 pub(super) const ERROR: i32 = -1;
 
+/// Whether a request with this code writes: then it takes a transaction's number, even when it cannot be read.
+pub(crate) fn is_write(code: i32) -> bool {
+    matches!(
+        code,
+        CREATE | DELETE | SET_DATA | SET_ACL | CHECK | MULTI | CREATE2 | CREATE_CONTAINER | CREATE_TTL
+    )
+}
+
 /// The flags of a create.
 pub(super) mod flag {
     pub(in crate::proto) const PERSISTENT: i32 = 0;

@@ -234,7 +234,7 @@ pub enum Request {
     WhoAmI,
     /// `closeSession`
     CloseSession,
-    /// `reconfig`, `sasl` and codes that nobody knows.
+    /// `reconfig`, `sasl`, codes that nobody knows, and writes whose body cannot be read.
     Unsupported {
         /// The code on the wire.
         code: i32,

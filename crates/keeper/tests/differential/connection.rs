@@ -4,8 +4,10 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// An answer that takes longer is none. Far above a collection of garbage on a busy machine.
+/// A server that takes longer for anything at all hangs. Far above a collection of garbage on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// An answer that takes longer may be none: time to ask whether the server is still there.
+const DOUBT: Duration = Duration::from_millis(500);
 
 /// One connection to a server under test.
 #[derive(Debug)]
@@ -37,6 +39,14 @@ impl Connection {
     /// Tells the server that nothing more will come.
     pub(crate) fn end(&mut self) {
         drop(self.0.shutdown(Shutdown::Write));
+    }
+
+    /// Whether something comes soon: bytes, or the end.
+    pub(crate) fn comes(&mut self) -> bool {
+        self.0.set_read_timeout(Some(DOUBT)).expect("the duration is not zero");
+        let nothing = self.0.peek(&mut [0]).is_err_and(|error| is_patience_over(&error));
+        self.0.set_read_timeout(Some(PATIENCE)).expect("the duration is not zero");
+        !nothing
     }
 
     pub(crate) fn receive(&mut self) -> Received {

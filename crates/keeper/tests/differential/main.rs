@@ -13,6 +13,7 @@
 //! ```
 
 mod answer;
+mod bare;
 mod compare;
 mod connection;
 mod generate;
@@ -38,6 +39,11 @@ const REQUESTS: usize = 1_000;
 #[test]
 fn two_fresh_zookeepers_answer_alike() {
     check((Kind::ZooKeeper, Kind::ZooKeeper), &SEEDS[..1]);
+}
+
+#[test]
+fn the_keeper_answers_as_zookeeper_does() {
+    check((Kind::ZooKeeper, Kind::Keeper), &SEEDS);
 }
 
 /// Runs the scripts of these seeds, or of those that the environment asks for.

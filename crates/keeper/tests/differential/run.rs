@@ -209,11 +209,16 @@ impl Run {
         record.push(format!("c{number} {line}"));
     }
 
-    /// Notifications and one reply.
+    /// Notifications and one reply, or the certainty that there will be none: a later ping is answered.
     fn receive_reply(&mut self, number: ClientNumber, op: i32, record: &mut Record) -> Next {
+        let mut asked = false;
         loop {
             let client = &mut self.clients[number];
             let Some(connection) = &mut client.connection else { return Next::Over };
+            if op != PING && !asked && !connection.comes() {
+                connection.send(&ping());
+                asked = true;
+            }
             let frame = match connection.receive() {
                 Received::Frame(frame) => frame,
                 Received::Closed => {
@@ -239,6 +244,13 @@ impl Run {
                 continue;
             }
             self.newest_zxid = self.newest_zxid.max(zxid);
+            if asked && xid == PING_XID {
+                record.push(format!("c{number} no reply"));
+                return Next::More;
+            }
+            if asked {
+                self.receive_reply(number, PING, &mut Record::new());
+            }
             let body = self.met.body(op, reader.0);
             record.push(format!("c{number} reply: xid {xid} zxid {zxid} err {code} {body}"));
             let closing = matches!((op, code), (CLOSE_SESSION, _) | (_, UNIMPLEMENTED | AUTH_FAILED));
@@ -248,10 +260,9 @@ impl Run {
 
     /// Pings on all connections, the actor's first, and gathers what comes before the answers.
     fn settle(&mut self, actor: ClientNumber, record: &mut Record) {
-        let ping = framed(&Writer::default().int(PING_XID).int(PING).0);
         for client in &mut self.clients {
             if let Some(connection) = &mut client.connection {
-                connection.send(&ping);
+                connection.send(&ping());
             }
         }
         let mut others: Vec<ClientNumber> = (0..self.clients.len()).collect();
@@ -262,6 +273,10 @@ impl Run {
             }
         }
     }
+}
+
+fn ping() -> Vec<u8> {
+    framed(&Writer::default().int(PING_XID).int(PING).0)
 }
 
 /// Whether a server that got these bytes has to wait for the rest of a frame.

@@ -117,7 +117,7 @@ pub(super) fn data(rng: &mut Rng) -> Option<Vec<u8>> {
         8..20 => Some(Vec::new()),
         20..97 => Some(format!("data {}", rng.u32(..1_000)).into()),
         97..99 => Some(vec![rng.u8(..); 1_024]),
-        _ => Some(vec![rng.u8(..); 200_000]),
+        _ => Some(vec![rng.u8(..); 20_000]),
     }
 }
 
