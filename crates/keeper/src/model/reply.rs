@@ -82,13 +82,15 @@ impl Model {
                     AddWatchMode::PersistentRecursive => Modes::RECURSIVE,
                 };
                 self.watches.add(path, connection, mode);
-                Ok(Response::Empty)
+                Ok(Response::WatchAdded)
             }
             Request::CheckWatches { path, kind } => {
-                found(self.watches.contains(path, connection, modes(*kind)))
+                let modes = modes(*kind, self.config.compat)?;
+                found(self.watches.contains(path, connection, modes))
             }
             Request::RemoveWatches { path, kind } => {
-                found(self.watches.remove(path, connection, modes(*kind)))
+                let modes = modes(*kind, self.config.compat)?;
+                found(self.watches.remove(path, connection, modes))
             }
             Request::WhoAmI => Ok(Response::Identities(self.known(connection).identities.names())),
             Request::Ping => Ok(Response::Empty),
@@ -211,14 +213,21 @@ fn created(path: &Arc<str>, stat: Stat, wants_stat: bool, blank: bool) -> OpResu
     }
 }
 
-fn modes(kind: WatcherKind) -> Modes {
-    match kind {
-        WatcherKind::Children => Modes::CHILD,
-        WatcherKind::Data => Modes::DATA,
-        WatcherKind::Any => Modes::ANY,
-        WatcherKind::Persistent => Modes::PERSISTENT,
-        WatcherKind::PersistentRecursive => Modes::RECURSIVE,
-    }
+/// 3.8.0 looks whether there is a watch of any mode in its one or its other table.
+fn modes(kind: WatcherKind, compat: Compat) -> Result<Modes, ErrorCode> {
+    let lasting = Modes::PERSISTENT.and(Modes::RECURSIVE);
+    Ok(match (kind, compat) {
+        (WatcherKind::Any, Compat::V3_9 | Compat::V3_8_0) => Modes::ANY,
+        (WatcherKind::Children, Compat::V3_9) => Modes::CHILD,
+        (WatcherKind::Children, Compat::V3_8_0) => Modes::CHILD.and(lasting),
+        (WatcherKind::Data, Compat::V3_9) => Modes::DATA,
+        (WatcherKind::Data, Compat::V3_8_0) => Modes::DATA.and(lasting),
+        (WatcherKind::Persistent, Compat::V3_9) => Modes::PERSISTENT,
+        (WatcherKind::PersistentRecursive, Compat::V3_9) => Modes::RECURSIVE,
+        (WatcherKind::Persistent | WatcherKind::PersistentRecursive, Compat::V3_8_0) => {
+            return Err(ErrorCode::MarshallingError);
+        }
+    })
 }
 
 fn found(found: bool) -> Result<Response, ErrorCode> {

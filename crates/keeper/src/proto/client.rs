@@ -107,10 +107,13 @@ pub fn decode_response(request: &Request, body: &[u8]) -> Result<Response, Malfo
         Request::GetAcl { .. } => Response::Acl(reader.acl()?, reader.stat()?),
         Request::Sync { .. } => Response::Synced(reader.string()?),
         Request::WhoAmI => Response::Identities(reader.ids()?),
+        Request::AddWatch { .. } => {
+            let _zero = reader.i32()?;
+            Response::WatchAdded
+        }
         Request::Ping
         | Request::Auth { .. }
         | Request::SetWatches { .. }
-        | Request::AddWatch { .. }
         | Request::CheckWatches { .. }
         | Request::RemoveWatches { .. }
         | Request::CloseSession
