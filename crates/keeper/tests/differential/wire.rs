@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
 
 /// Bytes as people read them, and so that different bytes look different.
 pub(crate) fn readable(bytes: &[u8]) -> String {
-    const SHOWN: usize = 200;
+    const SHOWN: usize = 60;
     if bytes.len() <= SHOWN {
         return format!("\"{}\"", bytes.escape_ascii());
     }
