@@ -43,6 +43,7 @@ pub(super) const NO_ZXID: i64 = -1;
 
 impl Model {
     pub(super) fn with_tree(config: Config, zxid: i64, tree: Tree, now: Now) -> Self {
+        let watches = Watches::new(config.compat);
         let sessions = Sessions::new(config.tick_ms, now.wall_ms);
         let next_cleaning = now.monotonic_ms.saturating_add(config.cleaning_interval_ms);
         Self {
@@ -51,7 +52,7 @@ impl Model {
             tree,
             sessions,
             connections: BTreeMap::new(),
-            watches: Watches::default(),
+            watches,
             dirty: Dirty::default(),
             next_cleaning,
             hearers: Vec::new(),

@@ -215,13 +215,12 @@ fn created(path: &Arc<str>, stat: Stat, wants_stat: bool, blank: bool) -> OpResu
 
 /// 3.8.0 looks whether there is a watch of any mode in its one or its other table.
 fn modes(kind: WatcherKind, compat: Compat) -> Result<Modes, ErrorCode> {
-    let lasting = Modes::PERSISTENT.and(Modes::RECURSIVE);
     Ok(match (kind, compat) {
         (WatcherKind::Any, Compat::V3_9 | Compat::V3_8_0) => Modes::ANY,
         (WatcherKind::Children, Compat::V3_9) => Modes::CHILD,
-        (WatcherKind::Children, Compat::V3_8_0) => Modes::CHILD.and(lasting),
+        (WatcherKind::Children, Compat::V3_8_0) => Modes::CHILD_TABLE,
         (WatcherKind::Data, Compat::V3_9) => Modes::DATA,
-        (WatcherKind::Data, Compat::V3_8_0) => Modes::DATA.and(lasting),
+        (WatcherKind::Data, Compat::V3_8_0) => Modes::DATA_TABLE,
         (WatcherKind::Persistent, Compat::V3_9) => Modes::PERSISTENT,
         (WatcherKind::PersistentRecursive, Compat::V3_9) => Modes::RECURSIVE,
         (WatcherKind::Persistent | WatcherKind::PersistentRecursive, Compat::V3_8_0) => {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::ConnectionId;
+use super::{Compat, ConnectionId};
 use super::path;
 use super::tree::ByPath;
 use crate::proto::EventKind;
@@ -17,14 +17,18 @@ pub(super) struct Modes(u8);
 
 impl Modes {
     /// One-shot, on data and existence.
-    pub(super) const DATA: Self = Self(1);
+    pub(super) const DATA: Self = Self(0b00_0001);
     /// One-shot, on the list of children.
-    pub(super) const CHILD: Self = Self(2);
+    pub(super) const CHILD: Self = Self(0b00_0010);
     /// Both of it, and it stays.
-    pub(super) const PERSISTENT: Self = Self(4);
+    pub(super) const PERSISTENT: Self = Self(0b00_1100);
     /// Stays, and is on all below, too; not on lists of children, which follow from what it tells.
-    pub(super) const RECURSIVE: Self = Self(8);
-    pub(super) const ANY: Self = Self(15);
+    pub(super) const RECURSIVE: Self = Self(0b11_0000);
+    pub(super) const ANY: Self = Self(0b11_1111);
+    /// The real server keeps two tables, and watches that stay are in both. Here they are one, with a bit for each of
+    /// the three modes in each of the two.
+    pub(super) const DATA_TABLE: Self = Self(0b01_0101);
+    pub(super) const CHILD_TABLE: Self = Self(0b10_1010);
     const ONE_SHOT: Self = Self::DATA.and(Self::CHILD);
 
     pub(super) const fn and(self, other: Self) -> Self {
@@ -35,7 +39,7 @@ impl Modes {
         Self(self.0 & other.0)
     }
 
-    fn without(self, other: Self) -> Self {
+    const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
@@ -43,14 +47,16 @@ impl Modes {
         self.0 == 0
     }
 
+    fn is_recursive(self) -> bool {
+        !self.common(Self::RECURSIVE).is_empty()
+    }
+
     /// Which watches on the very path hear of this.
     fn that_hear(kind: EventKind) -> Self {
         match kind {
-            EventKind::NodeCreated | EventKind::NodeDataChanged => {
-                Self::DATA.and(Self::PERSISTENT).and(Self::RECURSIVE)
-            }
+            EventKind::NodeCreated | EventKind::NodeDataChanged => Self::DATA_TABLE,
             EventKind::NodeDeleted => Self::ANY,
-            EventKind::NodeChildrenChanged => Self::CHILD.and(Self::PERSISTENT),
+            EventKind::NodeChildrenChanged => Self::CHILD_TABLE.without(Self::RECURSIVE),
             // Nothing that happens to a znode.
             EventKind::PersistentWatchRemoved => Self(0),
         }
@@ -64,9 +70,17 @@ pub(super) struct Watches {
     by_connection: BTreeMap<ConnectionId, BTreeSet<Arc<str>>>,
     /// Paths times connections with a recursive watch: without any, nobody looks at ancestors.
     recursive: usize,
+    /// Whether, in each table, a connection's newest watch on a path takes the place of one of another mode.
+    last_wins: bool,
 }
 
 impl Watches {
+    /// Before 3.9 there was room for one mode in each table, and the last one won: an ordinary read with a watch made
+    /// a one-shot watch of one that should have stayed (ZOOKEEPER-4466).
+    pub(super) fn new(compat: Compat) -> Self {
+        Self { last_wins: compat == Compat::V3_8_0, ..Self::default() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }
@@ -78,12 +92,21 @@ impl Watches {
         };
         let own = self.by_path.entry(Arc::clone(&path)).or_default().entry(connection).or_insert(Modes(0));
         let before = *own;
+        if self.last_wins {
+            for table in [Modes::DATA_TABLE, Modes::CHILD_TABLE] {
+                if !modes.common(table).is_empty() {
+                    *own = own.without(table);
+                }
+            }
+        }
         *own = own.and(modes);
+        match (before.is_recursive(), own.is_recursive()) {
+            (false, true) => self.recursive += 1,
+            (true, false) => self.recursive -= 1,
+            (true, true) | (false, false) => {} // As many as before.
+        }
         if before.is_empty() {
             self.by_connection.entry(connection).or_default().insert(path);
-        }
-        if !modes.without(before).common(Modes::RECURSIVE).is_empty() {
-            self.recursive += 1;
         }
     }
 
@@ -91,9 +114,9 @@ impl Watches {
     pub(super) fn remove(&mut self, path: &str, connection: ConnectionId, modes: Modes) -> bool {
         let Some(watchers) = self.by_path.get_mut(path) else { return false };
         let Some(own) = watchers.get_mut(&connection) else { return false };
-        let removed = own.common(modes);
+        let (before, removed) = (*own, own.common(modes));
         *own = own.without(modes);
-        if !removed.common(Modes::RECURSIVE).is_empty() {
+        if before.is_recursive() && !own.is_recursive() {
             self.recursive -= 1;
         }
         if own.is_empty() {
@@ -115,7 +138,7 @@ impl Watches {
         for path in self.by_connection.remove(&connection).unwrap_or_default() {
             let Some(watchers) = self.by_path.get_mut(&path) else { continue };
             if let Some(modes) = watchers.remove(&connection)
-                && !modes.common(Modes::RECURSIVE).is_empty()
+                && modes.is_recursive()
             {
                 self.recursive -= 1;
             }
@@ -153,7 +176,7 @@ impl Watches {
             let on_path = hearers.len();
             for above in path::ancestors(path) {
                 let watchers = self.by_path.get(above).into_iter().flatten();
-                let recursive = watchers.filter(|(_, own)| !own.common(Modes::RECURSIVE).is_empty());
+                let recursive = watchers.filter(|(_, own)| own.common(hearing).is_recursive());
                 hearers.extend(recursive.map(|(&connection, _)| connection));
             }
             if hearers.len() > on_path {
@@ -227,6 +250,23 @@ mod tests {
         assert!(watches.remove("/a/b", A, Modes::ANY) && watches.remove("/", A, Modes::RECURSIVE));
         assert!(!watches.remove("/", A, Modes::ANY));
         assert_eq!((watches.recursive, watches.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn before_3_9_the_last_watch_on_a_path_takes_the_place_of_the_others_in_its_table() {
+        for (compat, still) in [(Compat::V3_8_0, [].as_slice()), (Compat::V3_9, &[A])] {
+            let mut watches = Watches::new(compat);
+            watches.add("/", A, Modes::RECURSIVE);
+            watches.add("/", A, Modes::DATA);
+            assert_eq!(fire(&mut watches, EventKind::NodeDataChanged, "/"), [A]);
+            assert_eq!(fire(&mut watches, EventKind::NodeDataChanged, "/"), still, "{compat:?}");
+            assert_eq!(fire(&mut watches, EventKind::NodeCreated, "/a"), still, "{compat:?}");
+            assert_eq!(fire(&mut watches, EventKind::NodeDeleted, "/a"), [A], "the other table has its own");
+            watches.add("/", A, Modes::CHILD);
+            assert_eq!(fire(&mut watches, EventKind::NodeDeleted, "/a"), still, "{compat:?}");
+            watches.remove_connection(A);
+            assert_eq!((watches.recursive, watches.is_empty()), (0, true), "{compat:?}");
+        }
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub(super) fn set_watches(rng: &mut Rng) -> Call {
         let paths: Vec<Vec<u8>> = (0..count).map(|_| path(rng)).collect();
         let shown: Vec<String> = paths.iter().map(|path| shown(path)).collect();
         text = format!("{text} [{}]", shown.join(", "));
-        body = if rng.u32(..100) == 0 { body.int(-1) } else { body.strings(&paths) };
+        body = body.strings(&paths);
     }
     Call { since: Some(back), xid: Some(SET_WATCHES_XID), ..Call::new(op, body.0, text) }
 }
