@@ -8,7 +8,7 @@ use super::watch::Modes;
 use super::write::{Author, Done, Journal};
 use super::{Compat, ConnectionId, Effect, Model, Now};
 use crate::proto::{
-    AddWatchMode, ErrorCode, EventKind, Op, OpResult, Reply, Request, Response, Stat, WatchedEvent,
+    AddWatchMode, CreateMode, ErrorCode, EventKind, Op, OpResult, Reply, Request, Response, Stat, WatchedEvent,
     WatcherKind,
 };
 
@@ -139,13 +139,13 @@ impl Model {
         out: &mut Vec<Effect>,
     ) -> Vec<OpResult> {
         let mut failed_at = 0;
-        let blank = self.config.compat == Compat::V3_8_0;
+        let compat = self.config.compat;
         let all = self.transact(now, connection, out, |author: Author<'_>, tree, journal: &mut Journal| {
             let mut results = Vec::with_capacity(ops.len());
             for (index, op) in ops.iter().enumerate() {
                 failed_at = index;
                 results.push(match author.write(tree, journal, op)? {
-                    Done::Created { path, stat } => created(&path, stat, wants_stat(op), blank),
+                    Done::Created { path, stat } => created(&path, stat, op, compat),
                     Done::Deleted => OpResult::Delete,
                     Done::DataSet(stat) => OpResult::SetData(stat),
                     Done::Checked => OpResult::Check,
@@ -204,13 +204,15 @@ fn wants_stat(op: &Op) -> bool {
     matches!(op, Op::Create { stat: true, .. })
 }
 
-fn created(path: &Arc<str>, stat: Stat, wants_stat: bool, blank: bool) -> OpResult {
+/// Before it was mended (ZOOKEEPER-4026), a multi took `create2` for `create`: clients show a blank stat for it.
+fn created(path: &Arc<str>, stat: Stat, op: &Op, compat: Compat) -> OpResult {
     let path = path.as_ref().to_owned();
-    if wants_stat {
-        OpResult::Create2 { path, stat: if blank { Stat::default() } else { stat } }
-    } else {
-        OpResult::Create { path }
-    }
+    let with_stat = match (op, compat) {
+        (Op::Create { mode: CreateMode::Container | CreateMode::Ttl(_) | CreateMode::TtlSequential(_), .. }, _)
+        | (_, Compat::V3_9) => wants_stat(op),
+        (_, Compat::V3_8_0) => false,
+    };
+    if with_stat { OpResult::Create2 { path, stat } } else { OpResult::Create { path } }
 }
 
 /// 3.8.0 looks whether there is a watch of any mode in its one or its other table.
