@@ -113,6 +113,7 @@ fn hostile_lengths_are_told_and_not_believed() {
     malformed("00000001 00000004 7fffffff 2f", Some(1)); // more than there is
     malformed("00000001 00000004 00000001 2f", Some(1)); // no flag
     malformed("00000001 00000065 0000000000000000 40000000 00000000 00000000", Some(1)); // as many watches
+    malformed("00000001 00000065 0000000000000000 ffffffff ffffffff ffffffff", Some(1)); // null vectors
     malformed("00000001 00000016 0000000d 00 ffffffff 00000001 2f ffffffff ffffffff 01 ffffffff", Some(1)); // no read
     malformed("00000001 0000006a 00000001 2f 00000009", Some(1)); // a mode that nobody knows
     malformed("00000001 00000011 00000001 2f 00000009", Some(1)); // a kind that nobody knows
