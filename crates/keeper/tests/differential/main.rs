@@ -13,7 +13,6 @@
 //! ```
 
 mod answer;
-mod bare;
 mod compare;
 mod connection;
 mod generate;
