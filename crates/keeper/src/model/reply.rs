@@ -7,25 +7,7 @@ use super::read::Reader;
 use super::watch::Modes;
 use super::write::{Author, Done, Journal};
 use super::{Compat, ConnectionId, Effect, Model, Now};
-use crate::proto::{
-    AddWatchMode, CreateMode, ErrorCode, EventKind, Op, OpResult, Reply, Request, Response, Stat, WatchedEvent,
-    WatcherKind,
-};
-
-/// Pings are answered under this number, whatever theirs was.
-pub(super) const PING_XID: i32 = -2;
-/// What the answer to `auth` has for a transaction.
-pub(super) const AUTH_ZXID: i64 = 0;
-/// What the answer to an unknown request has for a transaction.
-pub(super) const UNKNOWN_ZXID: i64 = -1;
-/// The code of `reconfig`.
-pub(super) const RECONFIG: i32 = 16;
-/// The code by which a real server asks itself to remove a container; it is no client's business.
-pub(super) const DELETE_CONTAINER: i32 = 20;
-
-pub(super) fn empty(xid: i32, zxid: i64) -> Reply {
-    Reply { xid, zxid, result: Ok(Response::Empty) }
-}
+use crate::proto::{AddWatchMode, ErrorCode, EventKind, Op, OpResult, Request, Response, Stat, WatchedEvent};
 
 impl Model {
     /// Does what is asked. Notifications go out first, so that no answer runs ahead of them.
@@ -71,36 +53,37 @@ impl Model {
             Request::SetWatches { relative_zxid, data, exist, child, persistent, recursive } => {
                 self.watch_again(connection, *relative_zxid, [data, exist, child], out);
                 for path in persistent {
-                    self.watches.add(path, connection, Modes::PERSISTENT);
+                    self.add_watch(connection, path, AddWatchMode::Persistent);
                 }
                 for path in recursive {
-                    self.watches.add(path, connection, Modes::RECURSIVE);
+                    self.add_watch(connection, path, AddWatchMode::PersistentRecursive);
                 }
                 Ok(Response::Empty)
             }
             Request::AddWatch { path, mode } => {
-                let mode = match mode {
-                    AddWatchMode::Persistent => Modes::PERSISTENT,
-                    AddWatchMode::PersistentRecursive => Modes::RECURSIVE,
-                };
-                self.watches.add(path, connection, mode);
+                self.add_watch(connection, path, *mode);
                 Ok(Response::WatchAdded)
             }
             Request::CheckWatches { path, kind } => {
-                let modes = modes(*kind, self.config.compat)?;
+                let modes = Modes::of_kind(*kind, self.config.compat)?;
                 found(self.watches.contains(path, connection, modes))
             }
             Request::RemoveWatches { path, kind } => {
-                let modes = modes(*kind, self.config.compat)?;
+                let modes = Modes::of_kind(*kind, self.config.compat)?;
                 found(self.watches.remove(path, connection, modes))
             }
             Request::WhoAmI => Ok(Response::Identities(self.known(connection).identities.names())),
             Request::Ping => Ok(Response::Empty),
-            // Answered by the engine, since they end connections.
-            Request::Auth { .. } | Request::CloseSession | Request::Unsupported { .. } => {
-                Err(ErrorCode::Unimplemented)
-            }
+            // Answered elsewhere: they may end their connection.
+            Request::Auth { .. }
+            | Request::CloseSession
+            | Request::Malformed(_)
+            | Request::Unsupported { .. } => Err(ErrorCode::Unimplemented),
         }
+    }
+
+    fn add_watch(&mut self, connection: ConnectionId, path: &str, mode: AddWatchMode) {
+        self.watches.add(path, connection, Modes::lasting(mode, self.config.compat));
     }
 
     fn known(&self, connection: ConnectionId) -> &super::engine::Connection {
@@ -141,13 +124,13 @@ impl Model {
         out: &mut Vec<Effect>,
     ) -> Vec<OpResult> {
         let mut failed_at = 0;
-        let compat = self.config.compat;
+        let blank = self.config.compat == Compat::V3_8_0;
         let all = self.transact(now, connection, out, |author: Author<'_>, tree, journal: &mut Journal| {
             let mut results = Vec::with_capacity(ops.len());
             for (index, op) in ops.iter().enumerate() {
                 failed_at = index;
                 results.push(match author.write(tree, journal, op)? {
-                    Done::Created { path, stat } => created(&path, stat, op, compat),
+                    Done::Created { path, stat } => created(&path, stat, wants_stat(op), blank),
                     Done::Deleted => OpResult::Delete,
                     Done::DataSet(stat) => OpResult::SetData(stat),
                     Done::Checked => OpResult::Check,
@@ -206,31 +189,13 @@ fn wants_stat(op: &Op) -> bool {
     matches!(op, Op::Create { stat: true, .. })
 }
 
-/// Before it was mended (ZOOKEEPER-4026), a multi took `create2` for `create`: clients show a blank stat for it.
-fn created(path: &Arc<str>, stat: Stat, op: &Op, compat: Compat) -> OpResult {
+fn created(path: &Arc<str>, stat: Stat, wants_stat: bool, blank: bool) -> OpResult {
     let path = path.as_ref().to_owned();
-    let with_stat = match (op, compat) {
-        (Op::Create { mode: CreateMode::Container | CreateMode::Ttl(_) | CreateMode::TtlSequential(_), .. }, _)
-        | (_, Compat::V3_9) => wants_stat(op),
-        (_, Compat::V3_8_0) => false,
-    };
-    if with_stat { OpResult::Create2 { path, stat } } else { OpResult::Create { path } }
-}
-
-/// 3.8.0 looks whether there is a watch of any mode in its one or its other table.
-fn modes(kind: WatcherKind, compat: Compat) -> Result<Modes, ErrorCode> {
-    Ok(match (kind, compat) {
-        (WatcherKind::Any, Compat::V3_9 | Compat::V3_8_0) => Modes::ANY,
-        (WatcherKind::Children, Compat::V3_9) => Modes::CHILD,
-        (WatcherKind::Children, Compat::V3_8_0) => Modes::CHILD_TABLE,
-        (WatcherKind::Data, Compat::V3_9) => Modes::DATA,
-        (WatcherKind::Data, Compat::V3_8_0) => Modes::DATA_TABLE,
-        (WatcherKind::Persistent, Compat::V3_9) => Modes::PERSISTENT,
-        (WatcherKind::PersistentRecursive, Compat::V3_9) => Modes::RECURSIVE,
-        (WatcherKind::Persistent | WatcherKind::PersistentRecursive, Compat::V3_8_0) => {
-            return Err(ErrorCode::MarshallingError);
-        }
-    })
+    if wants_stat {
+        OpResult::Create2 { path, stat: if blank { Stat::default() } else { stat } }
+    } else {
+        OpResult::Create { path }
+    }
 }
 
 fn found(found: bool) -> Result<Response, ErrorCode> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Acl, AddWatchMode, CreateMode, Id, Op, Request, WatcherKind};
+use super::{Acl, AddWatchMode, CreateMode, Id, Intent, Op, Request, WatcherKind};
 
 const NAMES: [&str; 3] = ["a", "b", "n-"];
 
@@ -41,6 +41,7 @@ fn mode() -> impl Strategy<Value = CreateMode> {
         2 => Just(CreateMode::Ephemeral),
         1 => Just(CreateMode::EphemeralSequential),
         1 => Just(CreateMode::Container),
+        1 => Just(CreateMode::ContainerSequential),
         1 => (0..2000_i64).prop_map(CreateMode::Ttl),
         1 => (0..2000_i64).prop_map(CreateMode::TtlSequential),
     ]
@@ -53,9 +54,17 @@ fn version() -> impl Strategy<Value = i32> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => (path(), acl(), mode(), any::<bool>(), data()).prop_map(|(path, acl, mode, stat, data)| {
-            // Only `create` has an answer without a stat, and it makes neither of these.
-            let extended =
-                matches!(mode, CreateMode::Container | CreateMode::Ttl(_) | CreateMode::TtlSequential(_));
+            // Only `create` has an answer without a stat, and it makes none of these.
+            let extended = match mode {
+                CreateMode::Persistent
+                | CreateMode::PersistentSequential
+                | CreateMode::Ephemeral
+                | CreateMode::EphemeralSequential => false,
+                CreateMode::Container
+                | CreateMode::ContainerSequential
+                | CreateMode::Ttl(_)
+                | CreateMode::TtlSequential(_) => true,
+            };
             Op::Create { path, data, acl, mode, stat: stat || extended }
         }),
         3 => (path(), version()).prop_map(|(path, version)| Op::Delete { path, version }),
@@ -106,6 +115,8 @@ pub(crate) fn request() -> impl Strategy<Value = Request> {
         1 => Just(Request::Auth { scheme: "digest".to_owned(), auth: b"u:p".to_vec() }),
         1 => Just(Request::Auth { scheme: "nope".to_owned(), auth: vec![] }),
         1 => Just(Request::CloseSession),
+        1 => prop::sample::select(vec![Intent::Read, Intent::Write, Intent::Multi, Intent::Auth])
+            .prop_map(Request::Malformed),
         1 => Just(Request::Unsupported { code: 9999 }),
     ]
 }

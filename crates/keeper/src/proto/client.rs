@@ -5,8 +5,8 @@
 use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
 use super::{
-    AddWatchMode, ConnectRequest, ConnectResponse, CreateMode, EventKind, Op, OpResult, Request, Response,
-    WatchedEvent, WatcherKind, writer,
+    AddWatchMode, ConnectRequest, ConnectResponse, CreateMode, EventKind, Intent, Op, OpResult, Request,
+    Response, WatchedEvent, WatcherKind, writer,
 };
 
 /// A frame that is no answer to a first frame.
@@ -117,6 +117,7 @@ pub fn decode_response(request: &Request, body: &[u8]) -> Result<Response, Malfo
         | Request::CheckWatches { .. }
         | Request::RemoveWatches { .. }
         | Request::CloseSession
+        | Request::Malformed(_)
         | Request::Unsupported { .. } => Response::Empty,
     })
 }
@@ -169,13 +170,20 @@ fn code(request: &Request) -> i32 {
         Request::RemoveWatches { .. } => opcode::REMOVE_WATCHES,
         Request::WhoAmI => opcode::WHO_AM_I,
         Request::CloseSession => opcode::CLOSE_SESSION,
+        // Of each kind one that is malformed without a body.
+        Request::Malformed(Intent::Read) => opcode::GET_DATA,
+        Request::Malformed(Intent::Write) => opcode::SET_DATA,
+        Request::Malformed(Intent::Multi) => opcode::MULTI,
+        Request::Malformed(Intent::Auth) => opcode::AUTH,
         Request::Unsupported { code } => *code,
     }
 }
 
 fn op_code(op: &Op) -> i32 {
     match op {
-        Op::Create { mode: CreateMode::Container, .. } => opcode::CREATE_CONTAINER,
+        Op::Create { mode: CreateMode::Container | CreateMode::ContainerSequential, .. } => {
+            opcode::CREATE_CONTAINER
+        }
         Op::Create { mode: CreateMode::Ttl(_) | CreateMode::TtlSequential(_), .. } => opcode::CREATE_TTL,
         Op::Create { stat: false, .. } => opcode::CREATE,
         Op::Create { stat: true, .. } => opcode::CREATE2,
@@ -244,7 +252,11 @@ fn body(out: &mut Vec<u8>, request: &Request) {
                 },
             );
         }
-        Request::Ping | Request::WhoAmI | Request::CloseSession | Request::Unsupported { .. } => {}
+        Request::Ping
+        | Request::WhoAmI
+        | Request::CloseSession
+        | Request::Malformed(_)
+        | Request::Unsupported { .. } => {}
     }
 }
 
@@ -260,6 +272,7 @@ fn op_body(out: &mut Vec<u8>, op: &Op) {
                 CreateMode::Ephemeral => (flag::EPHEMERAL, None),
                 CreateMode::EphemeralSequential => (flag::EPHEMERAL_SEQUENTIAL, None),
                 CreateMode::Container => (flag::CONTAINER, None),
+                CreateMode::ContainerSequential => (flag::PERSISTENT_SEQUENTIAL, None),
                 CreateMode::Ttl(ms) => (flag::TTL, Some(*ms)),
                 CreateMode::TtlSequential(ms) => (flag::TTL_SEQUENTIAL, Some(*ms)),
             };

@@ -16,9 +16,8 @@ mod tests;
 mod writer;
 
 pub use code::ErrorCode;
-pub(crate) use opcode::is_write;
 pub use decode::{MalformedRequest, decode_connect, decode_request};
 pub use encode::{encode_connected, encode_event, encode_reply};
 pub use reader::Malformed;
-pub use request::{Acl, AddWatchMode, ConnectRequest, CreateMode, Id, Op, Request, WatcherKind};
+pub use request::{Acl, AddWatchMode, ConnectRequest, CreateMode, Id, Intent, Op, Request, WatcherKind};
 pub use response::{ConnectResponse, EventKind, OpResult, Reply, Response, Stat, WatchedEvent};

@@ -14,7 +14,6 @@ pub(super) const GET_CHILDREN2: i32 = 12;
 pub(super) const CHECK: i32 = 13;
 pub(super) const MULTI: i32 = 14;
 pub(super) const CREATE2: i32 = 15;
-pub(super) const RECONFIG: i32 = 16;
 pub(super) const CHECK_WATCHES: i32 = 17;
 pub(super) const REMOVE_WATCHES: i32 = 18;
 pub(super) const CREATE_CONTAINER: i32 = 19;
@@ -30,14 +29,6 @@ pub(super) const WHO_AM_I: i32 = 107;
 pub(super) const CLOSE_SESSION: i32 = -11;
 /// In the answer to a multi: an operation that failed, and the mark behind the last one.
 pub(super) const ERROR: i32 = -1;
-
-/// Whether a request with this code writes: then it takes a transaction's number, even when it cannot be read.
-pub(crate) fn is_write(code: i32) -> bool {
-    matches!(
-        code,
-        CREATE | DELETE | SET_DATA | SET_ACL | CHECK | MULTI | CREATE2 | CREATE_CONTAINER | CREATE_TTL
-    )
-}
 
 /// The flags of a create.
 pub(super) mod flag {

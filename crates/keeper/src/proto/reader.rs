@@ -91,8 +91,7 @@ impl<'a> Reader<'a> {
         Ok(text(bytes))
     }
 
-    /// [`string`](Self::string), where Java takes null for nothing.
-    pub(super) fn string_or_empty(&mut self) -> Result<String, Malformed> {
+    fn string_or_empty(&mut self) -> Result<String, Malformed> {
         Ok(self.buffer()?.map(text).unwrap_or_default())
     }
 

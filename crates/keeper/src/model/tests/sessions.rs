@@ -1,7 +1,7 @@
 use super::stage::{Stage, create, heard, new_session, now};
 use crate::model::{Config, ConnectionId, Effect, Input, Model, RestoreError};
 use crate::proto::{
-    ConnectRequest, ConnectResponse, CreateMode, ErrorCode, EventKind, Reply, Request, Response,
+    ConnectRequest, ConnectResponse, CreateMode, ErrorCode, EventKind, Intent, Reply, Request, Response,
 };
 use crate::store::{Change, Snapshot};
 
@@ -172,6 +172,33 @@ fn what_nobody_knows_is_refused_and_closes_the_connection() {
     let unknown = Reply { xid: 3, zxid: -1, result: Err(ErrorCode::Unimplemented) };
     assert_eq!(stage.input(client, request(9999)), [Effect::Reply(client, unknown), Effect::Close(client)]);
     assert_eq!(stage.model.sessions().count(), 1);
+}
+
+#[test]
+fn what_could_not_be_read_is_refused_as_what_it_was_to_be() {
+    use crate::model::Compat::{V3_8_0, V3_9};
+    for (compat, intent, numbers) in [
+        (V3_9, Intent::Read, 0),
+        (V3_9, Intent::Write, 0),
+        (V3_9, Intent::Multi, 1),
+        (V3_8_0, Intent::Read, 0),
+        (V3_8_0, Intent::Write, 1),
+        (V3_8_0, Intent::Multi, 1),
+    ] {
+        let mut stage = Stage::with(Config { compat, ..Config::default() });
+        let (client, _) = stage.connect();
+        let before = stage.model.zxid();
+        let (_, reply) = stage.request(client, Request::Malformed(intent));
+        assert_eq!(
+            (reply.zxid - before, reply.result),
+            (numbers, Err(ErrorCode::MarshallingError)),
+            "{intent:?}"
+        );
+    }
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    let auth = Input::Request { xid: -4, request: Request::Malformed(Intent::Auth) };
+    assert_eq!(stage.input(client, auth), [Effect::Close(client)]);
 }
 
 #[test]
