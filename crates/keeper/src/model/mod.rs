@@ -2,6 +2,38 @@
 //!
 //! No I/O, no clock, no randomness: time and passwords come in, answers and notifications go out in order, and the
 //! same inputs give the same outputs. The server feeds it from sockets, a simulator from a seed.
+//!
+//! ```text
+//!   Input ─► engine ─┬─ visit: connections come, re-attach, go; sessions begin and end
+//!                    ├─ write ─► journal ─┬─ commit ─► changes (rows for the store), events ─► watch ─► Notify
+//!                    │                    └─ revert (a multi that failed)
+//!                    └─ read ─► tree                                            … and then ─► Reply
+//! ```
+//!
+//! What holds after every input: the tree, its parents' lists and its registers agree; a connection that is known
+//! has a session that lives; an ephemeral znode's session lives; a notification of a change precedes every answer
+//! that lets its reader see the change; the transaction number never goes back.
+
+mod acl;
+mod changes;
+mod config;
+mod engine;
+mod inspect;
+mod node;
+mod path;
+mod read;
+mod reply;
+mod restore;
+mod session;
+mod tree;
+mod visit;
+mod watch;
+mod write;
+
+pub use config::{Compat, Config};
+pub use engine::Model;
+pub use inspect::{SessionView, WatchView};
+pub use restore::RestoreError;
 
 use crate::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
 

@@ -1,0 +1,248 @@
+//! The model itself: takes inputs and the passing of time, and answers with effects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::acl::Identities;
+use super::changes::Dirty;
+use super::node::Lifetime;
+use super::reply;
+use super::session::Sessions;
+use super::tree::Tree;
+use super::watch::Watches;
+use super::write::{Author, Event, Journal, remove};
+use super::{Compat, Config, ConnectionId, Effect, Input, Now};
+use crate::proto::{ErrorCode, Reply, Request, WatchedEvent};
+use crate::store::Changes;
+
+/// One ZooKeeper server without its sockets, its disk and its clock.
+#[derive(Debug)]
+pub struct Model {
+    pub(super) config: Config,
+    /// The newest transaction.
+    pub(super) zxid: i64,
+    pub(super) tree: Tree,
+    pub(super) sessions: Sessions,
+    pub(super) connections: BTreeMap<ConnectionId, Connection>,
+    pub(super) watches: Watches,
+    pub(super) dirty: Dirty,
+    pub(super) next_cleaning: u64,
+    /// Who hears of one event; kept for its memory.
+    hearers: Vec<ConnectionId>,
+}
+
+/// A connection that serves a session.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) session: i64,
+    pub(super) identities: Identities,
+}
+
+/// What notifications carried for a transaction before 3.9, and what those carry that follow from no transaction.
+pub(super) const NO_ZXID: i64 = -1;
+
+impl Model {
+    pub(super) fn with_tree(config: Config, zxid: i64, tree: Tree, now: Now) -> Self {
+        let sessions = Sessions::new(config.tick_ms, now.wall_ms);
+        let next_cleaning = now.monotonic_ms.saturating_add(config.cleaning_interval_ms);
+        Self {
+            config,
+            zxid,
+            tree,
+            sessions,
+            connections: BTreeMap::new(),
+            watches: Watches::default(),
+            dirty: Dirty::default(),
+            next_cleaning,
+            hearers: Vec::new(),
+        }
+    }
+
+    /// Takes one input. Inputs of connections that are not known (any more) are none: what such a connection sent
+    /// before it was closed is still on its way.
+    pub fn handle(&mut self, now: Now, connection: ConnectionId, input: Input, out: &mut Vec<Effect>) {
+        match input {
+            Input::Connect { request, peer, password } => {
+                self.connect(now, connection, &request, peer, password, out);
+            }
+            Input::Request { xid, request } => {
+                if self.heard_of(now, connection) {
+                    self.answer(now, connection, xid, request, out);
+                }
+            }
+            Input::Malformed { xid } => {
+                if self.heard_of(now, connection) {
+                    let result = Err(ErrorCode::MarshallingError);
+                    out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+                }
+            }
+            Input::Disconnected => self.disconnected(connection),
+        }
+    }
+
+    fn heard_of(&mut self, now: Now, connection: ConnectionId) -> bool {
+        let Some(known) = self.connections.get(&connection) else { return false };
+        self.sessions.touch(now.monotonic_ms, known.session);
+        true
+    }
+
+    fn answer(
+        &mut self,
+        now: Now,
+        connection: ConnectionId,
+        xid: i32,
+        request: Request,
+        out: &mut Vec<Effect>,
+    ) {
+        match request {
+            Request::Auth { scheme, auth } => self.authenticate(connection, xid, &scheme, &auth, out),
+            Request::CloseSession => {
+                let Some(session) = self.connections.get(&connection).map(|known| known.session) else {
+                    return;
+                };
+                self.end_session(session, out);
+                out.push(Effect::Reply(connection, reply::empty(xid, self.zxid)));
+                out.push(Effect::Close(connection));
+            }
+            Request::Unsupported { code } => self.refuse_unsupported(connection, xid, code, out),
+            request => {
+                let result = self.respond(now, connection, &request, out);
+                let xid = if matches!(request, Request::Ping) { reply::PING_XID } else { xid };
+                out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+            }
+        }
+    }
+
+    /// Runs one transaction on behalf of a connection. It has a number even when it fails.
+    pub(super) fn transact<T>(
+        &mut self,
+        now: Now,
+        connection: ConnectionId,
+        out: &mut Vec<Effect>,
+        work: impl FnOnce(Author<'_>, &mut Tree, &mut Journal) -> Result<T, ErrorCode>,
+    ) -> Result<T, ErrorCode> {
+        self.zxid += 1;
+        let known = self.connections.get(&connection).expect("only known connections are answered");
+        let author = Author {
+            config: &self.config,
+            identities: &known.identities,
+            session: known.session,
+            zxid: self.zxid,
+            wall_ms: now.wall_ms,
+        };
+        let mut journal = Journal::default();
+        match work(author, &mut self.tree, &mut journal) {
+            Ok(done) => {
+                self.commit(journal, out);
+                Ok(done)
+            }
+            Err(code) => {
+                journal.revert(&mut self.tree);
+                Err(code)
+            }
+        }
+    }
+
+    fn commit(&mut self, journal: Journal, out: &mut Vec<Effect>) {
+        for event in journal.commit(&mut self.dirty) {
+            self.tell(&event, out);
+        }
+    }
+
+    /// Notifies those who watch and may read what they watch.
+    fn tell(&mut self, event: &Event, out: &mut Vec<Effect>) {
+        if self.watches.is_empty() {
+            return;
+        }
+        let Event { kind, path, acl } = event;
+        self.watches.fire(*kind, path, &mut self.hearers);
+        let zxid = match self.config.compat {
+            Compat::V3_9 => self.zxid,
+            Compat::V3_8_0 => NO_ZXID,
+        };
+        for &hearer in &self.hearers {
+            let may_read = match self.config.compat {
+                Compat::V3_9 => {
+                    self.connections.get(&hearer).is_some_and(|known| known.identities.may_read(acl))
+                }
+                Compat::V3_8_0 => true,
+            };
+            if may_read {
+                let event = WatchedEvent { kind: *kind, path: path.as_ref().to_owned(), zxid };
+                out.push(Effect::Notify(hearer, event));
+            }
+        }
+    }
+
+    /// Ends a session in one transaction: with its ephemeral znodes, in the order of their paths.
+    pub(super) fn end_session(&mut self, session: i64, out: &mut Vec<Effect>) {
+        self.zxid += 1;
+        let paths: Vec<_> = self.tree.ephemerals_of(session).cloned().collect();
+        let mut journal = Journal::default();
+        for path in paths {
+            remove(&mut self.tree, &mut journal, self.zxid, &path);
+        }
+        self.commit(journal, out);
+        self.dirty.session(session);
+        if let Some(ended) = self.sessions.remove(session)
+            && let Some(connection) = ended.connection
+        {
+            self.forget(connection);
+        }
+    }
+
+    /// Lets time pass: ends sessions that were not heard of, and removes what outlived its use.
+    pub fn tick(&mut self, now: Now, out: &mut Vec<Effect>) {
+        while let Some(session) = self.sessions.next_ended(now.monotonic_ms) {
+            self.expire_session(session, out);
+        }
+        if self.next_cleaning <= now.monotonic_ms {
+            self.next_cleaning = now.monotonic_ms.saturating_add(self.config.cleaning_interval_ms.max(1));
+            self.clean(now, out);
+        }
+    }
+
+    /// When [`tick`](Self::tick) has something to do next, in monotonic milliseconds.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<u64> {
+        let cleaning = self.tree.perishable().next().map(|_| self.next_cleaning);
+        self.sessions.next_end().into_iter().chain(cleaning).min()
+    }
+
+    /// Ends a session as if it had not been heard of for its timeout. No client can ask for this.
+    pub fn expire_session(&mut self, session: i64, out: &mut Vec<Effect>) {
+        let Some(connection) = self.sessions.get(session).map(|session| session.connection) else { return };
+        self.end_session(session, out);
+        if let Some(connection) = connection {
+            out.push(Effect::Close(connection));
+        }
+    }
+
+    /// Containers that had children and have none, and childless znodes that nobody wrote for their TTL.
+    fn clean(&mut self, now: Now, out: &mut Vec<Effect>) {
+        let useless = |path: &&Arc<str>| {
+            self.tree.get(path).is_some_and(|node| {
+                node.child_count() == 0
+                    && match node.owner.lifetime() {
+                        Lifetime::Container => node.creates > 0,
+                        Lifetime::Ttl(ms) => now.wall_ms.saturating_sub(node.mtime) > ms,
+                        // Not perishable.
+                        Lifetime::Persistent | Lifetime::Session(_) => false,
+                    }
+            })
+        };
+        let useless: Vec<_> = self.tree.perishable().filter(useless).cloned().collect();
+        for path in useless {
+            self.zxid += 1;
+            let mut journal = Journal::default();
+            remove(&mut self.tree, &mut journal, self.zxid, &path);
+            self.commit(journal, out);
+        }
+    }
+
+    /// What is to be stored since the last call. A driver stores it before it releases the effects that came with
+    /// it.
+    pub fn take_changes(&mut self) -> Changes {
+        self.dirty.take(self.zxid, &self.tree, &self.sessions)
+    }
+}

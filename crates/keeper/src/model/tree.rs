@@ -1,0 +1,195 @@
+//! The znodes by path, and what is counted of them.
+//!
+//! Every change is a method that leaves map, parent and registers in step: a znode's path is a key of the map, is in
+//! its parent's children, and is in the register of its lifetime, or in none of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use super::acl::AclPool;
+use super::node::{Lifetime, Node, Owner};
+use super::path;
+use crate::proto::Acl;
+
+/// A fixed hash: the same requests take the same steps in every run. Nothing depends on the order of the map.
+#[derive(Debug, Default)]
+pub(super) struct PathHasher(u64);
+
+impl Hasher for PathHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.0);
+    }
+
+    /// Strings end their hash with a byte that would only matter to a tuple of strings.
+    fn write_u8(&mut self, _end: u8) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+pub(super) type ByPath<T> = HashMap<Arc<str>, T, BuildHasherDefault<PathHasher>>;
+
+#[derive(Debug)]
+pub(super) struct Tree {
+    nodes: ByPath<Box<Node>>,
+    ephemerals: BTreeMap<i64, BTreeSet<Arc<str>>>,
+    /// Containers and TTL znodes: what time may remove.
+    perishable: BTreeSet<Arc<str>>,
+    /// Lengths of all paths and data.
+    bytes: u64,
+    pub(super) acls: AclPool,
+}
+
+impl Tree {
+    /// What a server that never ran has.
+    pub(super) fn new() -> Self {
+        let mut tree = Self {
+            nodes: HashMap::default(),
+            ephemerals: BTreeMap::new(),
+            perishable: BTreeSet::new(),
+            bytes: 0,
+            acls: AclPool::default(),
+        };
+        let empty = || Some(Arc::from([]));
+        let open = tree.acls.open();
+        let read_only = tree.acls.read_only();
+        for special in ["/", path::SYSTEM, path::QUOTA] {
+            tree.attach(
+                Arc::from(special),
+                Box::new(Node::new(0, 0, Owner::PERSISTENT, open.clone(), empty())),
+            );
+        }
+        let mut config = Node::new(0, 0, Owner::PERSISTENT, read_only, empty());
+        config.aversion = -1;
+        tree.attach(Arc::from(path::CONFIG), Box::new(config));
+        tree
+    }
+
+    /// Nothing at all, for a restore.
+    pub(super) fn bare() -> Self {
+        let mut tree = Self::new();
+        tree.nodes.clear();
+        tree.bytes = 0;
+        tree
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<&Node> {
+        self.nodes.get(path::canonical(path)).map(Box::as_ref)
+    }
+
+    /// Its key, too, which is shared and not copied.
+    pub(super) fn entry(&self, path: &str) -> Option<(&Arc<str>, &Node)> {
+        self.nodes.get_key_value(path::canonical(path)).map(|(path, node)| (path, node.as_ref()))
+    }
+
+    /// For stat and ACL; data has [`set_data`](Self::set_data), since it is counted.
+    pub(super) fn get_mut(&mut self, path: &str) -> Option<&mut Node> {
+        self.nodes.get_mut(path::canonical(path)).map(Box::as_mut)
+    }
+
+    /// Puts a znode into its place; its parent's stat is left alone. A parent that is not there yet (in a restore)
+    /// is the caller's to care for.
+    pub(super) fn attach(&mut self, path: Arc<str>, node: Box<Node>) {
+        self.bytes += (path.len() + node.data_length()) as u64;
+        match node.owner.lifetime() {
+            Lifetime::Persistent => {}
+            Lifetime::Session(session) => {
+                self.ephemerals.entry(session).or_default().insert(Arc::clone(&path));
+            }
+            Lifetime::Container | Lifetime::Ttl(_) => {
+                self.perishable.insert(Arc::clone(&path));
+            }
+        }
+        if let Some(parent) = path::ancestors(&path).next().and_then(|parent| self.nodes.get_mut(parent)) {
+            parent.add_child(Arc::clone(&path));
+        }
+        self.nodes.insert(path, node);
+    }
+
+    /// Takes a znode out of its place; its parent's stat is left alone.
+    pub(super) fn detach(&mut self, path: &str) -> Option<(Arc<str>, Box<Node>)> {
+        let (path, node) = self.nodes.remove_entry(path)?;
+        self.bytes -= (path.len() + node.data_length()) as u64;
+        match node.owner.lifetime() {
+            Lifetime::Persistent => {}
+            Lifetime::Session(session) => {
+                if let Some(paths) = self.ephemerals.get_mut(&session) {
+                    paths.remove(&path);
+                    if paths.is_empty() {
+                        self.ephemerals.remove(&session);
+                    }
+                }
+            }
+            Lifetime::Container | Lifetime::Ttl(_) => {
+                self.perishable.remove(&path);
+            }
+        }
+        if let Some(parent) = path::ancestors(&path).next().and_then(|parent| self.nodes.get_mut(parent)) {
+            parent.remove_child(&path);
+        }
+        Some((path, node))
+    }
+
+    /// Replaces the data and answers the old.
+    pub(super) fn set_data(&mut self, path: &str, data: Option<Arc<[u8]>>) -> Option<Arc<[u8]>> {
+        let node = self.nodes.get_mut(path::canonical(path))?;
+        self.bytes -= node.data_length() as u64;
+        let old = std::mem::replace(&mut node.data, data);
+        self.bytes += node.data_length() as u64;
+        old
+    }
+
+    /// One list for all znodes that have it.
+    pub(super) fn intern(&mut self, acl: Vec<Acl>) -> Arc<[Acl]> {
+        self.acls.intern(acl)
+    }
+
+    /// How many znodes there are, the root among them.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// In no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Node)> {
+        self.nodes.iter().map(|(path, node)| (path, node.as_ref()))
+    }
+
+    /// How many znodes are below this one.
+    pub(super) fn descendants(&self, path: &str) -> usize {
+        let path = path::canonical(path);
+        if path == "/" {
+            return self.nodes.len() - 1;
+        }
+        // A loop and not a recursion: hostile paths are as deep as a frame is long.
+        let mut waiting: Vec<&str> = vec![path];
+        let mut found = 0;
+        while let Some(next) = waiting.pop() {
+            let children = self.get(next).into_iter().flat_map(Node::children);
+            let before = waiting.len();
+            waiting.extend(children.map(|child| child.as_ref()));
+            found += waiting.len() - before;
+        }
+        found
+    }
+
+    /// A session's ephemeral znodes, in the order of their paths.
+    pub(super) fn ephemerals_of(&self, session: i64) -> impl Iterator<Item = &Arc<str>> {
+        self.ephemerals.get(&session).into_iter().flatten()
+    }
+
+    /// Sessions that have ephemeral znodes.
+    pub(super) fn ephemeral_owners(&self) -> impl Iterator<Item = (i64, usize)> {
+        self.ephemerals.iter().map(|(&session, paths)| (session, paths.len()))
+    }
+
+    /// Containers and TTL znodes, in the order of their paths.
+    pub(super) fn perishable(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.perishable.iter()
+    }
+}

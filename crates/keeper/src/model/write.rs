@@ -1,0 +1,296 @@
+//! Writes: each validates and applies at once, and leaves in a journal what it did.
+//!
+//! A write that fails has changed nothing, so that a single one needs no care. A multi that fails in the middle is
+//! taken back from the journal, last first, and nobody hears of it. The order of the checks is the real server's:
+//! it decides which of several errors a client sees, and whether one may learn that a znode exists.
+
+use std::sync::Arc;
+
+use super::Config;
+use super::acl::{Identities, permission};
+use super::changes::{Dirty, Part};
+use super::node::{Lifetime, Node, Owner};
+use super::path;
+use super::tree::Tree;
+use crate::proto::{Acl, CreateMode, ErrorCode, EventKind, Op, Stat};
+
+/// Who writes, when, and as which transaction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Author<'a> {
+    pub(super) config: &'a Config,
+    pub(super) identities: &'a Identities,
+    pub(super) session: i64,
+    pub(super) zxid: i64,
+    pub(super) wall_ms: i64,
+}
+
+/// What one operation came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Done {
+    Created { path: Arc<str>, stat: Stat },
+    Deleted,
+    DataSet(Stat),
+    Checked,
+}
+
+/// What a client may have to hear, if it may read the znode.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) kind: EventKind,
+    pub(super) path: Arc<str>,
+    pub(super) acl: Arc<[Acl]>,
+}
+
+/// How one step is taken back.
+#[derive(Debug)]
+enum Step {
+    Created { path: Arc<str>, parent: Arc<str>, parent_pzxid: i64 },
+    Deleted { path: Arc<str>, node: Box<Node>, parent: Arc<str>, parent_pzxid: i64 },
+    DataSet { path: Arc<str>, data: Option<Arc<[u8]>>, mzxid: i64, mtime: i64, version: i32 },
+    AclSet { path: Arc<str>, acl: Arc<[Acl]>, aversion: i32 },
+}
+
+/// What a transaction did so far.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    steps: Vec<Step>,
+    events: Vec<Event>,
+}
+
+impl Journal {
+    /// Takes everything back, bit for bit.
+    pub(super) fn revert(self, tree: &mut Tree) {
+        for step in self.steps.into_iter().rev() {
+            match step {
+                Step::Created { path, parent, parent_pzxid } => {
+                    tree.detach(&path);
+                    if let Some(parent) = tree.get_mut(&parent) {
+                        parent.creates = parent.creates.wrapping_sub(1);
+                        parent.pzxid = parent_pzxid;
+                    }
+                }
+                Step::Deleted { path, node, parent, parent_pzxid } => {
+                    tree.attach(path, node);
+                    if let Some(parent) = tree.get_mut(&parent) {
+                        parent.pzxid = parent_pzxid;
+                    }
+                }
+                Step::DataSet { path, data, mzxid, mtime, version } => {
+                    tree.set_data(&path, data);
+                    if let Some(node) = tree.get_mut(&path) {
+                        (node.mzxid, node.mtime, node.version) = (mzxid, mtime, version);
+                    }
+                }
+                Step::AclSet { path, acl, aversion } => {
+                    if let Some(node) = tree.get_mut(&path) {
+                        (node.acl, node.aversion) = (acl, aversion);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells what is to be stored, and answers what is to be told.
+    pub(super) fn commit(self, dirty: &mut Dirty) -> Vec<Event> {
+        for step in &self.steps {
+            match step {
+                Step::Created { path, parent, .. } | Step::Deleted { path, parent, .. } => {
+                    dirty.node(path, Part::RowAndData);
+                    dirty.node(parent, Part::Row);
+                }
+                Step::DataSet { path, .. } => dirty.node(path, Part::RowAndData),
+                Step::AclSet { path, .. } => dirty.node(path, Part::Row),
+            }
+        }
+        self.events
+    }
+
+    fn event(&mut self, kind: EventKind, path: &Arc<str>, acl: &Arc<[Acl]>) {
+        self.events.push(Event { kind, path: Arc::clone(path), acl: Arc::clone(acl) });
+    }
+}
+
+impl Author<'_> {
+    /// Does one operation, or nothing.
+    pub(super) fn write(self, tree: &mut Tree, journal: &mut Journal, op: &Op) -> Result<Done, ErrorCode> {
+        match op {
+            Op::Create { path, data, acl, mode, stat: _ } => {
+                self.create(tree, journal, path, data.clone(), acl, *mode)
+            }
+            Op::Delete { path, version } => self.delete(tree, journal, path, *version),
+            Op::SetData { path, data, version } => self.set_data(tree, journal, path, data.clone(), *version),
+            Op::Check { path, version } => self.check(tree, path, *version),
+            Op::Unknown { code: _ } => Err(ErrorCode::BadArguments),
+        }
+    }
+
+    fn create(
+        self,
+        tree: &mut Tree,
+        journal: &mut Journal,
+        asked: &str,
+        data: Option<Arc<[u8]>>,
+        acl: &[Acl],
+        mode: CreateMode,
+    ) -> Result<Done, ErrorCode> {
+        let (owner, sequential) = self.owner(mode)?;
+        let parent = path::parent(asked).ok_or(ErrorCode::BadArguments)?;
+        let acl = self.identities.resolve(acl)?;
+        let (parent_path, parent) = tree.entry(parent).ok_or(ErrorCode::NoNode)?;
+        self.identities.check(permission::CREATE, &parent.acl)?;
+        let path: Arc<str> =
+            if sequential { format!("{asked}{:010}", parent.creates).into() } else { Arc::from(asked) };
+        if !path::is_valid(&path) {
+            return Err(ErrorCode::BadArguments);
+        }
+        if tree.get(&path).is_some() {
+            return Err(ErrorCode::NodeExists);
+        }
+        if matches!(parent.owner.lifetime(), Lifetime::Session(_)) {
+            return Err(ErrorCode::NoChildrenForEphemerals);
+        }
+
+        let (parent_path, parent_pzxid) = (Arc::clone(parent_path), parent.pzxid);
+        let parent_acl = Arc::clone(&parent.acl);
+        let acl = tree.intern(acl);
+        let node = Node::new(self.zxid, self.wall_ms, owner, Arc::clone(&acl), data);
+        let stat = node.stat();
+        tree.attach(Arc::clone(&path), Box::new(node));
+        if let Some(parent) = tree.get_mut(&parent_path) {
+            parent.creates = parent.creates.wrapping_add(1);
+            parent.pzxid = self.zxid;
+        }
+        journal.event(EventKind::NodeCreated, &path, &acl);
+        journal.event(EventKind::NodeChildrenChanged, &parent_path, &parent_acl);
+        journal.steps.push(Step::Created { path: Arc::clone(&path), parent: parent_path, parent_pzxid });
+        Ok(Done::Created { path, stat })
+    }
+
+    fn owner(self, mode: CreateMode) -> Result<(Owner, bool), ErrorCode> {
+        let ttl = |ms| {
+            if !self.config.extended_types {
+                return Err(ErrorCode::Unimplemented);
+            }
+            Owner::ttl(ms).ok_or(ErrorCode::BadArguments)
+        };
+        Ok(match mode {
+            CreateMode::Persistent => (Owner::PERSISTENT, false),
+            CreateMode::PersistentSequential => (Owner::PERSISTENT, true),
+            CreateMode::Ephemeral => (Owner(self.session), false),
+            CreateMode::EphemeralSequential => (Owner(self.session), true),
+            CreateMode::Container => (Owner::CONTAINER, false),
+            CreateMode::Ttl(ms) => (ttl(ms)?, false),
+            CreateMode::TtlSequential(ms) => (ttl(ms)?, true),
+        })
+    }
+
+    fn delete(
+        self,
+        tree: &mut Tree,
+        journal: &mut Journal,
+        path: &str,
+        version: i32,
+    ) -> Result<Done, ErrorCode> {
+        let parent = path::parent(path).filter(|_| !path::is_special(path)).ok_or(ErrorCode::BadArguments)?;
+        let parent = tree.get(parent).ok_or(ErrorCode::NoNode)?;
+        self.identities.check(permission::DELETE, &parent.acl)?;
+        let node = tree.get(path).ok_or(ErrorCode::NoNode)?;
+        next_version(node.version, version)?;
+        if node.child_count() > 0 {
+            return Err(ErrorCode::NotEmpty);
+        }
+        remove(tree, journal, self.zxid, path);
+        Ok(Done::Deleted)
+    }
+
+    fn set_data(
+        self,
+        tree: &mut Tree,
+        journal: &mut Journal,
+        path: &str,
+        data: Option<Arc<[u8]>>,
+        version: i32,
+    ) -> Result<Done, ErrorCode> {
+        let (path, node) = valid(tree, path)?;
+        self.identities.check(permission::WRITE, &node.acl)?;
+        let version = next_version(node.version, version)?;
+
+        let path = Arc::clone(path);
+        journal.event(EventKind::NodeDataChanged, &path, &node.acl);
+        let (mzxid, mtime, old_version) = (node.mzxid, node.mtime, node.version);
+        let data = tree.set_data(&path, data);
+        let node = tree.get_mut(&path).expect("it was there when its version was read");
+        (node.mzxid, node.mtime, node.version) = (self.zxid, self.wall_ms, version);
+        let stat = node.stat();
+        journal.steps.push(Step::DataSet { path, data, mzxid, mtime, version: old_version });
+        Ok(Done::DataSet(stat))
+    }
+
+    fn check(self, tree: &Tree, path: &str, version: i32) -> Result<Done, ErrorCode> {
+        let (_path, node) = valid(tree, path)?;
+        self.identities.check(permission::READ, &node.acl)?;
+        next_version(node.version, version)?;
+        Ok(Done::Checked)
+    }
+
+    /// Replaces a list; no client is notified of it.
+    pub(super) fn set_acl(
+        self,
+        tree: &mut Tree,
+        journal: &mut Journal,
+        path: &str,
+        acl: &[Acl],
+        version: i32,
+    ) -> Result<Stat, ErrorCode> {
+        if !path::is_valid(path) {
+            return Err(ErrorCode::BadArguments);
+        }
+        let acl = self.identities.resolve(acl)?;
+        let (path, node) = valid(tree, path)?;
+        self.identities.check(permission::ADMIN, &node.acl)?;
+        let aversion = next_version(node.aversion, version)?;
+
+        let path = Arc::clone(path);
+        let acl = tree.intern(acl);
+        let node = tree.get_mut(&path).expect("it was there when its version was read");
+        let old_acl = std::mem::replace(&mut node.acl, acl);
+        let old_aversion = std::mem::replace(&mut node.aversion, aversion);
+        let stat = node.stat();
+        journal.steps.push(Step::AclSet { path, acl: old_acl, aversion: old_aversion });
+        Ok(stat)
+    }
+}
+
+/// Removes a znode without children, whoever asks for it.
+pub(super) fn remove(tree: &mut Tree, journal: &mut Journal, zxid: i64, path: &str) {
+    let Some((path, node)) = tree.detach(path) else { return };
+    journal.event(EventKind::NodeDeleted, &path, &node.acl);
+    let Some((parent, above)) = path::ancestors(&path).next().and_then(|parent| tree.entry(parent)) else {
+        return;
+    };
+    let (parent, parent_pzxid) = (Arc::clone(parent), above.pzxid);
+    journal.event(EventKind::NodeChildrenChanged, &parent, &above.acl);
+    if let Some(parent) = tree.get_mut(&parent) {
+        parent.pzxid = zxid;
+    }
+    journal.steps.push(Step::Deleted { path, node, parent, parent_pzxid });
+}
+
+fn valid<'t>(tree: &'t Tree, path: &str) -> Result<(&'t Arc<str>, &'t Node), ErrorCode> {
+    if !path::is_valid(path) {
+        return Err(ErrorCode::BadArguments);
+    }
+    tree.entry(path).ok_or(ErrorCode::NoNode)
+}
+
+/// Any version, as a request spells it.
+const ANY: i32 = -1;
+
+/// Checks a version and answers the next one, which is never what requests mean by "any".
+fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
+    if expected != ANY && expected != current {
+        return Err(ErrorCode::BadVersion);
+    }
+    let next = current.wrapping_add(1);
+    Ok(if next == ANY { 0 } else { next })
+}

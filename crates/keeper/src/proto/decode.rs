@@ -1,0 +1,180 @@
+//! From frames to requests, for a server.
+
+use super::opcode::{self, flag};
+use super::reader::{Malformed, Reader};
+use super::{AddWatchMode, ConnectRequest, CreateMode, Op, Request, WatcherKind};
+
+/// A frame that is no request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("malformed request")]
+pub struct MalformedRequest {
+    /// Its number: it can be answered with an error. `None` when even the header could not be read.
+    pub xid: Option<i32>,
+    /// What is wrong with it.
+    pub source: Malformed,
+}
+
+/// The first frame of a connection, without its length.
+pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
+    let mut reader = Reader::new(frame);
+    let _protocol_version = reader.i32()?;
+    Ok(ConnectRequest {
+        last_zxid_seen: reader.i64()?,
+        timeout_ms: reader.i32()?,
+        session_id: reader.i64()?,
+        password: reader.buffer()?.unwrap_or_default().to_vec(),
+        read_only: if reader.is_empty() { None } else { Some(reader.bool()?) },
+    })
+}
+
+/// Any later frame, without its length.
+pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), MalformedRequest> {
+    let mut reader = Reader::new(frame);
+    let (xid, code) = header(&mut reader).map_err(|source| MalformedRequest { xid: None, source })?;
+    match body(code, &mut reader) {
+        Ok(request) => Ok((xid, request)),
+        Err(source) => Err(MalformedRequest { xid: Some(xid), source }),
+    }
+}
+
+fn header(reader: &mut Reader<'_>) -> Result<(i32, i32), Malformed> {
+    Ok((reader.i32()?, reader.i32()?))
+}
+
+fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
+    Ok(match code {
+        opcode::CREATE
+        | opcode::CREATE2
+        | opcode::CREATE_CONTAINER
+        | opcode::CREATE_TTL
+        | opcode::DELETE
+        | opcode::SET_DATA
+        | opcode::CHECK => Request::Write(operation(code, reader)?),
+        opcode::MULTI => Request::Multi(multi(reader, operation)?),
+        opcode::MULTI_READ => Request::MultiRead(multi(reader, |code, reader| match code {
+            opcode::GET_DATA | opcode::GET_CHILDREN => body(code, reader),
+            _ => Err(reader.malformed("read of a multi-read")),
+        })?),
+        opcode::EXISTS => Request::Exists { path: reader.string()?, watch: reader.bool()? },
+        opcode::GET_DATA => Request::GetData { path: reader.string()?, watch: reader.bool()? },
+        opcode::GET_CHILDREN | opcode::GET_CHILDREN2 => Request::GetChildren {
+            path: reader.string()?,
+            watch: reader.bool()?,
+            stat: code == opcode::GET_CHILDREN2,
+        },
+        opcode::GET_ALL_CHILDREN_NUMBER => Request::CountDescendants { path: reader.string()? },
+        opcode::GET_EPHEMERALS => Request::GetEphemerals { prefix: reader.string()? },
+        opcode::GET_ACL => Request::GetAcl { path: reader.string()? },
+        opcode::SET_ACL => {
+            Request::SetAcl { path: reader.string()?, acl: reader.acl()?, version: reader.i32()? }
+        }
+        opcode::SYNC => Request::Sync { path: reader.string()? },
+        opcode::PING => Request::Ping,
+        opcode::AUTH => {
+            let _kind = reader.i32()?;
+            Request::Auth { scheme: reader.string()?, auth: reader.buffer()?.unwrap_or_default().to_vec() }
+        }
+        opcode::SET_WATCHES => set_watches(reader, false)?,
+        opcode::SET_WATCHES2 => set_watches(reader, true)?,
+        opcode::ADD_WATCH => Request::AddWatch { path: reader.string()?, mode: add_watch_mode(reader)? },
+        opcode::CHECK_WATCHES => {
+            Request::CheckWatches { path: reader.string()?, kind: watcher_kind(reader)? }
+        }
+        opcode::REMOVE_WATCHES => {
+            Request::RemoveWatches { path: reader.string()?, kind: watcher_kind(reader)? }
+        }
+        opcode::WHO_AM_I => Request::WhoAmI,
+        opcode::CLOSE_SESSION => Request::CloseSession,
+        code => Request::Unsupported { code },
+    })
+}
+
+/// A single write, or an operation of a multi.
+fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
+    Ok(match code {
+        opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER | opcode::CREATE_TTL => {
+            let (path, data, acl) = (reader.string()?, reader.data()?, reader.acl()?);
+            let flags = reader.i32()?;
+            let ttl = if code == opcode::CREATE_TTL { reader.i64()? } else { NO_TTL };
+            match create_mode(code, flags, ttl) {
+                Some(mode) => Op::Create { path, data, acl, mode, stat: code != opcode::CREATE },
+                None => Op::Unknown { code },
+            }
+        }
+        opcode::DELETE => Op::Delete { path: reader.string()?, version: reader.i32()? },
+        opcode::SET_DATA => {
+            Op::SetData { path: reader.string()?, data: reader.data()?, version: reader.i32()? }
+        }
+        opcode::CHECK => Op::Check { path: reader.string()?, version: reader.i32()? },
+        _ => return Err(reader.malformed("operation of a multi")),
+    })
+}
+
+/// What a create without the field for it has for a TTL: out of bounds, so that the mode is refused.
+const NO_TTL: i64 = -1;
+
+/// The request's code wins over its flags: `createContainer` makes a container whatever they say, and `create` does
+/// not, even if they say so.
+fn create_mode(code: i32, flags: i32, ttl: i64) -> Option<CreateMode> {
+    match (code, flags) {
+        (opcode::CREATE_CONTAINER, flag::PERSISTENT | flag::EPHEMERAL | flag::CONTAINER) => {
+            Some(CreateMode::Container)
+        }
+        (opcode::CREATE_CONTAINER, _) => None,
+        (_, flag::TTL) => Some(CreateMode::Ttl(ttl)),
+        (_, flag::TTL_SEQUENTIAL) => Some(CreateMode::TtlSequential(ttl)),
+        (opcode::CREATE_TTL, _) => None,
+        (_, flag::PERSISTENT | flag::CONTAINER) => Some(CreateMode::Persistent),
+        (_, flag::EPHEMERAL) => Some(CreateMode::Ephemeral),
+        (_, flag::PERSISTENT_SEQUENTIAL) => Some(CreateMode::PersistentSequential),
+        (_, flag::EPHEMERAL_SEQUENTIAL) => Some(CreateMode::EphemeralSequential),
+        _ => None,
+    }
+}
+
+/// Each operation has a header of its own; the last header says that it is the last.
+fn multi<T>(
+    reader: &mut Reader<'_>,
+    mut operation: impl FnMut(i32, &mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
+    let mut operations = Vec::new();
+    loop {
+        let code = reader.i32()?;
+        let done = reader.bool()?;
+        let _error = reader.i32()?;
+        if done {
+            return Ok(operations);
+        }
+        operations.push(operation(code, reader)?);
+    }
+}
+
+fn set_watches(reader: &mut Reader<'_>, persistent_too: bool) -> Result<Request, Malformed> {
+    Ok(Request::SetWatches {
+        relative_zxid: reader.i64()?,
+        data: reader.strings()?,
+        exist: reader.strings()?,
+        child: reader.strings()?,
+        persistent: if persistent_too { reader.strings()? } else { Vec::new() },
+        recursive: if persistent_too { reader.strings()? } else { Vec::new() },
+    })
+}
+
+fn add_watch_mode(reader: &mut Reader<'_>) -> Result<AddWatchMode, Malformed> {
+    match reader.i32()? {
+        0 => Ok(AddWatchMode::Persistent),
+        1 => Ok(AddWatchMode::PersistentRecursive),
+        _ => Err(reader.malformed("mode of a watch")),
+    }
+}
+
+fn watcher_kind(reader: &mut Reader<'_>) -> Result<WatcherKind, Malformed> {
+    match reader.i32()? {
+        1 => Ok(WatcherKind::Children),
+        2 => Ok(WatcherKind::Data),
+        3 => Ok(WatcherKind::Any),
+        4 => Ok(WatcherKind::Persistent),
+        5 => Ok(WatcherKind::PersistentRecursive),
+        _ => Err(reader.malformed("kind of a watch")),
+    }
+}
