@@ -2,8 +2,8 @@
 
 The harness asks for its cluster through one function; here it gets a cluster of one, whose server can be stopped,
 started and wiped as the tests demand. Tests of what one plain server cannot have are deselected, each for a reason
-that is written down (`expectations.toml`). Results are appended to a file of JSON lines as they come, so that a run that
-is cut short still tells what it saw.
+that is written down (`expectations.toml`). Results are appended to a file of JSON lines as they come, so that a run
+that is cut short still tells what it saw.
 """
 
 import json
