@@ -53,10 +53,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The shortest and the longest session that is granted.
+    #[must_use]
+    pub fn session_bounds_ms(&self) -> (i32, i32) {
+        (
+            self.min_session_timeout_ms.unwrap_or(self.tick_ms.saturating_mul(MIN_TICKS)),
+            self.max_session_timeout_ms.unwrap_or(self.tick_ms.saturating_mul(MAX_TICKS)),
+        )
+    }
+
     /// What a client gets that asks for `asked`.
     pub(super) fn negotiate(&self, asked: i32) -> i32 {
-        let shortest = self.min_session_timeout_ms.unwrap_or(self.tick_ms.saturating_mul(MIN_TICKS));
-        let longest = self.max_session_timeout_ms.unwrap_or(self.tick_ms.saturating_mul(MAX_TICKS));
+        let (shortest, longest) = self.session_bounds_ms();
         asked.max(shortest).min(longest)
     }
 }
