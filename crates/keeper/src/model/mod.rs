@@ -25,6 +25,8 @@ mod read;
 mod reply;
 mod restore;
 mod session;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod visit;
 mod watch;

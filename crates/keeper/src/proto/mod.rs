@@ -1,6 +1,8 @@
 //! ZooKeeper's protocol: what clients ask, what they are answered, what they are notified of, and how all of it is
 //! spelled on the wire. Hostile bytes end here: nothing behind this module sees a length that it would have to doubt.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 pub mod client;
 mod code;
 mod decode;
@@ -9,6 +11,8 @@ mod opcode;
 mod reader;
 mod request;
 mod response;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use code::ErrorCode;
