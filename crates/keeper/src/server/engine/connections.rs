@@ -261,7 +261,8 @@ fn bulk(reply: &Reply) -> usize {
         | Response::Acl(..)
         | Response::Count(_)
         | Response::Synced(_)
-        | Response::Identities(_) => 0,
+        | Response::Identities(_)
+        | Response::WatchAdded => 0,
     }
 }
 
