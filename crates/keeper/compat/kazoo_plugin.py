@@ -11,6 +11,7 @@ import pathlib
 import tomllib
 
 import kazoo.testing.harness
+from kazoo.testing import KazooTestHarness
 from kazoo.testing.common import ZookeeperCluster
 
 import servers
@@ -103,8 +104,9 @@ class Recorder:
         self.path = path
         self.seen = None
 
-    def pytest_runtest_logstart(self, nodeid):
-        self.seen = {"test": short(nodeid), "outcome": "passed", "seconds": 0.0, "why": ""}
+    def pytest_runtest_protocol(self, item):
+        asks = item.cls is not None and issubclass(item.cls, KazooTestHarness)
+        self.seen = {"test": short(item.nodeid), "asks_server": asks, "outcome": "passed", "seconds": 0.0, "why": ""}
 
     def pytest_runtest_logreport(self, report):
         self.seen["seconds"] += report.duration

@@ -16,7 +16,7 @@ class Run:
 
     name: str
     version: str
-    # Test -> {"outcome", "seconds", "why", "tries"}.
+    # Test -> {"outcome", "seconds", "why", "tries", "asks_server"}.
     tests: dict
     # (session, command, what was printed) for each step.
     transcript: list
@@ -69,6 +69,15 @@ def regressions(real, ours, expectations):
     return found
 
 
+def failures(run):
+    """For a run that is compared with nothing."""
+    return [f"{run.name}: {name}: {last_line(test['why'])}" for name, test in run.tests.items() if is_bad(test)]
+
+
+def is_bad(test):
+    return test["outcome"] not in ("passed", "skipped")
+
+
 def last_line(text):
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
@@ -111,7 +120,9 @@ def document(runs, expectations, versions, command):
 def notes(runs):
     """What a table of outcomes would hide."""
     again = [(f"`{name}`", run.name) for run in runs for name, test in run.tests.items() if test["tries"] > 1]
+    asking = sum(test["asks_server"] for test in runs[0].tests.values())
     tls = paragraph(
+        f"Of the {len(runs[0].tests)} tests, {asking} talk to a server; the others are about kazoo alone. "
         "`TestSSLClient` runs against ZooKeeper's own TLS port. The keeper speaks no TLS: there the harness puts a "
         "front before it that ends TLS, as an operator would."
     )

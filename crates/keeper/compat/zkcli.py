@@ -76,7 +76,9 @@ class ZkCli:
                 done = True
             elif line and line != "WATCHER::" and not line.startswith("SLF4J"):
                 printed.append(line)
-        return [mask(line) for line in printed] + seen
+        masked = [mask(line) for line in printed]
+        # Identities come in the order of a hash table.
+        return (sorted(masked) if command == "whoami" else masked) + seen
 
     def quit(self):
         self.process.stdin.write("quit\n")
