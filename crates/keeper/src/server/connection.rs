@@ -75,7 +75,11 @@ pub(super) async fn serve(
     let stream = pin!(stream);
     let (mut reader, mut writer) = tokio::io::split(stream);
     let mut frames = Frames::default();
-    let (request, size) = match timeout(handshake, first(&mut reader, &mut frames)).await {
+    let first = tokio::select! {
+        first = timeout(handshake, first(&mut reader, &mut frames)) => first,
+        Closed = inbox.closed() => return Ended::Stopped,
+    };
+    let (request, size) = match first {
         Err(_elapsed) => return Ended::Silent,
         Ok(Err(ended)) => return ended,
         Ok(Ok(First::Report(report))) => return tell(report, &mut reader, &mut writer, inbox).await,

@@ -27,6 +27,12 @@ impl Memory {
         Self::default()
     }
 
+    /// Data without a znode, which only a test's random batches make.
+    #[cfg(test)]
+    pub(crate) fn orphans(&self) -> impl Iterator<Item = &str> {
+        self.data.keys().filter(|path| !self.nodes.contains_key(*path)).map(String::as_str)
+    }
+
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             zxid: self.zxid,

@@ -255,6 +255,7 @@ fn bulk(reply: &Reply) -> usize {
         Response::Multi(results) => results.iter().map(result_bytes).sum(),
         // Bounded by the request, by an ACL's size, or fixed.
         Response::Empty
+        | Response::WatchAdded
         | Response::Path(_)
         | Response::PathStat(..)
         | Response::Stat(_)

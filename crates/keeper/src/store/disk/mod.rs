@@ -16,19 +16,25 @@
 
 mod backup;
 mod directory;
+mod length;
 mod row;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
+use std::fs::OpenOptions;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use redb::{Builder, Database, Durability, ReadableDatabase as _};
+use redb::backends::FileBackend;
+use redb::{Builder, Database, Durability, ReadableDatabase as _, StorageBackend};
 
 use self::directory::Directory;
-use self::tables::Fault;
+use self::length::SyncedGrowth;
+use self::tables::{Fault, Writer};
 use super::{Changes, Reader, Snapshot, Status, Store, StoreError};
 
 pub(super) use self::backup::backup_snapshot;
@@ -67,16 +73,26 @@ impl Disk {
         let file = directory.file();
         let unfinished = directory.unfinished()?;
         if !file.try_exists().map_err(|source| StoreError::io(&file, "looking for the file", source))? {
-            backup::write_new(&unfinished, &Snapshot::default())?;
+            backup::write_new(&unfinished, |_| Ok(0))?;
             directory::publish(&unfinished, &file)?;
         }
-        let database = open_checked(&file, |builder| builder.open(&file))?;
+        let database = open_checked(&file, || open_file(&file))?;
         Ok(Self { file, state: State::Open(database), commits: 0, _directory: Some(directory) })
     }
 
-    /// A store without a directory of its own.
-    fn of(database: Database, file: &Path) -> Self {
-        Self { file: file.to_owned(), state: State::Open(database), commits: 0, _directory: None }
+    /// A store on a disk that a test made.
+    #[cfg(test)]
+    fn on(backend: impl StorageBackend + Clone) -> Result<Self, StoreError> {
+        let file = PathBuf::from("simulated");
+        let fresh =
+            backend.len().map_err(|source| StoreError::io(&file, "asking for the length", source))? == 0;
+        if fresh {
+            let database = Builder::new().create_with_backend(backend.clone());
+            tables::create(&database.expect("no test disturbs the first start"))
+                .expect("no test disturbs the first start");
+        }
+        let database = open_checked(&file, || Ok(backend))?;
+        Ok(Self { file, state: State::Open(database), commits: 0, _directory: None })
     }
 
     fn database(&self) -> Result<&Database, StoreError> {
@@ -89,8 +105,13 @@ impl Disk {
 
 impl Store for Disk {
     fn load(&mut self) -> Result<Snapshot, StoreError> {
-        let read = || tables::read(&self.database()?.begin_read()?).map_err(Step::Fault);
-        read().map_err(|step: Step| step.told(&self.file, "reading the rows"))
+        let database = self.database()?;
+        let read = || -> Result<Snapshot, Fault> {
+            let mut snapshot = Snapshot::default();
+            snapshot.zxid = tables::walk(&database.begin_read()?, &mut snapshot)?;
+            Ok(snapshot)
+        };
+        read().map_err(|fault| fault_told(&self.file, "reading the rows", fault))
     }
 
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
@@ -119,15 +140,36 @@ impl Store for Disk {
 fn commit(database: &Database, changes: &Changes) -> Result<(), redb::Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
-    tables::write(&transaction, changes)?;
+    Writer::open(&transaction)?.batch(changes)?;
     Ok(transaction.commit()?)
 }
 
+fn open_file(file: &Path) -> Result<FileBackend, redb::DatabaseError> {
+    let opened = OpenOptions::new().read(true).write(true).open(file)?;
+    if opened.metadata()?.len() == 0 {
+        // redb would take it for a new one.
+        return Err(io::Error::from(io::ErrorKind::InvalidData).into());
+    }
+    FileBackend::new(opened)
+}
+
 /// Opens a file and verifies the checksums of all its pages, once.
-fn open_checked(
+///
+/// redb follows some pages before it has checked them, so a damaged one may end it in a panic: that is an answer, too,
+/// and must not take down a server that could tell which file it was.
+fn open_checked<B: StorageBackend>(
     file: &Path,
-    open: impl FnOnce(&Builder) -> Result<Database, redb::DatabaseError>,
+    open: impl FnOnce() -> Result<B, redb::DatabaseError>,
 ) -> Result<Database, StoreError> {
+    let backend = open().map_err(|error| told(file, "opening the file", error.into()))?;
+    // Nothing of a failed attempt is used again, so nothing of it can be seen half done.
+    match catch_unwind(AssertUnwindSafe(|| open_trusting(file, SyncedGrowth(backend)))) {
+        Ok(opened) => opened,
+        Err(_) => Err(corrupt(file, "a page of the database", "the database stopped over it".into())),
+    }
+}
+
+fn open_trusting(file: &Path, backend: impl StorageBackend) -> Result<Database, StoreError> {
     let repaired = Rc::new(Cell::new(false));
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
@@ -135,42 +177,20 @@ fn open_checked(
         let repaired = Rc::clone(&repaired);
         move |_| repaired.set(true)
     });
-    let mut database = open(&builder).map_err(|error| told(file, "opening the file", error.into()))?;
+    let opened = builder.create_with_backend(backend);
+    let mut database = opened.map_err(|error| told(file, "opening the file", error.into()))?;
     if !repaired.get() {
         // A page without its checksum is an error, for an orderly close synced everything. What it answers is whether
         // the free pages had to be counted anew, which is no loss.
-        database.check_integrity().map_err(|error| told(file, "checking the file", error.into()))?;
+        if let Err(error) = database.check_integrity() {
+            // Closing a file that failed its check panics in redb. The process is about to end anyway.
+            std::mem::forget(database);
+            return Err(told(file, "checking the file", error.into()));
+        }
     }
     let format = || tables::check_format(&database.begin_read()?);
     format().map_err(|fault| fault_told(file, "reading the format", fault))?;
     Ok(database)
-}
-
-/// Either kind of failure of a read.
-enum Step {
-    Fault(Fault),
-    Store(StoreError),
-}
-
-impl From<StoreError> for Step {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<redb::TransactionError> for Step {
-    fn from(error: redb::TransactionError) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-impl Step {
-    fn told(self, file: &Path, doing: &'static str) -> StoreError {
-        match self {
-            Self::Fault(fault) => fault_told(file, doing, fault),
-            Self::Store(error) => error,
-        }
-    }
 }
 
 fn fault_told(file: &Path, doing: &'static str, fault: Fault) -> StoreError {
@@ -193,8 +213,11 @@ fn corrupt(file: &Path, row: &str, source: Box<dyn std::error::Error + Send + Sy
 fn told(file: &Path, doing: &'static str, error: redb::Error) -> StoreError {
     match error {
         // redb's word for a file that does not begin as its own do.
-        redb::Error::Io(source) if source.kind() == std::io::ErrorKind::InvalidData => {
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
             StoreError::Foreign { path: file.to_owned(), found: "not a redb file".to_owned() }
+        }
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
+            corrupt(file, "a page of the database", "it is said to be behind the end of the file".into())
         }
         redb::Error::Io(source) => StoreError::io(file, doing, source),
         redb::Error::Corrupted(why) => corrupt(file, "a page of the database", why.into()),

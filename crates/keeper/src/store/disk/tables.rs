@@ -2,14 +2,11 @@
 //!
 //! Keys and values are plain bytes: the database's own text type panics on what is not UTF-8.
 
-use redb::{
-    ReadTransaction, ReadableTable as _, ReadableTableMetadata as _, TableDefinition, TableError,
-    WriteTransaction,
-};
+use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
 
 use super::row::{self, AclPool, RowError};
 use crate::store::reduce::Reduced;
-use crate::store::{Changes, Snapshot, StoredNode};
+use crate::store::{Changes, NodeRow, SessionRow, Snapshot};
 
 type Bytes = &'static [u8];
 
@@ -48,47 +45,96 @@ impl<E: Into<redb::Error>> From<E> for Fault {
     }
 }
 
-/// Makes the tables of a new file.
-pub(super) fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
-    transaction.open_table(META)?.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
-    write(transaction, &Changes::default())
+/// The tables of a file, open for one transaction.
+pub(super) struct Writer<'t> {
+    meta: Table<'t, Bytes, Bytes>,
+    nodes: Table<'t, Bytes, Bytes>,
+    data: Table<'t, Bytes, Bytes>,
+    sessions: Table<'t, i64, Bytes>,
+    /// The row at hand.
+    encoded: Vec<u8>,
 }
 
-/// Writes a batch.
-pub(super) fn write(transaction: &WriteTransaction, changes: &Changes) -> Result<(), redb::Error> {
-    let reduced = Reduced::of(&changes.rows);
-    let mut encoded = Vec::new();
-    transaction.open_table(META)?.insert(ZXID_KEY, changes.zxid.to_le_bytes().as_slice())?;
-    let mut nodes = transaction.open_table(NODES)?;
-    for (path, row) in reduced.nodes {
+impl<'t> Writer<'t> {
+    /// Opens the tables, and makes those that are not there.
+    pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            meta: transaction.open_table(META)?,
+            nodes: transaction.open_table(NODES)?,
+            data: transaction.open_table(DATA)?,
+            sessions: transaction.open_table(SESSIONS)?,
+            encoded: Vec::new(),
+        })
+    }
+
+    /// Marks a new file as ours.
+    pub(super) fn format(&mut self) -> Result<(), redb::Error> {
+        self.meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
+        Ok(())
+    }
+
+    /// Writes a batch.
+    pub(super) fn batch(&mut self, changes: &Changes) -> Result<(), redb::Error> {
+        let reduced = Reduced::of(&changes.rows);
+        for (path, row) in reduced.nodes {
+            self.node(path, row)?;
+        }
+        for (path, data) in reduced.data {
+            self.data(path, data.map(|data| &**data))?;
+        }
+        for (id, row) in reduced.sessions {
+            self.session(id, row)?;
+        }
+        self.zxid(changes.zxid)
+    }
+
+    pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
+        self.meta.insert(ZXID_KEY, zxid.to_le_bytes().as_slice())?;
+        Ok(())
+    }
+
+    pub(super) fn node(&mut self, path: &str, row: Option<&NodeRow>) -> Result<(), redb::Error> {
         match row {
             Some(row) => {
-                encoded.clear();
-                row::encode_node(row, &mut encoded);
-                nodes.insert(path.as_bytes(), encoded.as_slice())?;
+                self.encoded.clear();
+                row::encode_node(row, &mut self.encoded);
+                self.nodes.insert(path.as_bytes(), self.encoded.as_slice())?;
             }
-            None => drop(nodes.remove(path.as_bytes())?),
+            None => drop(self.nodes.remove(path.as_bytes())?),
         }
+        Ok(())
     }
-    let mut data = transaction.open_table(DATA)?;
-    for (path, bytes) in reduced.data {
-        match bytes {
-            Some(bytes) => drop(data.insert(path.as_bytes(), &**bytes)?),
-            None => drop(data.remove(path.as_bytes())?),
+
+    pub(super) fn data(&mut self, path: &str, data: Option<&[u8]>) -> Result<(), redb::Error> {
+        match data {
+            Some(data) => drop(self.data.insert(path.as_bytes(), data)?),
+            None => drop(self.data.remove(path.as_bytes())?),
         }
+        Ok(())
     }
-    let mut sessions = transaction.open_table(SESSIONS)?;
-    for (id, row) in reduced.sessions {
+
+    pub(super) fn session(&mut self, id: i64, row: Option<&SessionRow>) -> Result<(), redb::Error> {
         match row {
             Some(row) => {
-                encoded.clear();
-                row::encode_session(row, &mut encoded);
-                sessions.insert(id, encoded.as_slice())?;
+                self.encoded.clear();
+                row::encode_session(row, &mut self.encoded);
+                self.sessions.insert(id, self.encoded.as_slice())?;
             }
-            None => drop(sessions.remove(id)?),
+            None => drop(self.sessions.remove(id)?),
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Makes the tables of a new file.
+#[cfg(test)]
+pub(super) fn create(database: &redb::Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    let mut writer = Writer::open(&transaction)?;
+    writer.format()?;
+    writer.zxid(0)?;
+    drop(writer);
+    Ok(transaction.commit()?)
 }
 
 /// Checks that the file is a keeper's, and one that this program reads.
@@ -111,25 +157,34 @@ pub(super) fn check_format(transaction: &ReadTransaction) -> Result<(), Fault> {
     }
 }
 
-/// Reads everything.
-pub(super) fn read(transaction: &ReadTransaction) -> Result<Snapshot, Fault> {
+/// Takes rows as they are read.
+pub(super) trait Visitor {
+    fn node(&mut self, path: &str, row: NodeRow, data: Option<&[u8]>) -> Result<(), Fault>;
+    fn session(&mut self, id: i64, row: SessionRow) -> Result<(), Fault>;
+}
+
+/// Reads and checks every row, and answers the newest transaction.
+pub(super) fn walk(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<i64, Fault> {
     check_format(transaction)?;
-    let zxid = {
-        let meta = transaction.open_table(META)?;
-        let row = meta.get(ZXID_KEY)?.ok_or_else(|| Fault::Row("meta zxid".to_owned(), RowError::Missing))?;
-        let bytes = row.value().try_into();
-        i64::from_le_bytes(bytes.map_err(|_| Fault::Row("meta zxid".to_owned(), RowError::Range("zxid")))?)
-    };
-    Ok(Snapshot { zxid, nodes: read_nodes(transaction)?, sessions: read_sessions(transaction)? })
+    walk_nodes(transaction, visitor)?;
+    for entry in transaction.open_table(SESSIONS)?.iter()? {
+        let (id, value) = entry?;
+        let row = row::decode_session(value.value())
+            .map_err(|error| Fault::Row(format!("session {:#x}", id.value()), error))?;
+        visitor.session(id.value(), row)?;
+    }
+    let at = |error| Fault::Row("meta zxid".to_owned(), error);
+    let meta = transaction.open_table(META)?;
+    let zxid = meta.get(ZXID_KEY)?.ok_or_else(|| at(RowError::Missing))?;
+    let bytes = zxid.value().try_into().map_err(|_| at(RowError::Range("zxid")))?;
+    Ok(i64::from_le_bytes(bytes))
 }
 
 /// Both tables are sorted by path, so their rows are joined in one walk.
-fn read_nodes(transaction: &ReadTransaction) -> Result<Vec<StoredNode>, Fault> {
+fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<(), Fault> {
     let nodes = transaction.open_table(NODES)?;
     let data = transaction.open_table(DATA)?;
     let mut acls = AclPool::default();
-    // An estimate only: a file that lies about its length is not to cost memory.
-    let mut read = Vec::with_capacity(usize::try_from(nodes.len()?).unwrap_or(0).min(MOST_ROWS_AT_ONCE));
     let mut data = data.iter()?;
     let mut next = data.next().transpose()?;
     for entry in nodes.iter()? {
@@ -140,37 +195,30 @@ fn read_nodes(transaction: &ReadTransaction) -> Result<Vec<StoredNode>, Fault> {
             return Err(at(RowError::Key));
         }
         let row = row::decode_node(value.value(), &mut acls).map_err(at)?;
-        let bytes = match &next {
+        match &next {
             Some((of, bytes)) if of.value() == key.value() => {
-                let bytes = bytes.value().into();
+                visitor.node(path, row, Some(bytes.value()))?;
                 next = data.next().transpose()?;
-                Some(bytes)
             }
             Some((of, _)) if of.value() < key.value() => return Err(orphan(of.value())),
-            Some(_) | None => None,
-        };
-        read.push((path.to_owned(), row, bytes));
+            Some(_) | None => visitor.node(path, row, None)?,
+        }
     }
-    match next {
-        Some((of, _)) => Err(orphan(of.value())),
-        None => Ok(read),
-    }
+    next.map_or(Ok(()), |(of, _)| Err(orphan(of.value())))
 }
-
-/// Rows for which memory is reserved before they are seen.
-const MOST_ROWS_AT_ONCE: usize = 1 << 20;
 
 fn orphan(path: &[u8]) -> Fault {
     Fault::Row(format!("data {:?}", String::from_utf8_lossy(path)), RowError::Orphan)
 }
 
-fn read_sessions(transaction: &ReadTransaction) -> Result<Vec<(i64, crate::store::SessionRow)>, Fault> {
-    let mut sessions = Vec::new();
-    for entry in transaction.open_table(SESSIONS)?.iter()? {
-        let (id, value) = entry?;
-        let row = row::decode_session(value.value())
-            .map_err(|error| Fault::Row(format!("session {:#x}", id.value()), error))?;
-        sessions.push((id.value(), row));
+impl Visitor for Snapshot {
+    fn node(&mut self, path: &str, row: NodeRow, data: Option<&[u8]>) -> Result<(), Fault> {
+        self.nodes.push((path.to_owned(), row, data.map(Into::into)));
+        Ok(())
     }
-    Ok(sessions)
+
+    fn session(&mut self, id: i64, row: SessionRow) -> Result<(), Fault> {
+        self.sessions.push((id, row));
+        Ok(())
+    }
 }

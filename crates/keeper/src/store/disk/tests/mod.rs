@@ -1,6 +1,10 @@
 //! What a store promises, asked of real files and of a disk that fails.
 
+mod crash;
+mod device;
 mod files;
+mod hostile;
+mod rows;
 
 use std::sync::Arc;
 
