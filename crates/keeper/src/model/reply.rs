@@ -20,6 +20,8 @@ pub(super) const AUTH_ZXID: i64 = 0;
 pub(super) const UNKNOWN_ZXID: i64 = -1;
 /// The code of `reconfig`.
 pub(super) const RECONFIG: i32 = 16;
+/// The code by which a real server asks itself to remove a container; it is no client's business.
+pub(super) const DELETE_CONTAINER: i32 = 20;
 
 pub(super) fn empty(xid: i32, zxid: i64) -> Reply {
     Reply { xid, zxid, result: Ok(Response::Empty) }

@@ -139,11 +139,15 @@ impl Model {
         code: i32,
         out: &mut Vec<Effect>,
     ) {
-        if code == reply::RECONFIG {
+        let refusal = match code {
+            reply::RECONFIG => Some(ErrorCode::ReconfigDisabled),
+            reply::DELETE_CONTAINER => Some(ErrorCode::BadArguments),
+            _unknown => None,
+        };
+        if let Some(refusal) = refusal {
             // A write like any other: its failure has a number.
             self.zxid += 1;
-            let result = Err(ErrorCode::ReconfigDisabled);
-            out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+            out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result: Err(refusal) }));
             return;
         }
         let result = Err(ErrorCode::Unimplemented);

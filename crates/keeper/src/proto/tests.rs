@@ -114,6 +114,7 @@ fn hostile_lengths_are_told_and_not_believed() {
     malformed("00000001 00000004 00000001 2f", Some(1)); // no flag
     malformed("00000001 00000001 00000001 2f 00000000 7fffffff 00000000", Some(1)); // an ACL of two billion
     malformed("00000001 00000065 0000000000000000 40000000 00000000 00000000", Some(1)); // as many watches
+    malformed("00000001 00000065 0000000000000000 ffffffff ffffffff ffffffff", Some(1)); // null vectors
     malformed("00000001 0000000e 00000063 00 ffffffff", Some(1)); // an operation that nobody knows
     malformed("00000001 0000000e 00000001 00", Some(1)); // half of a header
     malformed("00000001 0000000e", Some(1)); // a multi without an end

@@ -107,9 +107,9 @@ fn reads_of_a_multi_read_fail_one_by_one() {
     stage.create(client, "/a").expect("created");
     let (no, a, root) = ("/no".to_owned(), "/a".to_owned(), "/".to_owned());
     let reads = vec![
-        Request::GetData { path: no, watch: false },
-        Request::GetData { path: a, watch: false },
-        Request::GetChildren { path: root, watch: false, stat: false },
+        Request::GetData { path: no, watch: true },
+        Request::GetData { path: a, watch: true },
+        Request::GetChildren { path: root, watch: true, stat: false },
     ];
     let before = stage.model.zxid();
     let Ok(Response::Multi(results)) = stage.ask(client, Request::MultiRead(reads)) else {
@@ -119,4 +119,5 @@ fn reads_of_a_multi_read_fail_one_by_one() {
     assert!(matches!(&results[1], OpResult::GetData { data: Some(data), .. } if data.as_ref() == b"x"));
     assert_eq!(results[2], OpResult::GetChildren(vec!["a".to_owned(), "zookeeper".to_owned()]));
     assert_eq!(stage.model.zxid(), before, "reads have no number");
+    assert_eq!(stage.model.watch_count(), 0, "and these leave no watch, as on a real server");
 }

@@ -114,7 +114,13 @@ fn a_session_moves_to_who_knows_its_password_and_leaves_its_watches_behind() {
     assert_eq!(effects, over(connection), "and the first stays connected");
     stage.ask(first, Request::Ping).expect("still served");
 
+    stage.model.take_changes();
     let (second, effects) = stage.hello(ConnectRequest { timeout_ms: 1500, ..again(&hello) });
+    let rows = stage.model.take_changes().rows;
+    assert!(
+        matches!(&rows[..], [Change::PutSession(_, row)] if row.timeout_ms == 1500),
+        "a restart knows it, too"
+    );
     let response = ConnectResponse { timeout_ms: 1500, ..hello.clone() };
     assert_eq!(effects, [Effect::Close(first), Effect::Connected(second, response)]);
     assert_eq!(stage.input(first, Input::Request { xid: 1, request: Request::Ping }), []);
@@ -158,9 +164,11 @@ fn what_nobody_knows_is_refused_and_closes_the_connection() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let request = |code| Input::Request { xid: 3, request: Request::Unsupported { code } };
-    let zxid = stage.model.zxid() + 1;
-    let reconfig = Reply { xid: 3, zxid, result: Err(ErrorCode::ReconfigDisabled) };
-    assert_eq!(stage.input(client, request(16)), [Effect::Reply(client, reconfig)]);
+    for (code, refusal) in [(16, ErrorCode::ReconfigDisabled), (20, ErrorCode::BadArguments)] {
+        let zxid = stage.model.zxid() + 1;
+        let reply = Reply { xid: 3, zxid, result: Err(refusal) };
+        assert_eq!(stage.input(client, request(code)), [Effect::Reply(client, reply)]);
+    }
     let unknown = Reply { xid: 3, zxid: -1, result: Err(ErrorCode::Unimplemented) };
     assert_eq!(stage.input(client, request(9999)), [Effect::Reply(client, unknown), Effect::Close(client)]);
     assert_eq!(stage.model.sessions().count(), 1);
