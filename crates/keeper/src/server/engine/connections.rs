@@ -262,8 +262,7 @@ fn bulk(reply: &Reply) -> usize {
         | Response::Acl(..)
         | Response::Count(_)
         | Response::Synced(_)
-        | Response::Identities(_)
-        | Response::WatchAdded => 0,
+        | Response::Identities(_) => 0,
     }
 }
 
