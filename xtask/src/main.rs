@@ -1,6 +1,7 @@
 //! Developer tasks: `cargo xtask --help`.
 
 mod cargo;
+mod compat;
 mod failure;
 mod install;
 mod zookeeper;
@@ -36,6 +37,12 @@ enum Task {
     },
     /// Everything that a change must pass: format, lints, documentation, tests on both servers.
     Ci,
+    /// Compare the keeper with a real ZooKeeper: kazoo's test suite and a zkCli session on both. Needs Python and pip.
+    Compat {
+        /// Passed on, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        arguments: Vec<String>,
+    },
     /// Run a throw-away ZooKeeper in the foreground, until Ctrl-C.
     Zookeeper {
         /// The port on 127.0.0.1.
@@ -86,6 +93,10 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             cargo::test(Server::Zookeeper, &[], &[])?;
             cargo::test(Server::Keeper, &[], &[])
+        }
+        Task::Compat { arguments } => {
+            install::zookeeper()?;
+            compat::run(&arguments)
         }
         Task::Zookeeper { port, data_dir } => {
             install::zookeeper()?;
