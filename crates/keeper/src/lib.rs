@@ -9,7 +9,23 @@
 //! * [`model`]: what ZooKeeper does with it: tree, sessions, watches, transactions. No I/O, no clock, no randomness.
 //! * [`store`]: what survives a kill and a power loss.
 //! * `server` (feature): sockets, four-letter words, limits.
+//!
+//! A server of one's own, in a few lines:
+//!
+//! ```no_run
+//! # #[cfg(feature = "server")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use bellwether_keeper::server::{Keeper, Storage};
+//!
+//! let keeper = Keeper::builder().store(Storage::Directory("/var/lib/keeper".into())).start().await?;
+//! println!("clients connect to {}", keeper.connect_string());
+//! keeper.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod model;
 pub mod proto;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod store;

@@ -2,10 +2,32 @@
 //!
 //! The model keeps the whole tree in memory and hands over the rows that a batch changed; a store writes them
 //! all or none, and returns once they would survive a power loss. There is no log to replay and none to truncate.
+//!
+//! | a server wants | it takes |
+//! | --- | --- |
+//! | to survive a power loss | [`Disk`]: one file in a data directory |
+//! | neither files nor promises | [`Memory`] |
+//! | a backup while it serves | [`Store::reader`]: a view of one commit, copied on another thread |
+//!
+//! **What a failed commit means:** nobody knows whether the batch is there. Its requests must not be answered, and the
+//! process has to end: a restart reads what really is there, and clients learn that their writes' outcome is unknown.
+//! A store refuses everything after a failure, so that a server cannot forget this.
 
+#[cfg(feature = "server")]
+mod disk;
+mod error;
+mod memory;
+mod reduce;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::proto::Acl;
+
+#[cfg(feature = "server")]
+pub use disk::{Disk, RowError, restore};
+pub use error::StoreError;
+pub use memory::Memory;
 
 /// A znode's row without its data. A znode of a thousand children is not to rewrite its data for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,13 +87,72 @@ pub struct Changes {
     pub rows: Vec<Change>,
 }
 
+/// A znode as it is read back: path, row, data.
+pub type StoredNode = (String, NodeRow, Option<Arc<[u8]>>);
+
 /// All that a store holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// The newest transaction.
     pub zxid: i64,
-    /// Path, row, data.
-    pub nodes: Vec<(String, NodeRow, Option<Arc<[u8]>>)>,
+    /// Sorted by path: parents come before their children.
+    pub nodes: Vec<StoredNode>,
     /// Id, row.
     pub sessions: Vec<(i64, SessionRow)>,
+}
+
+/// Where the rows go.
+pub trait Store: Send {
+    /// Reads all rows, once, before the first commit.
+    ///
+    /// # Errors
+    /// When a row cannot be read. Nothing is skipped: a tree with a hole is not served.
+    fn load(&mut self) -> Result<Snapshot, StoreError>;
+
+    /// Writes a batch, all or none. On return it survives a power loss.
+    ///
+    /// # Errors
+    /// The outcome is unknown, and every later call fails with [`StoreError::Failed`]: end the process.
+    fn commit(&mut self, changes: &Changes) -> Result<(), StoreError>;
+
+    /// A view of the last commit that does not change, for a backup on another thread. Taking it costs nothing that
+    /// grows with the tree, and commits go on beside it; the file grows by what they change until it is dropped.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError>;
+
+    /// What an operator wants to know. Cheap enough to be asked every second.
+    fn status(&self) -> Status;
+}
+
+/// One commit, as it was.
+pub trait Reader: Send {
+    /// Writes it to a new file, which [`restore`] reads: whole or not at all, and durable on return.
+    ///
+    /// # Errors
+    /// When there is a file of that name, or it cannot be written.
+    fn backup(self: Box<Self>, to: &Path) -> Result<Backup, StoreError>;
+}
+
+/// What a backup holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backup {
+    /// The newest transaction in it.
+    pub zxid: i64,
+    /// Its znodes.
+    pub nodes: u64,
+    /// The file's length.
+    pub bytes: u64,
+}
+
+/// A store, to an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Its file; `None` when nothing survives the process.
+    pub file: Option<PathBuf>,
+    /// The file's length, or 0.
+    pub bytes: u64,
+    /// Batches committed since the start.
+    pub commits: u64,
 }

@@ -72,6 +72,14 @@ impl ZooKeeperServer {
         self.home.address
     }
 
+    /// The process id of the JVM, for whoever measures it; `None` while it is killed.
+    pub fn process_id(&self) -> Option<u32> {
+        match &self.state {
+            State::Running(jvm) | State::Frozen(jvm) => Some(jvm.id()),
+            State::Killed => None,
+        }
+    }
+
     /// Kills the server with SIGKILL and returns when it is gone; its data stay. Killing a dead server does nothing.
     pub fn kill(&mut self) {
         match std::mem::replace(&mut self.state, State::Killed) {

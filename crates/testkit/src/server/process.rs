@@ -41,6 +41,11 @@ impl Jvm {
         Ok(Self { child, watchdog: Some(watchdog) })
     }
 
+    /// The JVM's process id: the launcher became it.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// SIGSTOP, and returns when all threads have stopped: the signal alone is only a request.
     pub(super) fn stop(&self) {
         self.signal(Signal::SIGSTOP);

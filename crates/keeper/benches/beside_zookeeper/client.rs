@@ -1,0 +1,120 @@
+//! A client that is not the bottleneck: one blocking socket, requests encoded beforehand, a write and a read per turn.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use crate::wire;
+
+/// Longer than any measurement lets a connection be silent.
+const SESSION_MS: i32 = 30_000;
+/// A server that answers nothing for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+const BUFFER: usize = 256 << 10;
+
+/// A connection with a session of its own.
+pub(crate) struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    /// How much of the buffer is filled.
+    filled: usize,
+}
+
+/// What a run of requests came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) replies: u64,
+    pub(crate) elapsed: Duration,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut client = Self { stream, buffer: vec![0; BUFFER], filled: 0 };
+        client.stream.write_all(&wire::connect(SESSION_MS))?;
+        let mut answered = 0;
+        while answered == 0 {
+            answered = client.read(|_| Ok(()))?;
+        }
+        Ok(client)
+    }
+
+    /// Sends what `next` appends, with at most `window` requests unanswered, until it appends nothing; returns after
+    /// the last answer. An answer that tells of a failure ends it.
+    pub(crate) fn run(
+        &mut self,
+        window: usize,
+        multi: bool,
+        mut next: impl FnMut(&mut Vec<u8>) -> bool,
+    ) -> io::Result<Run> {
+        let begin = Instant::now();
+        let (mut sent, mut replies) = (0, 0);
+        let mut more = true;
+        let mut out = Vec::new();
+        loop {
+            while more && sent - replies < window as u64 {
+                more = next(&mut out);
+                sent += u64::from(more);
+            }
+            self.stream.write_all(&out)?;
+            out.clear();
+            if sent == replies {
+                return Ok(Run { replies, elapsed: begin.elapsed() });
+            }
+            replies += self.read(|frame| match wire::succeeded(frame, multi) {
+                true => Ok(()),
+                false => Err(io::Error::other(format!("refused: {:?}", &frame[..frame.len().min(32)]))),
+            })?;
+        }
+    }
+
+    /// One request, one answer.
+    pub(crate) fn call(&mut self, frame: &[u8]) -> io::Result<()> {
+        let mut once = Some(frame);
+        self.run(1, false, |out| match once.take() {
+            Some(frame) => {
+                out.extend(frame);
+                true
+            }
+            None => false,
+        })?;
+        Ok(())
+    }
+
+    /// Waits for `expected` notifications.
+    pub(crate) fn notifications(&mut self, expected: u64) -> io::Result<()> {
+        let mut seen = 0;
+        while seen < expected {
+            seen += self.read(|frame| match wire::xid(frame) {
+                Some(-1) => Ok(()),
+                _ => Err(io::Error::other("an answer that nobody waits for")),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads once, and shows every whole frame.
+    fn read(&mut self, mut seen: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<u64> {
+        let read = self.stream.read(&mut self.buffer[self.filled..])?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.filled += read;
+        let (mut at, mut frames) = (0, 0);
+        while let Some(length) = self.buffer[at..self.filled].first_chunk() {
+            let length = u32::from_be_bytes(*length) as usize;
+            if length + 4 > self.buffer.len() {
+                self.buffer.resize(length + 4, 0);
+            }
+            let Some(frame) = self.buffer[at..self.filled].get(4..4 + length) else { break };
+            seen(frame)?;
+            frames += 1;
+            at += 4 + length;
+        }
+        self.buffer.copy_within(at..self.filled, 0);
+        self.filled -= at;
+        Ok(frames)
+    }
+}

@@ -1,0 +1,72 @@
+//! What was measured, for people and for programs.
+
+use comfy_table::{CellAlignment, Table};
+
+/// One line: both servers' median, and how many times better the keeper is.
+pub(crate) struct Line {
+    pub(crate) what: String,
+    pub(crate) unit: Unit,
+    pub(crate) keeper: f64,
+    pub(crate) zookeeper: f64,
+}
+
+/// What a figure counts, and whether more is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    PerSecond,
+    Megabytes,
+    Milliseconds,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::PerSecond => "per second",
+            Self::Megabytes => "MB",
+            Self::Milliseconds => "ms",
+        }
+    }
+}
+
+impl Line {
+    fn ratio(&self) -> f64 {
+        match self.unit {
+            Unit::PerSecond => self.keeper / self.zookeeper,
+            Unit::Megabytes | Unit::Milliseconds => self.zookeeper / self.keeper,
+        }
+    }
+}
+
+pub(crate) fn table(lines: &[Line]) -> String {
+    let mut table = Table::new();
+    table.load_preset(comfy_table::presets::ASCII_MARKDOWN);
+    table.set_header(["", "unit", "keeper", "ZooKeeper", "keeper is better by"]);
+    for line in lines {
+        table.add_row([
+            line.what.clone(),
+            line.unit.name().to_owned(),
+            format!("{:.0}", line.keeper),
+            format!("{:.0}", line.zookeeper),
+            format!("{:.1} x", line.ratio()),
+        ]);
+    }
+    for column in 2..5 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
+}
+
+pub(crate) fn json(lines: &[Line]) -> serde_json::Value {
+    let lines = lines.iter().map(|line| {
+        serde_json::json!({
+            "what": line.what,
+            "unit": line.unit.name(),
+            "keeper": line.keeper,
+            "zookeeper": line.zookeeper,
+            "ratio": line.ratio(),
+        })
+    });
+    lines.collect()
+}

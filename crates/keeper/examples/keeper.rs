@@ -1,0 +1,82 @@
+//! A keeper on its own, for tools that want a ZooKeeper to talk to.
+//!
+//! `keeper --listen 127.0.0.1:2181 (--data-dir DIR | --memory) [--compat 3.8.0] [--tick-ms N] [--super-digest U:H]
+//! [--max-session-timeout-ms N]`; prints `listening on ADDRESS` when it serves, and ends with SIGINT or SIGTERM.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use bellwether_keeper::model::{Compat, Config};
+use bellwether_keeper::server::{Keeper, Storage};
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
+    let served = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(serve()));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let mut text = error.to_string();
+            let mut source = error.source();
+            while let Some(deeper) = source {
+                text = format!("{text}: {deeper}");
+                source = deeper.source();
+            }
+            tracing::error!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve() -> Result<(), Box<dyn Error>> {
+    let mut listen: SocketAddr = "127.0.0.1:2181".parse()?;
+    let mut storage = None;
+    let mut config = Config::default();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        if name == "--memory" {
+            storage = Some(Storage::Memory);
+            continue;
+        }
+        let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--listen" => listen = value.parse()?,
+            "--data-dir" => storage = Some(Storage::Directory(value.into())),
+            "--tick-ms" => config.tick_ms = value.parse()?,
+            "--min-session-timeout-ms" => config.min_session_timeout_ms = Some(value.parse()?),
+            "--max-session-timeout-ms" => config.max_session_timeout_ms = Some(value.parse()?),
+            "--super-digest" => config.super_digest = Some(value),
+            "--compat" => {
+                config.compat = match value.as_str() {
+                    "3.8.0" => Compat::V3_8_0,
+                    "3.9" => Compat::V3_9,
+                    _ => return Err(format!("unknown release {value}: 3.8.0 or 3.9").into()),
+                }
+            }
+            _ => return Err(format!("unknown argument {name}").into()),
+        }
+    }
+    let storage = storage.ok_or("either --data-dir DIR or --memory")?;
+    let keeper = Keeper::builder().listen(listen).store(storage).config(config).start().await?;
+    writeln!(std::io::stdout(), "listening on {}", keeper.address())?;
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        stopped = keeper.wait() => stopped?,
+        _ = terminate.recv() => keeper.stop().await?,
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted?;
+            keeper.stop().await?;
+        }
+    }
+    Ok(())
+}

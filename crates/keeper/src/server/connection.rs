@@ -1,0 +1,228 @@
+//! One connection: a task that reads, decodes and writes, and decides nothing.
+//!
+//! ```text
+//!  accepted ──first four bytes──► a word ──► report, close
+//!      │
+//!      └──first frame──► Connect ──► requests … ──► end of stream, bad frame, engine's end ──► Disconnected
+//! ```
+//!
+//! Limits: the first frame within [`Limits::handshake`](super::Limits), frames of
+//! [`FRAME_BYTES`](super::limits::FRAME_BYTES), unanswered requests as the [`Outbox`] allows; beyond those the
+//! socket is not read from, and TCP holds the client back. What ends a connection leaves its session to expire, as
+//! the client may come back with another one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::fourletter::{self, Report};
+use super::frames::{BadLength, Frames};
+use super::inbox::{Asked, Closed, Inbox, Message};
+use super::limits::LINGER;
+use super::outbox::{End, Outbox, Taken};
+use crate::model::ConnectionId;
+use crate::proto::{self, ConnectRequest};
+
+/// Why a connection ended, for the log.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    #[error("the client closed it")]
+    EndOfStream,
+    #[error("the socket failed")]
+    Socket(#[from] io::Error),
+    #[error("no first frame in time")]
+    Silent,
+    #[error(transparent)]
+    Length(#[from] BadLength),
+    #[error("an unreadable frame")]
+    Malformed(#[source] proto::Malformed),
+    #[error("the server closed it")]
+    ByServer,
+    #[error("it does not read what it was sent")]
+    Unread,
+    #[error("no randomness for a session's password")]
+    Unsafe(#[source] getrandom::Error),
+    #[error("the server has stopped")]
+    Stopped,
+}
+
+impl From<Closed> for Ended {
+    fn from(_: Closed) -> Self {
+        Self::Stopped
+    }
+}
+
+/// What a new connection wants.
+enum First {
+    Report(Report),
+    Session(ConnectRequest, usize),
+}
+
+/// Serves one connection to its end.
+pub(super) async fn serve(
+    stream: impl AsyncRead + AsyncWrite,
+    connection: ConnectionId,
+    peer: SocketAddr,
+    handshake: std::time::Duration,
+    inbox: &Inbox,
+) -> Ended {
+    let stream = pin!(stream);
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let mut frames = Frames::default();
+    let first = tokio::select! {
+        first = timeout(handshake, first(&mut reader, &mut frames)) => first,
+        Closed = inbox.closed() => return Ended::Stopped,
+    };
+    let (request, size) = match first {
+        Err(_elapsed) => return Ended::Silent,
+        Ok(Err(ended)) => return ended,
+        Ok(Ok(First::Report(report))) => return tell(report, &mut reader, &mut writer, inbox).await,
+        Ok(Ok(First::Session(request, size))) => (request, size),
+    };
+
+    let mut password = [0; 16];
+    if let Err(error) = getrandom::fill(&mut password) {
+        return Ended::Unsafe(error);
+    }
+    let outbox = Arc::new(Outbox::default());
+    let hello = Message::Connect { connection, request, peer, outbox: Arc::clone(&outbox), password, size };
+    if inbox.send(&mut vec![hello]).await.is_err() {
+        return Ended::Stopped;
+    }
+    let ended = tokio::select! {
+        ended = read(&mut reader, &mut frames, connection, &outbox, inbox) => ended,
+        ended = write(&mut writer, connection, &outbox, inbox) => ended,
+        ended = cut(&outbox) => ended,
+    };
+    match inbox.tell(Message::Disconnected(connection)) {
+        Ok(()) => ended,
+        Err(Closed) => Ended::Stopped,
+    }
+}
+
+async fn first(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> Result<First, Ended> {
+    loop {
+        if let Some(report) = frames.first_four().and_then(fourletter::parse) {
+            return Ok(First::Report(report));
+        }
+        if let Some(frame) = frames.next()? {
+            let request = proto::decode_connect(frame).map_err(Ended::Malformed)?;
+            return Ok(First::Session(request, frame.len()));
+        }
+        receive(reader, frames).await?;
+    }
+}
+
+async fn receive(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> Result<(), Ended> {
+    match reader.read_buf(frames.space()).await? {
+        0 => Err(Ended::EndOfStream),
+        _ => Ok(()),
+    }
+}
+
+async fn tell(
+    report: Report,
+    reader: &mut (impl AsyncRead + Unpin),
+    writer: &mut (impl AsyncWrite + Unpin),
+    inbox: &Inbox,
+) -> Ended {
+    let (answer, answered) = oneshot::channel();
+    let text = match inbox.tell(Message::Report(report, answer)) {
+        Ok(()) => answered.await.unwrap_or_else(|_gone| fourletter::NOT_SERVING.to_owned()),
+        Err(Closed) => fourletter::NOT_SERVING.to_owned(),
+    };
+    let sent = async {
+        writer.write_all(text.as_bytes()).await?;
+        writer.shutdown().await?;
+        // Closing a socket with unread bytes (the newline of `echo ruok | nc`) may take the text from the client.
+        tokio::io::copy(reader, &mut tokio::io::sink()).await
+    };
+    match timeout(LINGER, sent).await {
+        Ok(Ok(_)) => Ended::ByServer,
+        Ok(Err(error)) => Ended::Socket(error),
+        Err(_elapsed) => Ended::Unread,
+    }
+}
+
+/// Hands requests to the engine, as many per lock as one read brought.
+async fn read(
+    reader: &mut (impl AsyncRead + Unpin),
+    frames: &mut Frames,
+    connection: ConnectionId,
+    outbox: &Outbox,
+    inbox: &Inbox,
+) -> Ended {
+    let mut messages = Vec::new();
+    loop {
+        let decoded = decode(frames, connection, &mut messages);
+        if !messages.is_empty() {
+            outbox.asked(messages.len(), messages.iter().map(Message::weight).sum());
+            if inbox.send(&mut messages).await.is_err() {
+                return Ended::Stopped;
+            }
+            outbox.may_ask().await;
+        }
+        if let Err(ended) = decoded {
+            return ended;
+        }
+        if let Err(ended) = receive(reader, frames).await {
+            return ended;
+        }
+    }
+}
+
+/// Decodes all whole frames; what came before a bad one counts.
+fn decode(frames: &mut Frames, connection: ConnectionId, messages: &mut Vec<Message>) -> Result<(), Ended> {
+    let received = Instant::now();
+    while let Some(frame) = frames.next()? {
+        let size = frame.len();
+        let (xid, request) = match proto::decode_request(frame) {
+            Ok((xid, request)) => (xid, Some(request)),
+            Err(proto::MalformedRequest { xid: Some(xid), .. }) => (xid, None),
+            Err(proto::MalformedRequest { xid: None, source }) => return Err(Ended::Malformed(source)),
+        };
+        messages.push(Message::Request { connection, asked: Asked { xid, request, size, received } });
+    }
+    Ok(())
+}
+
+async fn write(
+    writer: &mut (impl AsyncWrite + Unpin),
+    connection: ConnectionId,
+    outbox: &Outbox,
+    inbox: &Inbox,
+) -> Ended {
+    let mut taken = Taken::default();
+    loop {
+        outbox.take(&mut taken).await;
+        if let Err(error) = writer.write_all(&taken.bytes).await {
+            return Ended::Socket(error);
+        }
+        if taken.last {
+            return match writer.shutdown().await {
+                Ok(()) => Ended::ByServer,
+                Err(error) => Ended::Socket(error),
+            };
+        }
+        if let Err(error) = writer.flush().await {
+            return Ended::Socket(error);
+        }
+        if outbox.written(&taken) && inbox.tell(Message::Drained(connection)).is_err() {
+            return Ended::Stopped;
+        }
+    }
+}
+
+/// Bounds what the end of a connection waits for.
+async fn cut(outbox: &Outbox) -> Ended {
+    if outbox.ended().await == End::Flushed {
+        sleep(LINGER).await;
+    }
+    Ended::Unread
+}

@@ -1,0 +1,287 @@
+//! Who is connected, and what each of them gets when the batch is durable.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use super::super::inbox::Asked;
+use super::super::limits::{NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
+use super::super::outbox::{End, Outbox};
+use super::super::stats::{Arrivals, Latency};
+use crate::model::{ConnectionId, Effect};
+use crate::proto::{self, OpResult, Reply, Response};
+
+/// Why a connection is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(in super::super) enum Excess {
+    #[error("more than {NOTICE_BYTES} bytes of notifications are unread")]
+    Notices,
+    #[error("a reply would be longer than {REPLY_BYTES} bytes")]
+    Reply,
+}
+
+/// One connection, to the engine.
+#[derive(Debug)]
+pub(in super::super) struct Connection {
+    pub(in super::super) peer: SocketAddr,
+    pub(in super::super) outbox: Arc<Outbox>,
+    /// Requests that wait until the client reads.
+    pub(super) parked: VecDeque<Asked>,
+    /// Encoded in this batch.
+    pending: Vec<u8>,
+    /// As many of them are notifications.
+    notices: usize,
+    /// Closed by the model in this batch.
+    closing: bool,
+    /// In the list of those that have something to release.
+    touched: bool,
+    done: Done,
+    pub(in super::super) record: Record,
+}
+
+/// Requests of this batch.
+#[derive(Debug)]
+struct Done {
+    requests: usize,
+    bytes: usize,
+    arrivals: Arrivals,
+    frames: u64,
+}
+
+/// What `cons` tells of a connection.
+#[derive(Debug)]
+pub(in super::super) struct Record {
+    pub(in super::super) established: SystemTime,
+    pub(in super::super) session: Option<(i64, i32)>,
+    pub(in super::super) last_operation: &'static str,
+    pub(in super::super) last_xid: i32,
+    pub(in super::super) last_zxid: i64,
+    pub(in super::super) last_response: Option<SystemTime>,
+    pub(in super::super) received: u64,
+    pub(in super::super) sent: u64,
+    pub(in super::super) latency: Latency,
+}
+
+impl Connection {
+    pub(super) fn new(peer: SocketAddr, outbox: Arc<Outbox>) -> Self {
+        Self {
+            peer,
+            outbox,
+            parked: VecDeque::new(),
+            pending: Vec::new(),
+            notices: 0,
+            closing: false,
+            touched: false,
+            done: Done { requests: 0, bytes: 0, arrivals: Arrivals::since(Instant::now()), frames: 0 },
+            record: Record {
+                established: SystemTime::now(),
+                session: None,
+                last_operation: "NA",
+                last_xid: 0,
+                last_zxid: 0,
+                last_response: None,
+                received: 1,
+                sent: 0,
+                latency: Latency::default(),
+            },
+        }
+    }
+
+    /// Whether its client reads what it is sent. If not, the writer is asked to tell when it does.
+    pub(super) fn reads(&self) -> bool {
+        if self.unsent() <= REPLIES_HIGH {
+            return true;
+        }
+        self.outbox.park();
+        // All may have been written before `park`; then nobody else tells.
+        self.unsent() <= REPLIES_LOW && self.outbox.unpark()
+    }
+
+    fn unsent(&self) -> usize {
+        self.outbox.unsent() + self.pending.len()
+    }
+
+    /// Counts a request that is handled now.
+    pub(super) fn note(&mut self, asked: &Asked) {
+        self.done.requests += 1;
+        self.done.bytes += asked.size;
+        self.done.arrivals.add(asked.received);
+        self.record.received += 1;
+        self.record.last_xid = asked.xid;
+        self.record.last_operation = asked.request.as_ref().map_or("NA", super::super::fourletter::operation);
+    }
+
+    fn release(&mut self, now: Instant) -> u64 {
+        self.outbox.deliver(&mut self.pending, std::mem::take(&mut self.notices));
+        if self.done.requests > 0 {
+            self.outbox.answer(std::mem::take(&mut self.done.requests), std::mem::take(&mut self.done.bytes));
+        }
+        let sent = std::mem::take(&mut self.done.frames);
+        self.record.sent += sent;
+        self.record.latency.record(self.done.arrivals.take(), now);
+        if sent > 0 {
+            self.record.last_response = Some(SystemTime::now());
+        }
+        self.touched = false;
+        sent
+    }
+}
+
+/// All connections that sent their first frame.
+#[derive(Debug, Default)]
+pub(in super::super) struct Connections {
+    all: HashMap<ConnectionId, Connection>,
+    /// Those with something to release, in the order in which they got it.
+    touched: Vec<ConnectionId>,
+    cut: Vec<(ConnectionId, Excess)>,
+}
+
+impl Connections {
+    pub(super) fn add(&mut self, id: ConnectionId, connection: Connection) {
+        self.all.insert(id, connection);
+    }
+
+    /// Of the connections that the model has not closed.
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.all.get_mut(&id).filter(|connection| !connection.closing)
+    }
+
+    /// Notes that it has something to release.
+    pub(super) fn touch(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let connection = self.all.get_mut(&id).filter(|connection| !connection.closing)?;
+        if !connection.touched {
+            connection.touched = true;
+            self.touched.push(id);
+        }
+        Some(connection)
+    }
+
+    /// Forgets it; `None` when the model closed it before, and knows.
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
+        self.all.remove(&id).filter(|connection| !connection.closing)
+    }
+
+    /// By their numbers, which is the order of their arrival.
+    pub(in super::super) fn sorted(&self) -> Vec<&Connection> {
+        let mut all: Vec<_> = self.all.iter().collect();
+        all.sort_unstable_by_key(|(id, _)| **id);
+        all.into_iter().map(|(_, connection)| connection).collect()
+    }
+
+    /// Appends an effect to its connection's buffer. The effects of one that is gone have nobody to go to.
+    pub(super) fn encode(&mut self, effect: Effect) {
+        let (Effect::Connected(id, _) | Effect::Reply(id, _) | Effect::Notify(id, _) | Effect::Close(id)) =
+            effect;
+        let Some(connection) = self.touch(id) else { return };
+        let excess = match effect {
+            Effect::Connected(_, response) => {
+                if response.timeout_ms > 0 {
+                    connection.record.session = Some((response.session_id, response.timeout_ms));
+                    connection.record.last_operation = "SESS";
+                }
+                proto::encode_connected(&response, &mut connection.pending);
+                connection.done.frames += 1;
+                None
+            }
+            Effect::Reply(_, reply) if bulk(&reply) > REPLY_BYTES => Some(Excess::Reply),
+            Effect::Reply(_, reply) => {
+                connection.record.last_zxid = reply.zxid;
+                proto::encode_reply(&reply, &mut connection.pending);
+                connection.done.frames += 1;
+                None
+            }
+            Effect::Notify(_, event) => {
+                let before = connection.pending.len();
+                proto::encode_event(&event, &mut connection.pending);
+                connection.notices += connection.pending.len() - before;
+                connection.done.frames += 1;
+                (connection.outbox.unsent_notices() + connection.notices > NOTICE_BYTES)
+                    .then_some(Excess::Notices)
+            }
+            Effect::Close(_) => {
+                connection.closing = true;
+                None
+            }
+        };
+        if let Some(excess) = excess {
+            self.all.remove(&id).expect("it was touched above").outbox.end(End::Cut);
+            self.cut.push((id, excess));
+        }
+    }
+
+    /// A connection that was cut while encoding: the model does not know yet.
+    pub(super) fn take_cut(&mut self) -> Option<(ConnectionId, Excess)> {
+        self.cut.pop()
+    }
+
+    /// Hands over what the batch left for each of them; answers the number of frames.
+    pub(super) fn release(&mut self, now: Instant) -> u64 {
+        let mut sent = 0;
+        for id in self.touched.drain(..) {
+            // One that was cut or went within the batch is in the list, too.
+            let Some(connection) = self.all.get_mut(&id) else { continue };
+            sent += connection.release(now);
+            if connection.closing {
+                connection.outbox.end(End::Flushed);
+                self.all.remove(&id);
+            }
+        }
+        sent
+    }
+
+    /// Forgets what `cons` counts.
+    pub(super) fn reset(&mut self) {
+        for connection in self.all.values_mut() {
+            connection.record.received = 0;
+            connection.record.sent = 0;
+            connection.record.latency = Latency::default();
+        }
+    }
+
+    pub(super) fn end_all(&mut self) {
+        for (_, connection) in self.all.drain() {
+            connection.outbox.end(End::Flushed);
+        }
+    }
+}
+
+/// The part of a reply that can be large: what its size is without the fixed rest, to be known before it is encoded.
+fn bulk(reply: &Reply) -> usize {
+    let Ok(response) = &reply.result else { return 0 };
+    match response {
+        Response::Data(data, _) => data.as_ref().map_or(0, |data| data.len()),
+        Response::Names(names) | Response::NamesStat(names, _) => names_bytes(names),
+        Response::Multi(results) => results.iter().map(result_bytes).sum(),
+        // Bounded by the request, by an ACL's size, or fixed.
+        Response::Empty
+        | Response::WatchAdded
+        | Response::Path(_)
+        | Response::PathStat(..)
+        | Response::Stat(_)
+        | Response::Acl(..)
+        | Response::Count(_)
+        | Response::Synced(_)
+        | Response::Identities(_) => 0,
+    }
+}
+
+fn result_bytes(result: &OpResult) -> usize {
+    /// Of a result's header, stat and lengths.
+    const FIXED: usize = 100;
+    FIXED
+        + match result {
+            OpResult::GetData { data, .. } => data.as_ref().map_or(0, |data| data.len()),
+            OpResult::GetChildren(names) => names_bytes(names),
+            OpResult::Create { .. }
+            | OpResult::Create2 { .. }
+            | OpResult::Delete
+            | OpResult::SetData(_)
+            | OpResult::Check
+            | OpResult::Error(_) => 0,
+        }
+}
+
+fn names_bytes(names: &[String]) -> usize {
+    names.iter().map(|name| size_of::<i32>() + name.len()).sum()
+}

@@ -1,0 +1,232 @@
+//! The thread that owns the model and the store.
+//!
+//! ```text
+//!        ┌──────────────────────────── one batch ─────────────────────────────┐
+//!  inbox ─► model.handle × n ─► effects, encoded per connection ─► ONE commit ─► release ─► outboxes
+//!        └─ tick, when due                                          │
+//!                                                                   └─ failed: nothing is released, the server ends
+//! ```
+//!
+//! * **What is released is durable.** Replies and notifications wait in the connections' own buffers until the
+//!   commit of their batch returned. A batch that changed nothing commits nothing.
+//! * **A failed commit ends the server.** Its outcome is unknown, so nothing may be said about it, to anybody: all
+//!   connections are closed, and clients see the one thing that they must expect at any time, a lost connection.
+//! * **Batches size themselves.** What arrives during a commit is the next batch, up to the inbox's bound; a lone
+//!   request is not delayed.
+//! * **A connection that does not read is parked** (see [`Outbox`](super::outbox::Outbox)): its requests wait here,
+//!   in order, unanswered. Its session is not kept alive by what waits, so it expires in the end.
+
+mod connections;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tracing::{debug, warn};
+
+pub(super) use self::connections::{Connection, Connections};
+use super::clock::Clock;
+use super::fourletter::{self, Facts, Report, Source};
+use super::inbox::{Asked, Inbox, Message};
+use super::keeper::StopReason;
+use super::limits::INBOX_REQUESTS;
+use super::stats::{Arrivals, Traffic};
+use crate::model::{ConnectionId, Effect, Input, Model, Now};
+use crate::store::Store;
+
+/// Model, store, and who is connected.
+pub(super) struct Engine {
+    model: Model,
+    store: Box<dyn Store>,
+    inbox: Arc<Inbox>,
+    clock: Clock,
+    facts: Facts,
+    connections: Connections,
+    effects: Vec<Effect>,
+    /// The newest transaction in the store.
+    committed: i64,
+    traffic: Traffic,
+    arrivals: Arrivals,
+    /// Words asked within a batch are answered behind its commit: what they tell is durable, too.
+    reports: Vec<(Report, oneshot::Sender<String>)>,
+    stopping: bool,
+}
+
+impl Engine {
+    /// Of a model that was made from what `store` holds up to `committed`.
+    pub(super) fn new(
+        model: Model,
+        store: Box<dyn Store>,
+        committed: i64,
+        inbox: Arc<Inbox>,
+        clock: Clock,
+        facts: Facts,
+    ) -> Self {
+        Self {
+            model,
+            store,
+            inbox,
+            clock,
+            facts,
+            connections: Connections::default(),
+            effects: Vec::new(),
+            committed,
+            traffic: Traffic::default(),
+            arrivals: Arrivals::since(Instant::now()),
+            reports: Vec::new(),
+            stopping: false,
+        }
+    }
+
+    /// Serves until it is told to stop, or cannot keep its promise.
+    pub(super) fn run(&mut self) -> Result<(), StopReason> {
+        let mut batch = Vec::with_capacity(INBOX_REQUESTS);
+        while !self.stopping {
+            self.inbox.take(&mut batch, self.patience());
+            let now = self.clock.now();
+            if self.model.next_tick().is_some_and(|due| due <= now.monotonic_ms) {
+                self.model.tick(now, &mut self.effects);
+                self.perform(now);
+            }
+            for message in batch.drain(..) {
+                self.accept(now, message);
+            }
+            self.commit()?;
+            self.release();
+        }
+        Ok(())
+    }
+
+    /// Closes all connections, behind what was released.
+    pub(super) fn close(&mut self) {
+        self.connections.end_all();
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        self.model.next_tick().map(|due| self.clock.until(due))
+    }
+
+    fn accept(&mut self, now: Now, message: Message) {
+        match message {
+            Message::Connect { connection, request, peer, outbox, password, size: _ } => {
+                self.traffic.received += 1;
+                self.arrivals.add(Instant::now());
+                self.connections.add(connection, Connection::new(peer, outbox));
+                self.feed(now, connection, Input::Connect { request, peer: peer.ip(), password });
+            }
+            Message::Request { connection, asked } => {
+                self.traffic.received += 1;
+                self.request(now, connection, asked);
+            }
+            Message::Drained(connection) => self.unpark(now, connection),
+            Message::Disconnected(connection) => {
+                if self.connections.remove(connection).is_some() {
+                    self.feed(now, connection, Input::Disconnected);
+                }
+            }
+            Message::Report(report, answer) => self.reports.push((report, answer)),
+            Message::Reader(answer) => {
+                // A receiver that is gone no longer wants a backup.
+                drop(answer.send(self.store.reader()));
+            }
+            Message::Stop => self.stopping = true,
+            #[cfg(feature = "testing")]
+            Message::Expire(session, answer) => {
+                let expired = self.model.sessions().any(|known| known.id == session);
+                self.model.expire_session(session, &mut self.effects);
+                self.perform(now);
+                drop(answer.send(expired));
+            }
+            #[cfg(feature = "testing")]
+            Message::Skip(time) => self.clock.skip(time),
+        }
+    }
+
+    /// Handles a request, or parks it when its connection does not read.
+    ///
+    /// Where something is parked, the writer was asked to tell, or its message is on its way.
+    fn request(&mut self, now: Now, connection: ConnectionId, asked: Asked) {
+        // A request of a connection that an earlier request of this batch closed has nobody to answer to.
+        let Some(known) = self.connections.get_mut(connection) else { return };
+        if known.parked.is_empty() && known.reads() {
+            self.handle(now, connection, asked);
+        } else {
+            known.parked.push_back(asked);
+        }
+    }
+
+    /// Goes on with what was parked, until the client has enough to read again.
+    fn unpark(&mut self, now: Now, connection: ConnectionId) {
+        while let Some(known) = self.connections.get_mut(connection) {
+            if known.parked.is_empty() || !known.reads() {
+                return;
+            }
+            let Some(asked) = known.parked.pop_front() else { return };
+            self.handle(now, connection, asked);
+        }
+    }
+
+    fn handle(&mut self, now: Now, connection: ConnectionId, asked: Asked) {
+        let Some(known) = self.connections.touch(connection) else { return };
+        known.note(&asked);
+        self.arrivals.add(asked.received);
+        let input = match asked.request {
+            Some(request) => Input::Request { xid: asked.xid, request },
+            None => Input::Malformed { xid: asked.xid },
+        };
+        self.feed(now, connection, input);
+    }
+
+    fn feed(&mut self, now: Now, connection: ConnectionId, input: Input) {
+        self.model.handle(now, connection, input, &mut self.effects);
+        self.perform(now);
+    }
+
+    /// Encodes the effects behind their connections' earlier ones. Cutting a connection is an input itself.
+    fn perform(&mut self, now: Now) {
+        while !self.effects.is_empty() {
+            for effect in self.effects.drain(..) {
+                self.connections.encode(effect);
+            }
+            while let Some((connection, excess)) = self.connections.take_cut() {
+                warn!(connection = connection.0, %excess, "connection cut");
+                self.model.handle(now, connection, Input::Disconnected, &mut self.effects);
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), StopReason> {
+        let changes = self.model.take_changes();
+        if changes.rows.is_empty() && changes.zxid == self.committed {
+            return Ok(());
+        }
+        self.store.commit(&changes).map_err(|source| StopReason::Commit(Arc::new(source)))?;
+        self.committed = changes.zxid;
+        Ok(())
+    }
+
+    fn release(&mut self) {
+        let now = Instant::now();
+        self.traffic.latency.record(self.arrivals.take(), now);
+        self.traffic.sent += self.connections.release(now);
+        for (report, answer) in std::mem::take(&mut self.reports) {
+            let source = Source {
+                facts: &self.facts,
+                model: &self.model,
+                store: &*self.store,
+                connections: &self.connections,
+                traffic: &self.traffic,
+                clock: &self.clock,
+            };
+            let text = fourletter::write(report, &source);
+            match report {
+                Report::ResetServer => self.traffic = Traffic::default(),
+                Report::ResetConnections => self.connections.reset(),
+                Report::Read(_) => {}
+            }
+            if answer.send(text).is_err() {
+                debug!("nobody waits for the answer to a four-letter word any more");
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Cutting a stream of bytes into frames, in one buffer that is used again and again.
+//!
+//! A frame is a big-endian length and as many bytes. The buffer grows only for a frame that was announced and is
+//! within the limit, and only while its bytes arrive; it shrinks again when it is empty.
+
+use super::limits::{BUFFER_KEEPS, FRAME_BYTES, READ_BYTES};
+
+/// A length that no frame has: below zero, or beyond the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of {0} bytes, where at most {FRAME_BYTES} are allowed")]
+pub(super) struct BadLength(pub i32);
+
+/// Bytes that arrived and are not consumed yet.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    buffer: Vec<u8>,
+    /// Where the bytes begin that are not consumed.
+    start: usize,
+}
+
+impl Frames {
+    /// Where to append what the socket brings: always with room for more, never for much more than the frame that
+    /// is under way.
+    pub(super) fn space(&mut self) -> &mut Vec<u8> {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        if self.buffer.is_empty() && self.buffer.capacity() > BUFFER_KEEPS {
+            self.buffer = Vec::new();
+        }
+        self.buffer.reserve(READ_BYTES);
+        &mut self.buffer
+    }
+
+    /// The first four bytes, which may be a word instead of a length.
+    pub(super) fn first_four(&self) -> Option<[u8; 4]> {
+        self.rest().first_chunk().copied()
+    }
+
+    /// The next whole frame, without its length.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, BadLength> {
+        let Some(announced) = self.rest().first_chunk().copied().map(i32::from_be_bytes) else {
+            return Ok(None);
+        };
+        let length = usize::try_from(announced)
+            .ok()
+            .filter(|length| *length <= FRAME_BYTES)
+            .ok_or(BadLength(announced))?;
+        let begin = self.start + size_of::<i32>();
+        if self.buffer.len() < begin + length {
+            return Ok(None);
+        }
+        self.start = begin + length;
+        Ok(Some(&self.buffer[begin..begin + length]))
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(body: &[u8]) -> Vec<u8> {
+        let mut frame = i32::try_from(body.len()).unwrap().to_be_bytes().to_vec();
+        frame.extend(body);
+        frame
+    }
+
+    #[test]
+    fn frames_come_out_as_they_went_in_wherever_the_stream_is_cut() {
+        let bodies = [&b"first"[..], b"", b"third one"];
+        let stream: Vec<u8> = bodies.iter().flat_map(|body| framed(body)).collect();
+        for cut in 0..=stream.len() {
+            let mut frames = Frames::default();
+            let mut seen = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                frames.space().extend(part);
+                while let Some(frame) = frames.next().unwrap() {
+                    seen.push(frame.to_vec());
+                }
+            }
+            assert_eq!(seen, bodies, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn lengths_below_zero_and_beyond_the_limit_are_refused() {
+        for length in [-1, i32::MIN, i32::try_from(FRAME_BYTES).unwrap() + 1, i32::MAX] {
+            let mut frames = Frames::default();
+            frames.space().extend(length.to_be_bytes());
+            assert_eq!(frames.next(), Err(BadLength(length)));
+        }
+    }
+
+    #[test]
+    fn the_longest_frame_is_read_and_its_memory_given_back() {
+        let mut frames = Frames::default();
+        let body = vec![7; FRAME_BYTES];
+        for part in framed(&body).chunks(READ_BYTES) {
+            frames.space().extend(part);
+        }
+        assert_eq!(frames.next().unwrap().map(<[u8]>::len), Some(FRAME_BYTES));
+        assert!(frames.space().capacity() <= BUFFER_KEEPS, "{}", frames.buffer.capacity());
+    }
+}

@@ -1,0 +1,77 @@
+//! Every bound of the server, and the argument for its size.
+//!
+//! What one hostile or stuck client can make the server hold is
+//! [`OUTSTANDING_BYTES`] (+ one frame) of requests, [`REPLIES_HIGH`] (+ one [`REPLY_BYTES`]) of replies and
+//! [`NOTICE_BYTES`] of notifications: about 75 MiB when it asks for the largest of replies, and about 11 MiB when
+//! its znodes are of the usual size. The number of clients is bounded by [`Limits::connections`].
+
+use std::time::Duration;
+
+/// The longest request: `jute.maxbuffer` of the Java server. A connection that announces more is closed, since
+/// nothing behind such a length can be trusted to be a frame.
+pub const FRAME_BYTES: usize = 0xf_ffff;
+
+/// Requests of one connection that may wait for their answers; with more, the socket is not read from. Java's bound
+/// for the whole server (`globalOutstandingLimit`) is the same; the usual client has a window of tens to hundreds.
+pub const OUTSTANDING_REQUESTS: usize = 1_000;
+
+/// Bytes of one connection's unanswered requests: the longest frame, and as much again to read on meanwhile.
+pub const OUTSTANDING_BYTES: usize = 2 * 1024 * 1024;
+
+/// Requests that wait for the engine, and so the largest batch behind one durable commit. A batch of single writes
+/// commits in a few milliseconds; larger ones add latency and hardly any throughput.
+pub const INBOX_REQUESTS: usize = 1_000;
+
+/// Bytes that wait for the engine. A connection that finds the inbox full waits; each can overshoot by one read.
+pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
+
+/// With more unsent bytes than this, a connection's next requests are parked, and it is soon not read from: the
+/// client has to read before it asks for more. More than a round trip of any sensible network holds.
+pub const REPLIES_HIGH: usize = 1024 * 1024;
+
+/// The parked requests go on below this: half, so that the engine is not woken for every write.
+pub const REPLIES_LOW: usize = REPLIES_HIGH / 2;
+
+/// The longest reply. A list of a million children fits; a multi-read that asks 50,000 times for the same megabyte
+/// (50 GB for a frame of one) does not, and closes its connection.
+pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
+
+/// Unsent notifications of one connection. They cannot be held back like replies, and none may be left out, so a
+/// client that is further behind is closed: it re-attaches, sets its watches again and reads what is. About 100,000
+/// notifications, seconds of the fastest change.
+pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long a new connection may take for TLS and its first frame. Java's
+/// `zookeeper.nio.sessionlessCnxnTimeout`.
+pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long a connection that is to be closed may take to read what was sent before.
+pub const LINGER: Duration = Duration::from_secs(2);
+
+/// A pause after a failed `accept`: out of file descriptors, only time helps.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a buffer keeps when it is empty. One large frame does not tie up its megabyte for good.
+pub const BUFFER_KEEPS: usize = 64 * 1024;
+
+/// How much is read from a socket at once: the requests of a whole window of 256 small writes.
+pub const READ_BYTES: usize = 32 * 1024;
+
+/// How many clients a server takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections from all addresses; the next one is closed at once. Default: 4,096, under the usual limit of file
+    /// descriptors on servers; 0 is none.
+    pub connections: usize,
+    /// Connections from one address (`maxClientCnxns`). Default: 0, none, as on a loopback listener all clients
+    /// share their address. Java's default is 60.
+    pub connections_per_address: usize,
+    /// How long a new connection may take for TLS and its first frame. Default: [`HANDSHAKE`].
+    pub handshake: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 4_096, connections_per_address: 0, handshake: HANDSHAKE }
+    }
+}

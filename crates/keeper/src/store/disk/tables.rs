@@ -1,0 +1,224 @@
+//! The tables of a file, and how a snapshot is read from them and a batch written to them.
+//!
+//! Keys and values are plain bytes: the database's own text type panics on what is not UTF-8.
+
+use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
+
+use super::row::{self, AclPool, RowError};
+use crate::store::reduce::Reduced;
+use crate::store::{Changes, NodeRow, SessionRow, Snapshot};
+
+type Bytes = &'static [u8];
+
+/// The format version and the newest transaction.
+const META: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.meta");
+/// Path → stat and ACL.
+const NODES: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.nodes");
+/// Path → data. Apart, so that a parent of 100,000 children does not rewrite its data for each; no row is the null
+/// buffer.
+const DATA: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.data");
+/// Session → timeout and password.
+const SESSIONS: TableDefinition<'_, i64, Bytes> = TableDefinition::new("keeper.sessions");
+
+const FORMAT_KEY: &[u8] = b"format";
+const ZXID_KEY: &[u8] = b"zxid";
+
+/// The layout of the tables. Rows have a version of their own.
+pub(super) const FORMAT: u32 = 1;
+
+/// Why a file's tables cannot be read.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It has no format version.
+    Foreign,
+    /// It is of a later program.
+    Newer(u32),
+    /// A row.
+    Row(String, RowError),
+    /// The database.
+    Database(redb::Error),
+}
+
+impl<E: Into<redb::Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+/// The tables of a file, open for one transaction.
+pub(super) struct Writer<'t> {
+    meta: Table<'t, Bytes, Bytes>,
+    nodes: Table<'t, Bytes, Bytes>,
+    data: Table<'t, Bytes, Bytes>,
+    sessions: Table<'t, i64, Bytes>,
+    /// The row at hand.
+    encoded: Vec<u8>,
+}
+
+impl<'t> Writer<'t> {
+    /// Opens the tables, and makes those that are not there.
+    pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            meta: transaction.open_table(META)?,
+            nodes: transaction.open_table(NODES)?,
+            data: transaction.open_table(DATA)?,
+            sessions: transaction.open_table(SESSIONS)?,
+            encoded: Vec::new(),
+        })
+    }
+
+    /// Marks a new file as ours.
+    pub(super) fn format(&mut self) -> Result<(), redb::Error> {
+        self.meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
+        Ok(())
+    }
+
+    /// Writes a batch.
+    pub(super) fn batch(&mut self, changes: &Changes) -> Result<(), redb::Error> {
+        let reduced = Reduced::of(&changes.rows);
+        for (path, row) in reduced.nodes {
+            self.node(path, row)?;
+        }
+        for (path, data) in reduced.data {
+            self.data(path, data.map(|data| &**data))?;
+        }
+        for (id, row) in reduced.sessions {
+            self.session(id, row)?;
+        }
+        self.zxid(changes.zxid)
+    }
+
+    pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
+        self.meta.insert(ZXID_KEY, zxid.to_le_bytes().as_slice())?;
+        Ok(())
+    }
+
+    pub(super) fn node(&mut self, path: &str, row: Option<&NodeRow>) -> Result<(), redb::Error> {
+        match row {
+            Some(row) => {
+                self.encoded.clear();
+                row::encode_node(row, &mut self.encoded);
+                self.nodes.insert(path.as_bytes(), self.encoded.as_slice())?;
+            }
+            None => drop(self.nodes.remove(path.as_bytes())?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn data(&mut self, path: &str, data: Option<&[u8]>) -> Result<(), redb::Error> {
+        match data {
+            Some(data) => drop(self.data.insert(path.as_bytes(), data)?),
+            None => drop(self.data.remove(path.as_bytes())?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn session(&mut self, id: i64, row: Option<&SessionRow>) -> Result<(), redb::Error> {
+        match row {
+            Some(row) => {
+                self.encoded.clear();
+                row::encode_session(row, &mut self.encoded);
+                self.sessions.insert(id, self.encoded.as_slice())?;
+            }
+            None => drop(self.sessions.remove(id)?),
+        }
+        Ok(())
+    }
+}
+
+/// Makes the tables of a new file.
+#[cfg(test)]
+pub(super) fn create(database: &redb::Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    let mut writer = Writer::open(&transaction)?;
+    writer.format()?;
+    writer.zxid(0)?;
+    drop(writer);
+    Ok(transaction.commit()?)
+}
+
+/// Checks that the file is a keeper's, and one that this program reads.
+pub(super) fn check_format(transaction: &ReadTransaction) -> Result<(), Fault> {
+    let meta = match transaction.open_table(META) {
+        Ok(meta) => meta,
+        Err(
+            TableError::TableDoesNotExist(_)
+            | TableError::TableTypeMismatch { .. }
+            | TableError::TableIsMultimap(_)
+            | TableError::TypeDefinitionChanged { .. },
+        ) => return Err(Fault::Foreign),
+        Err(error) => return Err(error.into()),
+    };
+    let version = meta.get(FORMAT_KEY)?.ok_or(Fault::Foreign)?;
+    match <[u8; 4]>::try_from(version.value()).map(u32::from_le_bytes) {
+        Ok(1..=FORMAT) => Ok(()),
+        Ok(0) | Err(_) => Err(Fault::Foreign),
+        Ok(newer) => Err(Fault::Newer(newer)),
+    }
+}
+
+/// Takes rows as they are read.
+pub(super) trait Visitor {
+    fn node(&mut self, path: &str, row: NodeRow, data: Option<&[u8]>) -> Result<(), Fault>;
+    fn session(&mut self, id: i64, row: SessionRow) -> Result<(), Fault>;
+}
+
+/// Reads and checks every row, and answers the newest transaction.
+pub(super) fn walk(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<i64, Fault> {
+    check_format(transaction)?;
+    walk_nodes(transaction, visitor)?;
+    for entry in transaction.open_table(SESSIONS)?.iter()? {
+        let (id, value) = entry?;
+        let row = row::decode_session(value.value())
+            .map_err(|error| Fault::Row(format!("session {:#x}", id.value()), error))?;
+        visitor.session(id.value(), row)?;
+    }
+    let at = |error| Fault::Row("meta zxid".to_owned(), error);
+    let meta = transaction.open_table(META)?;
+    let zxid = meta.get(ZXID_KEY)?.ok_or_else(|| at(RowError::Missing))?;
+    let bytes = zxid.value().try_into().map_err(|_| at(RowError::Range("zxid")))?;
+    Ok(i64::from_le_bytes(bytes))
+}
+
+/// Both tables are sorted by path, so their rows are joined in one walk.
+fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<(), Fault> {
+    let nodes = transaction.open_table(NODES)?;
+    let data = transaction.open_table(DATA)?;
+    let mut acls = AclPool::default();
+    let mut data = data.iter()?;
+    let mut next = data.next().transpose()?;
+    for entry in nodes.iter()? {
+        let (key, value) = entry?;
+        let at = |error| Fault::Row(format!("node {:?}", String::from_utf8_lossy(key.value())), error);
+        let path = std::str::from_utf8(key.value()).map_err(|_| at(RowError::NotUtf8("path")))?;
+        if !path.starts_with('/') {
+            return Err(at(RowError::Key));
+        }
+        let row = row::decode_node(value.value(), &mut acls).map_err(at)?;
+        match &next {
+            Some((of, bytes)) if of.value() == key.value() => {
+                visitor.node(path, row, Some(bytes.value()))?;
+                next = data.next().transpose()?;
+            }
+            Some((of, _)) if of.value() < key.value() => return Err(orphan(of.value())),
+            Some(_) | None => visitor.node(path, row, None)?,
+        }
+    }
+    next.map_or(Ok(()), |(of, _)| Err(orphan(of.value())))
+}
+
+fn orphan(path: &[u8]) -> Fault {
+    Fault::Row(format!("data {:?}", String::from_utf8_lossy(path)), RowError::Orphan)
+}
+
+impl Visitor for Snapshot {
+    fn node(&mut self, path: &str, row: NodeRow, data: Option<&[u8]>) -> Result<(), Fault> {
+        self.nodes.push((path.to_owned(), row, data.map(Into::into)));
+        Ok(())
+    }
+
+    fn session(&mut self, id: i64, row: SessionRow) -> Result<(), Fault> {
+        self.sessions.push((id, row));
+        Ok(())
+    }
+}

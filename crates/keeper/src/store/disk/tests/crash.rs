@@ -1,0 +1,192 @@
+//! Power losses and full disks at any step: what was acknowledged is there, and nothing is half there.
+//!
+//! Each case is a few lives of one store on one simulated disk. The model is [`Memory`]: after a crash in the middle
+//! of a batch, the file holds the state before it or the state after it, never anything else.
+
+use fastrand::Rng;
+
+use super::device::Device;
+use super::{row, session};
+use crate::store::{Change, Changes, Disk, Memory, Store as _, StoreError};
+
+/// Cases per run; each prints its seed when it fails.
+const CASES: u64 = 100;
+/// Enough for a torn recovery of a torn recovery.
+const LIVES: usize = 6;
+
+/// Runs cases with seeds that differ from run to run; `KEEPER_SEED` runs one again.
+fn cases(case: impl Fn(u64) + std::panic::RefUnwindSafe) {
+    let named = std::env::var("KEEPER_SEED").ok().map(|seed| seed.parse().expect("KEEPER_SEED is a number"));
+    let seeds: Vec<u64> = named.map_or_else(
+        || {
+            (0..CASES / 2)
+                .chain(std::iter::repeat_with(|| fastrand::u64(..)).take(CASES as usize / 2))
+                .collect()
+        },
+        |seed| vec![seed],
+    );
+    for seed in seeds {
+        if let Err(panic) = std::panic::catch_unwind(|| case(seed)) {
+            eprintln!("failed with KEEPER_SEED={seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn any_batch(random: &mut Rng, zxid: i64) -> Changes {
+    let rows = (0..random.usize(..20)).map(|_| any_change(random)).collect();
+    Changes { zxid, rows }
+}
+
+fn any_change(random: &mut Rng) -> Change {
+    let path = format!("/{}/{}", random.u8(..4), random.u8(..20));
+    match random.u8(..10) {
+        0..4 => {
+            // Some rows need pages of their own.
+            let length = if random.u8(..8) == 0 { random.usize(..20_000) } else { random.usize(..300) };
+            Change::PutData(path, Some(vec![random.u8(..); length].into()))
+        }
+        4..7 => Change::PutNode(path, row(random.i32(..))),
+        7 => Change::DeleteNode(path),
+        8 => Change::PutSession(random.i64(..5), session(random.i32(..))),
+        _ => Change::DeleteSession(random.i64(..5)),
+    }
+}
+
+/// Data belongs to a znode: rows of data that a random batch left alone get one.
+fn adopt_orphans(changes: &mut Changes, model: &Memory) {
+    let mut after = model.clone();
+    after.commit(changes).expect("memory does not fail");
+    changes.rows.extend(after.orphans().map(|path| Change::PutNode(path.to_owned(), row(0))));
+}
+
+/// A store on the device after as many power losses as its opening takes.
+fn reopened(device: &Device, random: &mut Rng) -> Disk {
+    loop {
+        if random.bool() {
+            device.light_fuse(random.u64(..20));
+        }
+        match Disk::on(device.clone()) {
+            Ok(store) => return store,
+            Err(StoreError::Io { .. } | StoreError::Database { .. }) => device.power_cycle(random),
+            Err(error) => {
+                panic!("a crash is not a corruption: {error} {:?}", std::error::Error::source(&error))
+            }
+        }
+    }
+}
+
+/// Checks that the store holds `acknowledged` or `attempted`, and answers which.
+fn matched(store: &mut Disk, acknowledged: Memory, attempted: Memory) -> Result<Memory, StoreError> {
+    let found = store.load()?;
+    for mut model in [acknowledged, attempted] {
+        if model.load()? == found {
+            return Ok(model);
+        }
+    }
+    panic!("the file holds neither the state before the crash nor the one after it: zxid {}", found.zxid);
+}
+
+#[test]
+fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
+    let crashes = std::sync::atomic::AtomicU64::new(0);
+    cases(|seed| {
+        let random = &mut Rng::with_seed(seed);
+        let device = Device::new();
+        drop(Disk::on(device.clone()).expect("the first start is undisturbed"));
+        let mut acknowledged = Memory::new();
+        let mut attempted = Memory::new();
+        let mut zxid = 0;
+        for _ in 0..LIVES {
+            let mut store = reopened(&device, random);
+            let Ok(model) = matched(&mut store, acknowledged.clone(), attempted.clone()) else {
+                // The power went while the rows were read.
+                drop(store);
+                device.power_cycle(random);
+                continue;
+            };
+            (acknowledged, attempted) = (model.clone(), model);
+            device.light_fuse(random.u64(..120));
+            for _ in 0..random.usize(1..12) {
+                zxid += 1;
+                let mut changes = any_batch(random, zxid);
+                adopt_orphans(&mut changes, &acknowledged);
+                attempted.commit(&changes).expect("memory does not fail");
+                if store.commit(&changes).is_err() {
+                    crashes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    assert!(matches!(store.commit(&changes), Err(StoreError::Failed { .. })));
+                    break;
+                }
+                acknowledged = attempted.clone();
+            }
+            // A kill leaves what the kernel has, a power loss what the disk has; an orderly end closes the file.
+            match random.u8(..3) {
+                0 => drop(store),
+                _ => {
+                    device.light_fuse(0);
+                    drop(store);
+                }
+            }
+            device.power_cycle(random);
+        }
+    });
+    assert!(
+        crashes.into_inner() > 0 || std::env::var_os("KEEPER_SEED").is_some(),
+        "no case crashed in a commit"
+    );
+}
+
+#[test]
+fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
+    let failures = std::sync::atomic::AtomicU64::new(0);
+    cases(|seed| {
+        let random = &mut Rng::with_seed(seed);
+        let device = Device::new();
+        let mut store = Disk::on(device.clone()).expect("there is space for the start");
+        device.set_free_blocks(Some(random.usize(..60)));
+        let mut acknowledged = Memory::new();
+        let mut attempted = Memory::new();
+        for zxid in 1..200 {
+            let mut changes = any_batch(random, zxid);
+            adopt_orphans(&mut changes, &acknowledged);
+            attempted.commit(&changes).expect("memory does not fail");
+            match store.commit(&changes) {
+                Ok(()) => acknowledged = attempted.clone(),
+                Err(StoreError::Full { .. }) => {
+                    failures.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    assert!(matches!(store.commit(&changes), Err(StoreError::Failed { .. })));
+                    break;
+                }
+                Err(error) => panic!("a full disk is told as {error}"),
+            }
+        }
+        drop(store);
+        if random.bool() {
+            device.power_cycle(random);
+        }
+        // While the disk is still full, the store says so or serves.
+        match Disk::on(device.clone()) {
+            Ok(mut store) => drop(matched(&mut store, acknowledged.clone(), attempted.clone())),
+            Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{error}"),
+        }
+        device.set_free_blocks(None);
+        let mut store = Disk::on(device.clone()).expect("there is space again");
+        matched(&mut store, acknowledged, attempted).expect("there is space again");
+    });
+    assert!(
+        failures.into_inner() > 0 || std::env::var_os("KEEPER_SEED").is_some(),
+        "no case filled the disk"
+    );
+}
+
+#[test]
+fn a_batch_is_durable_after_one_sync() {
+    let device = Device::new();
+    let mut store = Disk::on(device.clone()).unwrap();
+    store.commit(&Changes { zxid: 1, rows: vec![Change::PutNode("/a".into(), row(1))] }).unwrap();
+    device.light_fuse(0);
+    drop(store);
+    device.power_cycle(&mut Rng::with_seed(1));
+    assert_eq!(Disk::on(device.clone()).unwrap().load().unwrap().zxid, 1);
+    assert!(device.steps() > 0);
+}

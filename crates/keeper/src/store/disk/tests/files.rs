@@ -1,0 +1,85 @@
+//! A data directory over its life.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{batch, put, row, session};
+use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
+
+#[test]
+fn a_new_store_is_empty_and_a_closed_one_is_read_again() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("a/b");
+    let mut store = Disk::open(&dir).unwrap();
+    assert_eq!(store.load().unwrap(), Snapshot::default());
+    let rows = put("/a", 3, b"x").into_iter().chain([Change::PutSession(-8, session(4_000))]);
+    store.commit(&batch(5, rows)).unwrap();
+    store.commit(&batch(6, [Change::PutNode("/null".into(), row(0))])).unwrap();
+    let expected = Snapshot {
+        zxid: 6,
+        nodes: vec![("/a".into(), row(3), Some(b"x".as_slice().into())), ("/null".into(), row(0), None)],
+        sessions: vec![(-8, session(4_000))],
+    };
+    assert_eq!(store.load().unwrap(), expected);
+    drop(store);
+    assert_eq!(Disk::open(&dir).unwrap().load().unwrap(), expected);
+}
+
+#[test]
+fn deleted_rows_are_gone_and_a_batch_without_rows_moves_the_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Disk::open(dir.path()).unwrap();
+    let begin = put("/a", 0, b"x").into_iter().chain([Change::PutSession(1, session(1))]);
+    store.commit(&batch(1, begin)).unwrap();
+    store.commit(&batch(2, [Change::DeleteNode("/a".into()), Change::DeleteSession(1)])).unwrap();
+    store.commit(&batch(3, [])).unwrap();
+    assert_eq!(store.load().unwrap(), Snapshot { zxid: 3, ..Snapshot::default() });
+    assert_eq!(store.status().commits, 3);
+}
+
+#[test]
+fn a_directory_that_it_makes_is_its_users_alone() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("data");
+    let _store = Disk::open(&dir).unwrap();
+    assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(dir.join("keeper.redb")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_second_store_on_a_directory_is_refused_until_the_first_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Disk::open(dir.path()).unwrap();
+    let error = Disk::open(dir.path()).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Locked { holder: Some(pid), .. } if pid == std::process::id()),
+        "{error}"
+    );
+    assert!(error.to_string().contains(&dir.path().display().to_string()), "{error}");
+    drop(first);
+    Disk::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_backup_holds_the_commit_at_which_it_began_and_is_restored_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Disk::open(&dir.path().join("data")).unwrap();
+    let rows = put("/a", 3, b"x").into_iter().chain([Change::PutSession(-8, session(4_000))]);
+    store.commit(&batch(5, rows)).unwrap();
+    let expected = store.load().unwrap();
+    let reader = store.reader().unwrap();
+    store.commit(&batch(6, put("/later", 0, b"y"))).unwrap();
+
+    let file = dir.path().join("backup");
+    let backup = std::thread::spawn({
+        let file = file.clone();
+        move || reader.backup(&file)
+    });
+    let backup = backup.join().unwrap().unwrap();
+    assert_eq!((backup.zxid, backup.nodes), (5, 1));
+    assert_eq!(backup.bytes, fs::metadata(&file).unwrap().len());
+
+    let restored = dir.path().join("restored");
+    restore(&file, &restored).unwrap();
+    assert_eq!(Disk::open(&restored).unwrap().load().unwrap(), expected);
+}

@@ -1,0 +1,151 @@
+//! Files that are damaged, foreign, or newer.
+
+use std::fs;
+
+use fastrand::Rng;
+use redb::{Database, TableDefinition};
+
+use super::device::Device;
+use super::{batch, put, session};
+use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
+
+fn filled(device: &Device) -> Snapshot {
+    let mut store = Disk::on(device.clone()).expect("an undisturbed start");
+    for zxid in 1..20 {
+        let rows = (0..10).flat_map(|n| put(&format!("/{zxid}/{n}"), n, &[7; 900]));
+        store
+            .commit(&batch(zxid, rows.chain([Change::PutSession(zxid, session(5))])))
+            .expect("an undisturbed disk");
+    }
+    store.load().expect("an undisturbed disk")
+}
+
+#[test]
+fn a_damaged_page_is_refused_or_was_not_in_use() {
+    let device = Device::new();
+    let whole = filled(&device);
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let mut refused = 0;
+    for _ in 0..150 {
+        let damaged = device.copied();
+        let at = random.usize(..damaged.length());
+        damaged.flip(at, 1 << random.u8(..8));
+        match Disk::on(damaged).and_then(|mut store| store.load()) {
+            Ok(found) => assert!(found == whole, "byte {at} changed what is read"),
+            Err(StoreError::Corrupt { .. } | StoreError::Foreign { .. }) => refused += 1,
+            Err(error) => panic!("byte {at} is told as {error:?}"),
+        }
+    }
+    assert!(refused > 0);
+}
+
+/// Writes a row into a store's file as somebody else would.
+fn tamper(file: &std::path::Path, table: &str, key: &[u8], value: &[u8]) {
+    let definition: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(table);
+    let database = Database::open(file).expect("nobody else has it");
+    let transaction = database.begin_write().expect("nobody else has it");
+    transaction
+        .open_table(definition)
+        .expect("the table is there")
+        .insert(key, value)
+        .expect("it is writable");
+    transaction.commit().expect("it is writable");
+}
+
+fn closed_store(dir: &std::path::Path) -> std::path::PathBuf {
+    let mut store = Disk::open(dir).expect("a new directory");
+    store.commit(&batch(1, put("/a", 1, b"x"))).expect("a healthy disk");
+    drop(store);
+    dir.join("keeper.redb")
+}
+
+#[test]
+fn a_newer_format_is_refused_with_both_versions() {
+    let dir = tempfile::tempdir().unwrap();
+    tamper(&closed_store(dir.path()), "keeper.meta", b"format", &7_u32.to_le_bytes());
+    let error = Disk::open(dir.path()).unwrap_err();
+    assert!(matches!(error, StoreError::Newer { found: 7, known: 1, .. }), "{error}");
+    assert!(error.to_string().contains("version 7") && error.to_string().contains("knows 1"), "{error}");
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_named() {
+    for (table, key, value, named) in [
+        ("keeper.nodes", b"/bad".as_slice(), b"\x01\x00".as_slice(), "node \"/bad\""),
+        ("keeper.nodes", b"/new", b"\x63", "node \"/new\""),
+        ("keeper.nodes", b"/\xff", b"\x01", "node \"/\u{fffd}\""),
+        ("keeper.nodes", b"relative", b"\x01", "node \"relative\""),
+        ("keeper.data", b"/0", b"before every znode", "data \"/0\""),
+        ("keeper.data", b"/b", b"behind every znode", "data \"/b\""),
+        ("keeper.meta", b"zxid", b"short", "meta zxid"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        tamper(&closed_store(dir.path()), table, key, value);
+        let error = Disk::open(dir.path()).unwrap().load().unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Corrupt { row, .. } if row == named),
+            "{error} instead of {named}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_a_keepers_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("keeper.redb");
+    for foreign in [b"".as_slice(), b"not a database", &[0; 5_000]] {
+        fs::write(&file, foreign).unwrap();
+        let error = Disk::open(dir.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), foreign);
+    }
+    fs::remove_file(&file).unwrap();
+    drop(Database::create(&file).unwrap());
+    assert!(matches!(Disk::open(dir.path()).unwrap_err(), StoreError::Foreign { .. }));
+
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("version-2")).unwrap();
+    assert!(matches!(Disk::open(dir.path()).unwrap_err(), StoreError::Foreign { .. }));
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    assert!(matches!(Disk::open(file.path()).unwrap_err(), StoreError::Io { .. }));
+}
+
+#[test]
+fn a_restore_into_a_directory_in_use_is_refused() {
+    let parent = tempfile::tempdir().unwrap();
+    let backup = parent.path().join("backup");
+    let dir = parent.path().join("data");
+    let mut store = Disk::open(&dir).unwrap();
+    store.reader().unwrap().backup(&backup).unwrap();
+    assert!(matches!(store.reader().unwrap().backup(&backup).unwrap_err(), StoreError::Exists { .. }));
+    assert!(matches!(restore(&backup, &dir).unwrap_err(), StoreError::Locked { .. }));
+    drop(store);
+    assert!(matches!(restore(&backup, &dir).unwrap_err(), StoreError::Exists { .. }));
+}
+
+#[test]
+fn a_damaged_backup_restores_nothing() {
+    let parent = tempfile::tempdir().unwrap();
+    let backup = parent.path().join("backup");
+    let mut store = Disk::open(&parent.path().join("data")).unwrap();
+    store.commit(&batch(1, put("/a", 1, &[1; 50_000]))).unwrap();
+    store.reader().unwrap().backup(&backup).unwrap();
+    let whole = fs::read(&backup).unwrap();
+    let target = parent.path().join("restored");
+
+    let mut damaged = whole.clone();
+    let at = damaged.windows(64).position(|bytes| bytes == [1; 64]).unwrap();
+    damaged[at] ^= 1;
+    for bytes in [&damaged, &whole[..whole.len() / 2], b"nonsense"] {
+        fs::write(&backup, bytes).unwrap();
+        let error = restore(&backup, &target).unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt { .. } | StoreError::Foreign { .. }), "{error}");
+        assert!(error.to_string().contains(&backup.display().to_string()), "{error}");
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "the lock alone");
+    }
+    fs::write(&backup, &whole).unwrap();
+    assert_eq!(restore(&backup, &target).unwrap().zxid, 1);
+}

@@ -1,0 +1,40 @@
+//! What a store promises, asked of real files and of a disk that fails.
+
+mod crash;
+mod device;
+mod files;
+mod hostile;
+mod rows;
+
+use std::sync::Arc;
+
+use crate::proto::{Acl, Id};
+use crate::store::{Change, Changes, NodeRow, SessionRow};
+
+/// A row in which every field is something else.
+fn row(version: i32) -> NodeRow {
+    NodeRow {
+        czxid: 0x10,
+        mzxid: 0x20,
+        pzxid: 0x30,
+        ctime: 1_800_000_000_000,
+        mtime: 1_800_000_000_001,
+        version,
+        creates: 7,
+        aversion: 2,
+        ephemeral_owner: -5,
+        acl: Arc::from([Acl { permissions: 31, id: Id { scheme: "world".into(), id: "anyone".into() } }]),
+    }
+}
+
+fn session(timeout_ms: i32) -> SessionRow {
+    SessionRow { timeout_ms, password: vec![9; 16] }
+}
+
+fn put(path: &str, version: i32, data: &[u8]) -> [Change; 2] {
+    [Change::PutNode(path.into(), row(version)), Change::PutData(path.into(), Some(data.into()))]
+}
+
+fn batch(zxid: i64, rows: impl IntoIterator<Item = Change>) -> Changes {
+    Changes { zxid, rows: rows.into_iter().collect() }
+}

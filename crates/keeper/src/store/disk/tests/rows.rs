@@ -1,0 +1,126 @@
+//! Rows as bytes, there and back.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use super::super::row::{AclPool, RowError, decode_node, decode_session, encode_node, encode_session};
+use super::{row, session};
+use crate::proto::{Acl, Id};
+use crate::store::{NodeRow, SessionRow};
+
+fn encoded(row: &NodeRow) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_node(row, &mut bytes);
+    bytes
+}
+
+fn any_i64(random: &mut Rng) -> i64 {
+    match random.u8(..6) {
+        0 => i64::MIN,
+        1 => i64::MAX,
+        2 => 0,
+        3 => -1,
+        // Every length.
+        _ => random.i64(..) >> random.u8(..64),
+    }
+}
+
+fn any_acl(random: &mut Rng) -> Acl {
+    let text = |random: &mut Rng| (0..random.usize(..9)).map(|_| random.char(..)).collect();
+    Acl { permissions: any_i64(random) as i32, id: Id { scheme: text(random), id: text(random) } }
+}
+
+fn any_row(random: &mut Rng) -> NodeRow {
+    NodeRow {
+        czxid: any_i64(random),
+        mzxid: any_i64(random),
+        pzxid: any_i64(random),
+        ctime: any_i64(random),
+        mtime: any_i64(random),
+        version: any_i64(random) as i32,
+        creates: any_i64(random) as i32,
+        aversion: any_i64(random) as i32,
+        ephemeral_owner: any_i64(random),
+        acl: (0..random.usize(..4)).map(|_| any_acl(random)).collect(),
+    }
+}
+
+#[test]
+fn every_row_is_read_as_it_was_written() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let mut acls = AclPool::default();
+    for _ in 0..20_000 {
+        let row = any_row(&mut random);
+        assert_eq!(decode_node(&encoded(&row), &mut acls).as_ref(), Ok(&row));
+    }
+}
+
+#[test]
+fn damaged_rows_are_errors_or_other_rows_but_never_panics() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let mut acls = AclPool::default();
+    let mut refused = 0;
+    for _ in 0..50_000 {
+        let mut bytes = encoded(&any_row(&mut random));
+        match random.u8(..3) {
+            0 => bytes.truncate(random.usize(..bytes.len())),
+            1 => bytes.push(random.u8(..)),
+            _ => {
+                let at = random.usize(..bytes.len());
+                bytes[at] = random.u8(..);
+            }
+        }
+        match decode_node(&bytes, &mut acls) {
+            // There is one spelling of each row, so what was read is what stands there.
+            Ok(row) => assert_eq!(encoded(&row), bytes),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 10_000, "{refused}");
+}
+
+#[test]
+fn each_fault_of_a_row_is_told() {
+    let whole = encoded(&row(1));
+    let mut acls = AclPool::default();
+    let mut read = |bytes: &[u8]| decode_node(bytes, &mut acls).map(|_| ());
+    assert_eq!(read(&[]), Err(RowError::Short("version")));
+    assert_eq!(read(&[9]), Err(RowError::Version(9)));
+    assert_eq!(read(&whole[..1]), Err(RowError::Short("czxid")));
+    assert_eq!(read(&[&whole[..], b"x"].concat()), Err(RowError::Trailing(1)));
+    assert_eq!(read(&[[1].as_slice(), &[0xff; 10]].concat()), Err(RowError::Range("czxid")));
+    assert_eq!(read(&[1, 0x80, 0]), Err(RowError::Range("czxid")), "a second spelling of 0");
+
+    let mut bytes = Vec::new();
+    encode_session(&session(5), &mut bytes);
+    assert_eq!(decode_session(&bytes), Ok(session(5)));
+    assert_eq!(decode_session(&bytes[..4]), Err(RowError::Short("password")));
+    assert_eq!(decode_session(&[1, 0xfe, 0xff, 0xff, 0xff, 0x7f, 0]), Err(RowError::Range("timeout")));
+}
+
+#[test]
+fn a_count_that_lies_costs_no_memory() {
+    // Eight zeros, an owner, and a list of 2^60 entries.
+    let mut bytes = vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes.extend([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20]);
+    assert_eq!(decode_node(&bytes, &mut AclPool::default()), Err(RowError::Short("ACL")));
+}
+
+#[test]
+fn the_usual_row_is_short_and_its_list_is_shared() {
+    let usual = NodeRow { ephemeral_owner: 0, ..row(1) };
+    assert!(encoded(&usual).len() <= 25, "{}", encoded(&usual).len());
+    let mut acls = AclPool::default();
+    let first = decode_node(&encoded(&usual), &mut acls).unwrap();
+    let second = decode_node(&encoded(&row(2)), &mut acls).unwrap();
+    assert!(Arc::ptr_eq(&first.acl, &second.acl));
+    let empty = SessionRow { timeout_ms: 0, password: Vec::new() };
+    let mut bytes = Vec::new();
+    encode_session(&empty, &mut bytes);
+    assert_eq!(decode_session(&bytes), Ok(empty));
+}
