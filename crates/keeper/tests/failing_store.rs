@@ -71,7 +71,8 @@ async fn a_failed_commit_releases_nothing_and_stops_the_server() {
     let source = reason.source().expect("the store's error").to_string();
     assert_eq!(source, "no space left for /var/lib/keeper/keeper.redb while committing");
     assert!(keeper.stopped().is_some());
-    eventually("the listener is closed", async || tokio::net::TcpStream::connect(address).await.is_err()).await;
+    eventually("the listener is closed", async || tokio::net::TcpStream::connect(address).await.is_err())
+        .await;
     keeper.backup("/nowhere").await.expect_err("a stopped server has no store");
     keeper.stop().await.expect_err("it had stopped by itself");
 }

@@ -106,7 +106,8 @@ async fn dropping_a_keeper_stops_it() {
     let (mut wire, _) = Wire::session(keeper.address()).await;
     drop(keeper);
     assert!(wire.closes().await);
-    eventually("the directory is free", async || Keeper::builder().store(storage()).start().await.is_ok()).await;
+    eventually("the directory is free", async || Keeper::builder().store(storage()).start().await.is_ok())
+        .await;
 }
 
 #[tokio::test]
@@ -127,7 +128,10 @@ async fn a_backup_is_made_while_the_server_goes_on() {
     let keeper = Keeper::builder().store(storage).start().await.expect("a keeper");
     let (mut wire, _) = Wire::session(keeper.address()).await;
     for number in 0..50 {
-        assert_eq!(wire.call(number, CREATE, &create(&format!("/n{number}"), b"x", PERSISTENT)).await.error, 0);
+        assert_eq!(
+            wire.call(number, CREATE, &create(&format!("/n{number}"), b"x", PERSISTENT)).await.error,
+            0
+        );
     }
     let file = directory.path().join("copy");
     let writes = async {

@@ -87,9 +87,14 @@ async fn cons_dump_and_wch_tell_whose_connections_znodes_and_watches_there_are()
     let peer = wire.stream.local_addr().expect("an address");
 
     let cons = word(keeper.address(), "cons").await;
-    assert!(cons.starts_with(&format!(" /{peer}[1](queued=0,recved=3,sent=3,sid={id},lop=GETD,est=")), "{cons}");
+    assert!(
+        cons.starts_with(&format!(" /{peer}[1](queued=0,recved=3,sent=3,sid={id},lop=GETD,est=")),
+        "{cons}"
+    );
     assert!(cons.contains(",to=10000,lcxid=0x8,lzxid=0x2,lresp="), "{cons}");
-    assert!(word(keeper.address(), "stat").await.contains(&format!(" /{peer}[1](queued=0,recved=3,sent=3)\n")));
+    assert!(
+        word(keeper.address(), "stat").await.contains(&format!(" /{peer}[1](queued=0,recved=3,sent=3)\n"))
+    );
 
     let dump = word(keeper.address(), "dump").await;
     assert!(dump.starts_with("SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at "), "{dump}");

@@ -76,7 +76,8 @@ impl Load {
         let mut client = Client::connect(server)?;
         match self {
             Self::SetData(window) => {
-                let frames = names(SPREAD_PARENT, SPREAD).iter().map(|path| wire::set_data(path, &DATA)).collect();
+                let frames =
+                    names(SPREAD_PARENT, SPREAD).iter().map(|path| wire::set_data(path, &DATA)).collect();
                 Ok(rate(client.run(window, false, cycle(frames, span))?, 1))
             }
             Self::Create(window) => {
@@ -88,9 +89,9 @@ impl Load {
             }
             Self::Pairs => {
                 let parent = fresh(&mut client)?;
-                let frames = names(&parent, SPREAD).iter().flat_map(|path| {
-                    [wire::create(path, &DATA), wire::delete(path)]
-                });
+                let frames = names(&parent, SPREAD)
+                    .iter()
+                    .flat_map(|path| [wire::create(path, &DATA), wire::delete(path)]);
                 Ok(rate(client.run(WINDOW, false, cycle(frames.collect(), span))?, 1) / 2.0)
             }
             Self::MultiCreate => {
@@ -104,9 +105,9 @@ impl Load {
             Self::MultiPairs => {
                 let parent = fresh(&mut client)?;
                 let paths = names(&parent, SPREAD);
-                let frames = paths.chunks(MULTI).flat_map(|paths| {
-                    [wire::multi_create(paths, &DATA), wire::multi_delete(paths)]
-                });
+                let frames = paths
+                    .chunks(MULTI)
+                    .flat_map(|paths| [wire::multi_create(paths, &DATA), wire::multi_delete(paths)]);
                 Ok(rate(client.run(MULTI_WINDOW, true, cycle(frames.collect(), span))?, MULTI) / 2.0)
             }
             Self::MultiGet => {
@@ -127,7 +128,8 @@ pub(crate) fn fill(server: SocketAddr) -> io::Result<String> {
     let mut frames = parents.iter().flat_map(|parent| {
         let children = names(parent, SPREAD);
         let children = children.chunks(MULTI).map(|paths| wire::multi_create(paths, &MANY_DATA));
-        std::iter::once(wire::multi_create(std::slice::from_ref(parent), b"")).chain(children.collect::<Vec<_>>())
+        std::iter::once(wire::multi_create(std::slice::from_ref(parent), b""))
+            .chain(children.collect::<Vec<_>>())
     });
     client.run(MULTI_WINDOW, true, |out| frames.next().map(|frame| out.extend(frame)).is_some())?;
     Ok(format!("{}/{:08}", parents[parents.len() - 1], SPREAD - 1))
