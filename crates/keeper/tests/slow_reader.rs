@@ -35,7 +35,6 @@ async fn notifications_close_their_connection() {
     assert_eq!(writer.call(1, CREATE, &create(&path, b"", PERSISTENT)).await.error, 0);
     let before = resident();
     let (mut most, mut sent) = (0, 0);
-    let start = Instant::now();
     let change: Vec<u8> = request(2, SET_DATA, &set_data(&path, b"")).repeat(100);
     // Kernel buffers take a few megabytes on top of ours.
     while monitored(keeper.address(), "zk_watch_count").await > 0 {
@@ -47,7 +46,6 @@ async fn notifications_close_their_connection() {
         most = most.max(resident());
         assert!(sent < 20 * NOTICE_BYTES, "{sent} bytes of notifications, and the connection is still open");
     }
-    println!("closed behind {sent} bytes in {:?}", start.elapsed());
     assert!(sent > NOTICE_BYTES, "closed before its bound: {sent}");
     assert!(most.saturating_sub(before) < 5 * NOTICE_BYTES, "grew by {}", most - before);
     assert!(deaf.closes().await);

@@ -27,7 +27,8 @@ pub(super) fn create(rng: &mut Rng) -> Call {
         _ => (CREATE_TTL, 6),
     };
     if rng.u32(..40) == 0 {
-        flags = if rng.bool() { rng.i32(0..8) } else { odd_int(rng) };
+        // `createTTL` with other flags reads its TTL as a TTL, and some fail after they were written.
+        flags = if rng.bool() && op != CREATE_TTL { rng.i32(0..8) } else { odd_int(rng) };
     }
     let path = if matches!(flags, 2 | 3 | 6) { stem(rng) } else { path(rng) };
     let (data, (acl, acl_text)) = (data(rng), acl(rng));
