@@ -6,8 +6,8 @@ pub enum Compat {
     /// 3.9 and newer.
     #[default]
     V3_9,
-    /// 3.8.0: a create inside a multi answers a blank stat, notifications carry zxid −1 and are not filtered by the
-    /// right to read.
+    /// 3.8.0: a create inside a multi answers a blank stat, notifications carry zxid −1 and do not ask for the right
+    /// to read, a connection has one watch per table and path, and a malformed write takes a number.
     V3_8_0,
 }
 

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use super::acl::Identities;
 use super::changes::Dirty;
 use super::node::Lifetime;
-use super::reply;
 use super::session::Sessions;
 use super::tree::Tree;
 use super::watch::Watches;
 use super::write::{Author, Event, Journal, remove};
 use super::{Compat, Config, ConnectionId, Effect, Input, Now};
-use crate::proto::{ErrorCode, Reply, Request, WatchedEvent};
+use crate::proto::{ErrorCode, Intent, Reply, Request, Response, WatchedEvent};
 use crate::store::Changes;
 
 /// One ZooKeeper server without its sockets, its disk and its clock.
@@ -41,20 +40,23 @@ pub(super) struct Connection {
 /// What notifications carried for a transaction before 3.9, and what those carry that follow from no transaction.
 pub(super) const NO_ZXID: i64 = -1;
 
+/// Pings are answered under this number, whatever theirs was.
+const PING_XID: i32 = -2;
+
 impl Model {
     pub(super) fn with_tree(config: Config, zxid: i64, tree: Tree, now: Now) -> Self {
         let sessions = Sessions::new(config.tick_ms, now.wall_ms);
         let next_cleaning = now.monotonic_ms.saturating_add(config.cleaning_interval_ms);
         Self {
-            config,
             zxid,
             tree,
             sessions,
             connections: BTreeMap::new(),
-            watches: Watches::default(),
+            watches: Watches::new(config.compat),
             dirty: Dirty::default(),
             next_cleaning,
             hearers: Vec::new(),
+            config,
         }
     }
 
@@ -72,8 +74,7 @@ impl Model {
             }
             Input::Malformed { xid } => {
                 if self.heard_of(now, connection) {
-                    let result = Err(ErrorCode::MarshallingError);
-                    out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
+                    self.refuse_malformed(connection, xid, Intent::Read, out);
                 }
             }
             Input::Disconnected => self.disconnected(connection),
@@ -101,13 +102,15 @@ impl Model {
                     return;
                 };
                 self.end_session(session, out);
-                out.push(Effect::Reply(connection, reply::empty(xid, self.zxid)));
+                let result = Ok(Response::Empty);
+                out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
                 out.push(Effect::Close(connection));
             }
+            Request::Malformed(intent) => self.refuse_malformed(connection, xid, intent, out),
             Request::Unsupported { code } => self.refuse_unsupported(connection, xid, code, out),
             request => {
                 let result = self.respond(now, connection, &request, out);
-                let xid = if matches!(request, Request::Ping) { reply::PING_XID } else { xid };
+                let xid = if matches!(request, Request::Ping) { PING_XID } else { xid };
                 out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
             }
         }

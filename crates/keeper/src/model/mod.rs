@@ -4,7 +4,7 @@
 //! same inputs give the same outputs. The server feeds it from sockets, a simulator from a seed.
 //!
 //! ```text
-//!   Input ─► engine ─┬─ visit: connections come, re-attach, go; sessions begin and end
+//!   Input ─► engine ─┬─ visit: connections come, re-attach, go; sessions begin and end (refuse: what is none of ours)
 //!                    ├─ write ─► journal ─┬─ commit ─► changes (rows for the store), events ─► watch ─► Notify
 //!                    │                    └─ revert (a multi that failed)
 //!                    └─ read ─► tree                                            … and then ─► Reply
@@ -22,9 +22,12 @@ mod inspect;
 mod node;
 mod path;
 mod read;
+mod refuse;
 mod reply;
 mod restore;
 mod session;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod visit;
 mod watch;

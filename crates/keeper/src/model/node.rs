@@ -60,6 +60,14 @@ impl Owner {
         Some(Self((TTL_MARK | ms).cast_signed()))
     }
 
+    /// What clients see: the marks are the server's own business.
+    fn session(self) -> i64 {
+        match self.lifetime() {
+            Lifetime::Session(session) => session,
+            Lifetime::Persistent | Lifetime::Container | Lifetime::Ttl(_) => 0,
+        }
+    }
+
     pub(super) fn lifetime(self) -> Lifetime {
         match self.0 {
             0 => Lifetime::Persistent,
@@ -140,7 +148,7 @@ impl Node {
             // Creations and deletions: each child that is not there any more was both.
             cversion: self.creates.wrapping_mul(2).wrapping_sub(children),
             aversion: self.aversion,
-            ephemeral_owner: self.owner.0,
+            ephemeral_owner: self.owner.session(),
             data_length: count(self.data_length()),
             num_children: children,
             pzxid: self.pzxid,

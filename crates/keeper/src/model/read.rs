@@ -75,20 +75,22 @@ impl<'a> Reader<'a> {
         own.filter(|path| all || path.starts_with(prefix)).map(|path| path.as_ref().to_owned()).collect()
     }
 
-    /// Each read for itself: one that fails does not keep the others from being answered.
+    /// Each read for itself: one that fails does not keep the others from being answered. None leaves a watch,
+    /// whatever it asks: the real server drops that flag.
     pub(super) fn multi(&mut self, reads: &[Request]) -> Vec<OpResult> {
-        let results = reads.iter().map(|read| match read {
-            Request::GetData { path, watch } => {
-                let node = self.get_data(path, *watch)?;
-                Ok(OpResult::GetData { data: node.data.clone(), stat: node.stat() })
-            }
-            Request::GetChildren { path, watch, stat: _ } => {
-                self.get_children(path, *watch).map(|(names, _stat)| OpResult::GetChildren(names))
-            }
-            _ => Err(ErrorCode::MarshallingError),
-        });
-        results
-            .map(|result| result.unwrap_or_else(|code: ErrorCode| OpResult::Error(code.number())))
-            .collect()
+        let results = reads.iter().map(|read| self.one_of_multi(read));
+        results.map(|result| result.unwrap_or_else(|code| OpResult::Error(code.number()))).collect()
+    }
+
+    fn one_of_multi(&mut self, read: &Request) -> Result<OpResult, ErrorCode> {
+        if let Request::GetData { path, watch: _ } = read {
+            let node = self.get_data(path, false)?;
+            Ok(OpResult::GetData { data: node.data.clone(), stat: node.stat() })
+        } else if let Request::GetChildren { path, watch: _, stat: _ } = read {
+            self.get_children(path, false).map(|(names, _stat)| OpResult::GetChildren(names))
+        } else {
+            // Nothing else is decoded out of a multi-read; a driver that makes one up is told so.
+            Err(ErrorCode::MarshallingError)
+        }
     }
 }

@@ -7,23 +7,7 @@ use super::read::Reader;
 use super::watch::Modes;
 use super::write::{Author, Done, Journal};
 use super::{Compat, ConnectionId, Effect, Model, Now};
-use crate::proto::{
-    AddWatchMode, ErrorCode, EventKind, Op, OpResult, Reply, Request, Response, Stat, WatchedEvent,
-    WatcherKind,
-};
-
-/// Pings are answered under this number, whatever theirs was.
-pub(super) const PING_XID: i32 = -2;
-/// What the answer to `auth` has for a transaction.
-pub(super) const AUTH_ZXID: i64 = 0;
-/// What the answer to an unknown request has for a transaction.
-pub(super) const UNKNOWN_ZXID: i64 = 0;
-/// The code of `reconfig`.
-pub(super) const RECONFIG: i32 = 16;
-
-pub(super) fn empty(xid: i32, zxid: i64) -> Reply {
-    Reply { xid, zxid, result: Ok(Response::Empty) }
-}
+use crate::proto::{AddWatchMode, ErrorCode, EventKind, Op, OpResult, Request, Response, Stat, WatchedEvent};
 
 impl Model {
     /// Does what is asked. Notifications go out first, so that no answer runs ahead of them.
@@ -69,34 +53,37 @@ impl Model {
             Request::SetWatches { relative_zxid, data, exist, child, persistent, recursive } => {
                 self.watch_again(connection, *relative_zxid, [data, exist, child], out);
                 for path in persistent {
-                    self.watches.add(path, connection, Modes::PERSISTENT);
+                    self.add_watch(connection, path, AddWatchMode::Persistent);
                 }
                 for path in recursive {
-                    self.watches.add(path, connection, Modes::RECURSIVE);
+                    self.add_watch(connection, path, AddWatchMode::PersistentRecursive);
                 }
                 Ok(Response::Empty)
             }
             Request::AddWatch { path, mode } => {
-                let mode = match mode {
-                    AddWatchMode::Persistent => Modes::PERSISTENT,
-                    AddWatchMode::PersistentRecursive => Modes::RECURSIVE,
-                };
-                self.watches.add(path, connection, mode);
-                Ok(Response::Empty)
+                self.add_watch(connection, path, *mode);
+                Ok(Response::WatchAdded)
             }
             Request::CheckWatches { path, kind } => {
-                found(self.watches.contains(path, connection, modes(*kind)))
+                let modes = Modes::of_kind(*kind, self.config.compat)?;
+                found(self.watches.contains(path, connection, modes))
             }
             Request::RemoveWatches { path, kind } => {
-                found(self.watches.remove(path, connection, modes(*kind)))
+                let modes = Modes::of_kind(*kind, self.config.compat)?;
+                found(self.watches.remove(path, connection, modes))
             }
             Request::WhoAmI => Ok(Response::Identities(self.known(connection).identities.names())),
             Request::Ping => Ok(Response::Empty),
-            // Answered by the engine, since they end connections.
-            Request::Auth { .. } | Request::CloseSession | Request::Unsupported { .. } => {
-                Err(ErrorCode::Unimplemented)
-            }
+            // Answered elsewhere: they may end their connection.
+            Request::Auth { .. }
+            | Request::CloseSession
+            | Request::Malformed(_)
+            | Request::Unsupported { .. } => Err(ErrorCode::Unimplemented),
         }
+    }
+
+    fn add_watch(&mut self, connection: ConnectionId, path: &str, mode: AddWatchMode) {
+        self.watches.add(path, connection, Modes::lasting(mode, self.config.compat));
     }
 
     fn known(&self, connection: ConnectionId) -> &super::engine::Connection {
@@ -208,16 +195,6 @@ fn created(path: &Arc<str>, stat: Stat, wants_stat: bool, blank: bool) -> OpResu
         OpResult::Create2 { path, stat: if blank { Stat::default() } else { stat } }
     } else {
         OpResult::Create { path }
-    }
-}
-
-fn modes(kind: WatcherKind) -> Modes {
-    match kind {
-        WatcherKind::Children => Modes::CHILD,
-        WatcherKind::Data => Modes::DATA,
-        WatcherKind::Any => Modes::ANY,
-        WatcherKind::Persistent => Modes::PERSISTENT,
-        WatcherKind::PersistentRecursive => Modes::RECURSIVE,
     }
 }
 

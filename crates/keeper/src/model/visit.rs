@@ -1,11 +1,11 @@
-//! Connections come, prove who they are, and go.
+//! Connections come, with or without a session, and go.
 
 use std::net::IpAddr;
 
 use super::acl::Identities;
 use super::engine::Connection;
-use super::{ConnectionId, Effect, Model, Now, reply};
-use crate::proto::{ConnectRequest, ConnectResponse, ErrorCode, Reply};
+use super::{ConnectionId, Effect, Model, Now};
+use crate::proto::{ConnectRequest, ConnectResponse};
 
 /// What a client gets whose session is over: nothing of it, in the usual lengths.
 const NO_PASSWORD: [u8; 16] = [0; 16];
@@ -95,25 +95,6 @@ impl Model {
         self.watches.remove_connection(connection);
     }
 
-    pub(super) fn authenticate(
-        &mut self,
-        connection: ConnectionId,
-        xid: i32,
-        scheme: &str,
-        auth: &[u8],
-        out: &mut Vec<Effect>,
-    ) {
-        let Some(known) = self.connections.get_mut(&connection) else { return };
-        let zxid = reply::AUTH_ZXID;
-        if known.identities.authenticate(scheme, auth, self.config.super_digest.as_deref()) {
-            out.push(Effect::Reply(connection, reply::empty(xid, zxid)));
-        } else {
-            let result = Err(ErrorCode::AuthFailed);
-            out.push(Effect::Reply(connection, Reply { xid, zxid, result }));
-            self.hang_up(connection, out);
-        }
-    }
-
     /// Closes a connection whose session goes on.
     pub(super) fn hang_up(&mut self, connection: ConnectionId, out: &mut Vec<Effect>) {
         self.disconnected(connection);
@@ -127,27 +108,5 @@ fn over(request: &ConnectRequest) -> ConnectResponse {
         session_id: 0,
         password: NO_PASSWORD.to_vec(),
         read_only: request.read_only.map(|_| false),
-    }
-}
-
-impl Model {
-    /// What one server alone cannot do, and what nobody knows.
-    pub(super) fn refuse_unsupported(
-        &mut self,
-        connection: ConnectionId,
-        xid: i32,
-        code: i32,
-        out: &mut Vec<Effect>,
-    ) {
-        if code == reply::RECONFIG {
-            // A write like any other: its failure has a number.
-            self.zxid += 1;
-            let result = Err(ErrorCode::ReconfigDisabled);
-            out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
-            return;
-        }
-        let result = Err(ErrorCode::Unimplemented);
-        out.push(Effect::Reply(connection, Reply { xid, zxid: reply::UNKNOWN_ZXID, result }));
-        self.hang_up(connection, out);
     }
 }

@@ -179,6 +179,7 @@ impl Author<'_> {
             CreateMode::Ephemeral => (Owner(self.session), false),
             CreateMode::EphemeralSequential => (Owner(self.session), true),
             CreateMode::Container => (Owner::CONTAINER, false),
+            CreateMode::ContainerSequential => (Owner::CONTAINER, true),
             CreateMode::Ttl(ms) => (ttl(ms)?, false),
             CreateMode::TtlSequential(ms) => (ttl(ms)?, true),
         })

@@ -2,13 +2,14 @@
 
 use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
-use super::{AddWatchMode, ConnectRequest, CreateMode, Op, Request, WatcherKind};
+use super::{AddWatchMode, ConnectRequest, CreateMode, Intent, Op, Request, WatcherKind};
 
 /// A frame that is no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed request")]
 pub struct MalformedRequest {
-    /// Its number: it can be answered with an error. `None` when even the header could not be read.
+    /// Its number. Always `None`: when the header can be read, the request is a
+    /// [`Malformed`](Request::Malformed) one, and it is answered.
     pub xid: Option<i32>,
     /// What is wrong with it.
     pub source: Malformed,
@@ -27,13 +28,30 @@ pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
     })
 }
 
-/// Any later frame, without its length.
+/// Any later frame, without its length. What has a header is a request, if only a
+/// [`Malformed`](Request::Malformed) one.
 pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), MalformedRequest> {
     let mut reader = Reader::new(frame);
     let (xid, code) = header(&mut reader).map_err(|source| MalformedRequest { xid: None, source })?;
     match body(code, &mut reader) {
         Ok(request) => Ok((xid, request)),
-        Err(source) => Err(MalformedRequest { xid: Some(xid), source }),
+        Err(_malformed) => Ok((xid, Request::Malformed(intent(code)))),
+    }
+}
+
+fn intent(code: i32) -> Intent {
+    match code {
+        opcode::CREATE
+        | opcode::CREATE2
+        | opcode::CREATE_CONTAINER
+        | opcode::CREATE_TTL
+        | opcode::DELETE
+        | opcode::SET_DATA
+        | opcode::SET_ACL
+        | opcode::CHECK => Intent::Write,
+        opcode::MULTI => Intent::Multi,
+        opcode::AUTH => Intent::Auth,
+        _reads_and_watches => Intent::Read,
     }
 }
 
@@ -113,12 +131,15 @@ fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
 /// What a create without the field for it has for a TTL: out of bounds, so that the mode is refused.
 const NO_TTL: i64 = -1;
 
-/// The request's code wins over its flags: `createContainer` makes a container whatever they say, and `create` does
-/// not, even if they say so.
+/// The request's code wins over its flags: `createContainer` makes a container whatever they say of its lifetime, and
+/// `create` does not, even if they say so.
 fn create_mode(code: i32, flags: i32, ttl: i64) -> Option<CreateMode> {
     match (code, flags) {
         (opcode::CREATE_CONTAINER, flag::PERSISTENT | flag::EPHEMERAL | flag::CONTAINER) => {
             Some(CreateMode::Container)
+        }
+        (opcode::CREATE_CONTAINER, flag::PERSISTENT_SEQUENTIAL | flag::EPHEMERAL_SEQUENTIAL) => {
+            Some(CreateMode::ContainerSequential)
         }
         (opcode::CREATE_CONTAINER, _) => None,
         (_, flag::TTL) => Some(CreateMode::Ttl(ttl)),

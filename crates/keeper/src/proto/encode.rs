@@ -60,6 +60,7 @@ fn event_kind(kind: EventKind) -> i32 {
 fn response(out: &mut Vec<u8>, response: &Response) {
     match response {
         Response::Empty => {}
+        Response::WatchAdded => writer::i32(out, 0),
         Response::Path(path) | Response::Synced(path) => writer::string(out, path),
         Response::PathStat(path, stat) => {
             writer::string(out, path);

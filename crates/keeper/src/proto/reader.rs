@@ -16,6 +16,8 @@ pub struct Malformed {
 
 /// An ACL entry without any text: permissions and two lengths.
 const SMALLEST_ACL: usize = 12;
+/// The length of the null vector.
+const NULL: [u8; 4] = (-1_i32).to_be_bytes();
 /// A length without text.
 const SMALLEST_STRING: usize = 4;
 
@@ -39,9 +41,12 @@ impl<'a> Reader<'a> {
         self.at == self.frame.len()
     }
 
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.frame[self.at..]
+    }
+
     fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
-        let rest = self.frame.get(self.at..).unwrap_or_default();
-        let Some(taken) = rest.get(..length) else { return Err(self.malformed(what)) };
+        let Some(taken) = self.rest().get(..length) else { return Err(self.malformed(what)) };
         self.at += length;
         Ok(taken)
     }
@@ -90,12 +95,9 @@ impl<'a> Reader<'a> {
         Ok(self.buffer()?.map(text).unwrap_or_default())
     }
 
-    /// The length of a vector whose elements take at least `smallest` bytes each. The null vector is empty.
+    /// The length of a vector whose elements take at least `smallest` bytes each.
     fn count(&mut self, smallest: usize) -> Result<usize, Malformed> {
         let count = self.i32()?;
-        if count == -1 {
-            return Ok(0);
-        }
         let possible = (self.frame.len() - self.at) / smallest;
         usize::try_from(count)
             .ok()
@@ -107,7 +109,12 @@ impl<'a> Reader<'a> {
         (0..self.count(SMALLEST_STRING)?).map(|_| self.string()).collect()
     }
 
+    /// The null list is as invalid as the empty one, and no more malformed.
     pub(super) fn acl(&mut self) -> Result<Vec<Acl>, Malformed> {
+        if self.rest().starts_with(&NULL) {
+            self.i32()?;
+            return Ok(Vec::new());
+        }
         (0..self.count(SMALLEST_ACL)?)
             .map(|_| {
                 let permissions = self.i32()?;

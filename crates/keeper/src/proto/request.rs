@@ -48,6 +48,8 @@ pub enum CreateMode {
     EphemeralSequential,
     /// Goes after its last child went.
     Container,
+    /// As [`Container`](Self::Container), with a number appended to its name.
+    ContainerSequential,
     /// Goes after this many milliseconds without a change, when it has no children.
     Ttl(i64),
     /// As [`Ttl`](Self::Ttl), with a number appended to its name.
@@ -122,6 +124,19 @@ pub enum Op {
         /// The code on the wire.
         code: i32,
     },
+}
+
+/// What a request was to be that could not be read behind its header. Servers do not treat all of them alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// Neither of the others.
+    Read,
+    /// A single write.
+    Write,
+    /// A multi.
+    Multi,
+    /// `auth`
+    Auth,
 }
 
 /// A request behind its header.
@@ -234,6 +249,8 @@ pub enum Request {
     WhoAmI,
     /// `closeSession`
     CloseSession,
+    /// A request that could not be read behind its header.
+    Malformed(Intent),
     /// `reconfig`, `sasl` and codes that nobody knows.
     Unsupported {
         /// The code on the wire.

@@ -73,6 +73,8 @@ pub enum OpResult {
 pub enum Response {
     /// Nothing behind the header.
     Empty,
+    /// `addWatch`: a zero, where others have nothing.
+    WatchAdded,
     /// `create`
     Path(String),
     /// `create2` and its kin.

@@ -241,8 +241,7 @@ fn live(start: Start, ready: oneshot::Sender<Result<(), StartError>>, ended: &wa
     if let Err(reason) = &outcome {
         error!(error = reason as &dyn std::error::Error, "keeper stopped");
     }
-    engine.close();
-    // The store's directory is free before anybody hears of the end.
+    // Ends the connections, and frees the store's directory before anybody hears of the end.
     drop(engine);
     last_words.speak(outcome);
 }

@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::fourletter::{self, Report};
 use super::frames::{BadLength, Frames};
 use super::inbox::{Asked, Closed, Inbox, Message};
-use super::limits::LINGER;
+use super::limits::{LINGER, READ_BYTES};
 use super::outbox::{End, Outbox, Taken};
 use crate::model::ConnectionId;
 use crate::proto::{self, ConnectRequest};
@@ -75,7 +75,11 @@ pub(super) async fn serve(
     let stream = pin!(stream);
     let (mut reader, mut writer) = tokio::io::split(stream);
     let mut frames = Frames::default();
-    let (request, size) = match timeout(handshake, first(&mut reader, &mut frames)).await {
+    let first = tokio::select! {
+        first = timeout(handshake, first(&mut reader, &mut frames)) => first,
+        Closed = inbox.closed() => return Ended::Stopped,
+    };
+    let (request, size) = match first {
         Err(_elapsed) => return Ended::Silent,
         Ok(Err(ended)) => return ended,
         Ok(Ok(First::Report(report))) => return tell(report, &mut reader, &mut writer, inbox).await,
@@ -116,7 +120,7 @@ async fn first(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> Re
 }
 
 async fn receive(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> Result<(), Ended> {
-    match reader.read_buf(frames.space()).await? {
+    match reader.take(READ_BYTES).read_buf(frames.space()).await? {
         0 => Err(Ended::EndOfStream),
         _ => Ok(()),
     }

@@ -3,7 +3,10 @@
 //! A frame is a big-endian length and as many bytes. The buffer grows only for a frame that was announced and is
 //! within the limit, and only while its bytes arrive; it shrinks again when it is empty.
 
-use super::limits::{BUFFER_KEEPS, FRAME_BYTES, READ_BYTES};
+use super::limits::{BUFFER_KEEPS, FRAME_BYTES};
+
+/// Room that there is for each read.
+const ROOM: usize = 32 * 1024;
 
 /// A length that no frame has: below zero, or beyond the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +32,7 @@ impl Frames {
         if self.buffer.is_empty() && self.buffer.capacity() > BUFFER_KEEPS {
             self.buffer = Vec::new();
         }
-        self.buffer.reserve(READ_BYTES);
+        self.buffer.reserve(ROOM);
         &mut self.buffer
     }
 
@@ -100,7 +103,7 @@ mod tests {
     fn the_longest_frame_is_read_and_its_memory_given_back() {
         let mut frames = Frames::default();
         let body = vec![7; FRAME_BYTES];
-        for part in framed(&body).chunks(READ_BYTES) {
+        for part in framed(&body).chunks(ROOM) {
             frames.space().extend(part);
         }
         assert_eq!(frames.next().unwrap().map(<[u8]>::len), Some(FRAME_BYTES));

@@ -84,7 +84,7 @@ pub(super) struct Inbox {
     state: Mutex<State>,
     /// Wakes the engine.
     filled: Condvar,
-    /// Wakes connections that found it full.
+    /// Wakes connections that found it full, or wait for the end.
     emptied: Notify,
 }
 
@@ -169,6 +169,19 @@ impl Inbox {
         drop(state);
         if was_full {
             self.emptied.notify_waiters();
+        }
+    }
+
+    /// Waits until the engine is gone. Cancel safe.
+    pub(super) async fn closed(&self) -> Closed {
+        loop {
+            let emptied = self.emptied.notified();
+            tokio::pin!(emptied);
+            emptied.as_mut().enable();
+            if self.state().closed {
+                return Closed;
+            }
+            emptied.await;
         }
     }
 

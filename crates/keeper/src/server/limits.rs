@@ -15,7 +15,8 @@ pub const FRAME_BYTES: usize = 0xf_ffff;
 /// for the whole server (`globalOutstandingLimit`) is the same; the usual client has a window of tens to hundreds.
 pub const OUTSTANDING_REQUESTS: usize = 1_000;
 
-/// Bytes of one connection's unanswered requests: the longest frame, and as much again to read on meanwhile.
+/// Bytes of one connection's unanswered requests: the longest frame, and as much again to read on meanwhile;
+/// overshot by one read.
 pub const OUTSTANDING_BYTES: usize = 2 * 1024 * 1024;
 
 /// Requests that wait for the engine, and so the largest batch behind one durable commit. A batch of single writes
@@ -54,8 +55,9 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// What a buffer keeps when it is empty. One large frame does not tie up its megabyte for good.
 pub const BUFFER_KEEPS: usize = 64 * 1024;
 
-/// How much is read from a socket at once: the requests of a whole window of 256 small writes.
-pub const READ_BYTES: usize = 32 * 1024;
+/// How much is read from a socket at once: the requests of a window of some hundred small writes, and no more than
+/// 5,000 of the smallest, by which a client can overshoot [`OUTSTANDING_REQUESTS`].
+pub const READ_BYTES: u64 = 64 * 1024;
 
 /// How many clients a server takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -238,9 +238,12 @@ impl Connections {
             connection.record.latency = Latency::default();
         }
     }
+}
 
-    pub(super) fn end_all(&mut self) {
-        for (_, connection) in self.all.drain() {
+impl Drop for Connections {
+    /// With the engine, also when it panics: what was released is still sent.
+    fn drop(&mut self) {
+        for connection in self.all.values() {
             connection.outbox.end(End::Flushed);
         }
     }
@@ -255,6 +258,7 @@ fn bulk(reply: &Reply) -> usize {
         Response::Multi(results) => results.iter().map(result_bytes).sum(),
         // Bounded by the request, by an ACL's size, or fixed.
         Response::Empty
+        | Response::WatchAdded
         | Response::Path(_)
         | Response::PathStat(..)
         | Response::Stat(_)

@@ -97,11 +97,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes all connections, behind what was released.
-    pub(super) fn close(&mut self) {
-        self.connections.end_all();
-    }
-
     fn patience(&self) -> Option<Duration> {
         self.model.next_tick().map(|due| self.clock.until(due))
     }
@@ -126,8 +121,7 @@ impl Engine {
             }
             Message::Report(report, answer) => self.reports.push((report, answer)),
             Message::Reader(answer) => {
-                // A receiver that is gone no longer wants a backup.
-                drop(answer.send(self.store.reader()));
+                hand(answer, self.store.reader());
             }
             Message::Stop => self.stopping = true,
             #[cfg(feature = "testing")]
@@ -135,7 +129,7 @@ impl Engine {
                 let expired = self.model.sessions().any(|known| known.id == session);
                 self.model.expire_session(session, &mut self.effects);
                 self.perform(now);
-                drop(answer.send(expired));
+                hand(answer, expired);
             }
             #[cfg(feature = "testing")]
             Message::Skip(time) => self.clock.skip(time),
@@ -224,9 +218,14 @@ impl Engine {
                 Report::ResetConnections => self.connections.reset(),
                 Report::Read(_) => {}
             }
-            if answer.send(text).is_err() {
-                debug!("nobody waits for the answer to a four-letter word any more");
-            }
+            hand(answer, text);
         }
+    }
+}
+
+/// Answers who asked; one that no longer waits needs no answer.
+fn hand<T>(answer: oneshot::Sender<T>, value: T) {
+    if answer.send(value).is_err() {
+        debug!("nobody waits for an answer any more");
     }
 }

@@ -2,60 +2,22 @@
 //!
 //! A watch belongs to a connection and dies with it; clients set theirs again on the next connection. A connection
 //! hears of one change of one znode once, however many of its watches match.
+//!
+//! The real server has two tables, one for data and existence and one for lists of children, and lasting watches are
+//! in both: clients can tell, since they may remove a half. Up to 3.8 a connection has one watch per table and path,
+//! and a later one replaces it; since 3.9 it has any set of them.
+
+mod modes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::ConnectionId;
 use super::path;
 use super::tree::ByPath;
+use super::{Compat, ConnectionId};
 use crate::proto::EventKind;
 
-/// Kinds of watches, as a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Modes(u8);
-
-impl Modes {
-    /// One-shot, on data and existence.
-    pub(super) const DATA: Self = Self(1);
-    /// One-shot, on the list of children.
-    pub(super) const CHILD: Self = Self(2);
-    /// Both of it, and it stays.
-    pub(super) const PERSISTENT: Self = Self(4);
-    /// Stays, and is on all below, too; not on lists of children, which follow from what it tells.
-    pub(super) const RECURSIVE: Self = Self(8);
-    pub(super) const ANY: Self = Self(15);
-    const ONE_SHOT: Self = Self::DATA.and(Self::CHILD);
-
-    pub(super) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    fn common(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Which watches on the very path hear of this.
-    fn that_hear(kind: EventKind) -> Self {
-        match kind {
-            EventKind::NodeCreated | EventKind::NodeDataChanged => {
-                Self::DATA.and(Self::PERSISTENT).and(Self::RECURSIVE)
-            }
-            EventKind::NodeDeleted => Self::ANY,
-            EventKind::NodeChildrenChanged => Self::CHILD.and(Self::PERSISTENT),
-            // Nothing that happens to a znode.
-            EventKind::PersistentWatchRemoved => Self(0),
-        }
-    }
-}
+pub(super) use modes::Modes;
 
 /// All watches of all connections.
 #[derive(Debug, Default)]
@@ -64,6 +26,8 @@ pub(super) struct Watches {
     by_connection: BTreeMap<ConnectionId, BTreeSet<Arc<str>>>,
     /// Paths times connections with a recursive watch: without any, nobody looks at ancestors.
     recursive: usize,
+    /// Whether a watch replaces what the connection had in the same table on the same path.
+    replacing: bool,
 }
 
 impl Watches {
@@ -71,19 +35,24 @@ impl Watches {
         self.by_path.is_empty()
     }
 
+    pub(super) fn new(compat: Compat) -> Self {
+        Self { replacing: compat == Compat::V3_8_0, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, path: &str, connection: ConnectionId, modes: Modes) {
         let path = match self.by_path.get_key_value(path) {
             Some((path, _watchers)) => Arc::clone(path),
             None => Arc::from(path),
         };
-        let own = self.by_path.entry(Arc::clone(&path)).or_default().entry(connection).or_insert(Modes(0));
+        let watchers = self.by_path.entry(Arc::clone(&path)).or_default();
+        let own = watchers.entry(connection).or_insert(Modes::NONE);
         let before = *own;
-        *own = own.and(modes);
+        let kept = if self.replacing { before.without(modes.tables()) } else { before };
+        *own = kept.and(modes);
+        self.recursive += usize::from(own.intersects(Modes::RECURSIVE));
+        self.recursive -= usize::from(before.intersects(Modes::RECURSIVE));
         if before.is_empty() {
             self.by_connection.entry(connection).or_default().insert(path);
-        }
-        if !modes.without(before).common(Modes::RECURSIVE).is_empty() {
-            self.recursive += 1;
         }
     }
 
@@ -91,11 +60,10 @@ impl Watches {
     pub(super) fn remove(&mut self, path: &str, connection: ConnectionId, modes: Modes) -> bool {
         let Some(watchers) = self.by_path.get_mut(path) else { return false };
         let Some(own) = watchers.get_mut(&connection) else { return false };
-        let removed = own.common(modes);
-        *own = own.without(modes);
-        if !removed.common(Modes::RECURSIVE).is_empty() {
-            self.recursive -= 1;
-        }
+        let before = *own;
+        *own = before.without(modes);
+        self.recursive += usize::from(own.intersects(Modes::RECURSIVE));
+        self.recursive -= usize::from(before.intersects(Modes::RECURSIVE));
         if own.is_empty() {
             watchers.remove(&connection);
             if watchers.is_empty() {
@@ -103,19 +71,19 @@ impl Watches {
             }
             self.forget(path, connection);
         }
-        !removed.is_empty()
+        before.intersects(modes)
     }
 
     pub(super) fn contains(&self, path: &str, connection: ConnectionId, modes: Modes) -> bool {
         let own = self.by_path.get(path).and_then(|watchers| watchers.get(&connection));
-        own.is_some_and(|own| !own.common(modes).is_empty())
+        own.is_some_and(|own| own.intersects(modes))
     }
 
     pub(super) fn remove_connection(&mut self, connection: ConnectionId) {
         for path in self.by_connection.remove(&connection).unwrap_or_default() {
             let Some(watchers) = self.by_path.get_mut(&path) else { continue };
             if let Some(modes) = watchers.remove(&connection)
-                && !modes.common(Modes::RECURSIVE).is_empty()
+                && modes.intersects(Modes::RECURSIVE)
             {
                 self.recursive -= 1;
             }
@@ -132,7 +100,7 @@ impl Watches {
         let mut spent = Vec::new();
         if let Some(watchers) = self.by_path.get_mut(path) {
             watchers.retain(|&connection, own| {
-                if own.common(hearing).is_empty() {
+                if !own.intersects(hearing) {
                     return true;
                 }
                 hearers.push(connection);
@@ -149,11 +117,12 @@ impl Watches {
         for connection in spent {
             self.forget(path, connection);
         }
-        if self.recursive > 0 && kind != EventKind::NodeChildrenChanged {
+        let hearing_above = Modes::that_hear_above(kind);
+        if self.recursive > 0 && !hearing_above.is_empty() {
             let on_path = hearers.len();
             for above in path::ancestors(path) {
                 let watchers = self.by_path.get(above).into_iter().flatten();
-                let recursive = watchers.filter(|(_, own)| !own.common(Modes::RECURSIVE).is_empty());
+                let recursive = watchers.filter(|(_, own)| own.intersects(hearing_above));
                 hearers.extend(recursive.map(|(&connection, _)| connection));
             }
             if hearers.len() > on_path {
@@ -186,6 +155,7 @@ impl Watches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::AddWatchMode;
 
     const A: ConnectionId = ConnectionId(1);
     const B: ConnectionId = ConnectionId(2);
@@ -226,6 +196,27 @@ mod tests {
         assert_eq!(fire(&mut watches, EventKind::NodeChildrenChanged, "/a/b"), []);
         assert!(watches.remove("/a/b", A, Modes::ANY) && watches.remove("/", A, Modes::RECURSIVE));
         assert!(!watches.remove("/", A, Modes::ANY));
+        assert_eq!((watches.recursive, watches.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn an_old_server_keeps_one_watch_per_table_and_path() {
+        let recursive = Modes::lasting(AddWatchMode::PersistentRecursive, Compat::V3_8_0);
+        let mut watches = Watches::new(Compat::V3_8_0);
+        watches.add("/a", A, recursive);
+        watches.add("/a", A, Modes::DATA);
+        assert_eq!(
+            fire(&mut watches, EventKind::NodeCreated, "/a/b"),
+            [],
+            "the one-shot watch replaced a half"
+        );
+        assert_eq!(fire(&mut watches, EventKind::NodeDeleted, "/a/b"), [A], "the other half is still there");
+        assert_eq!(fire(&mut watches, EventKind::NodeDataChanged, "/a"), [A]);
+        assert_eq!(fire(&mut watches, EventKind::NodeDataChanged, "/a"), []);
+        watches.add("/a", A, recursive);
+        assert!(watches.remove("/a", A, Modes::DATA_TABLE));
+        assert_eq!(fire(&mut watches, EventKind::NodeCreated, "/a/b"), []);
+        assert!(watches.remove("/a", A, Modes::ANY));
         assert_eq!((watches.recursive, watches.is_empty()), (0, true));
     }
 

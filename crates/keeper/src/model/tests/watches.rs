@@ -1,0 +1,241 @@
+use super::stage::{Heard, Stage, create, create_with, delete, entry, set, world};
+use crate::model::{Compat, Config, ConnectionId, Input};
+use crate::proto::{AddWatchMode, CreateMode, ErrorCode, EventKind, Op, Request, Response, WatcherKind};
+
+fn exists(path: &str) -> Request {
+    Request::Exists { path: path.to_owned(), watch: true }
+}
+
+fn get(path: &str) -> Request {
+    Request::GetData { path: path.to_owned(), watch: true }
+}
+
+fn list(path: &str) -> Request {
+    Request::GetChildren { path: path.to_owned(), watch: true, stat: true }
+}
+
+fn add(path: &str, mode: AddWatchMode) -> Request {
+    Request::AddWatch { path: path.to_owned(), mode }
+}
+
+type Told = (EventKind, String);
+
+/// What the one write told, without whom and when.
+fn told(stage: &mut Stage, writer: ConnectionId, op: Op) -> Vec<Told> {
+    let (heard, reply) = stage.request(writer, Request::Write(op));
+    assert!(reply.result.is_ok(), "{reply:?}");
+    assert!(heard.iter().all(|(.., zxid)| *zxid == reply.zxid), "the transaction's number: {heard:?}");
+    heard.into_iter().map(|(_, kind, path, _)| (kind, path)).collect()
+}
+
+fn event(kind: EventKind, path: &str) -> Told {
+    (kind, path.to_owned())
+}
+
+#[test]
+fn one_shot_watches_hear_what_the_real_ones_hear() {
+    use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
+    let persistent = CreateMode::Persistent;
+    // The watch, the write, what is told.
+    let table: Vec<(Request, Op, Vec<Told>)> = vec![
+        (exists("/a"), set("/a", "", -1), vec![event(NodeDataChanged, "/a")]),
+        (exists("/a/no"), create("/a/no", persistent), vec![event(NodeCreated, "/a/no")]),
+        (exists("/a/b"), delete("/a/b"), vec![event(NodeDeleted, "/a/b")]),
+        (exists("/a"), create("/a/c", persistent), vec![]),
+        (get("/a"), set("/a", "", -1), vec![event(NodeDataChanged, "/a")]),
+        (get("/a/b"), delete("/a/b"), vec![event(NodeDeleted, "/a/b")]),
+        (get("/a"), delete("/a/b"), vec![]),
+        (list("/a"), create("/a/c", persistent), vec![event(NodeChildrenChanged, "/a")]),
+        (list("/a"), delete("/a/b"), vec![event(NodeChildrenChanged, "/a")]),
+        (list("/a/b"), delete("/a/b"), vec![event(NodeDeleted, "/a/b")]),
+        (list("/a"), set("/a", "", -1), vec![]),
+        (list("/"), delete("/a/b"), vec![]),
+        (list("/"), create("/c", persistent), vec![event(NodeChildrenChanged, "/")]),
+        (get("/no"), create("/no", persistent), vec![]),
+    ];
+    for (watch, op, expected) in table {
+        let mut stage = Stage::new();
+        let (watcher, _) = stage.connect();
+        let (writer, _) = stage.connect();
+        stage.create(writer, "/a").expect("created");
+        stage.create(writer, "/a/b").expect("created");
+        stage.request(watcher, watch.clone());
+        assert_eq!(told(&mut stage, writer, op.clone()), expected, "{watch:?}, {op:?}");
+        let spent = stage.model.watched_paths() == 0;
+        assert_eq!(spent, !expected.is_empty() || watch == get("/no"), "{watch:?}, {op:?}");
+    }
+}
+
+#[test]
+fn a_deletion_is_told_once_and_then_to_the_parents_watchers() {
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    stage.create(client, "/a").expect("created");
+    for watch in [get("/a"), list("/a"), exists("/a"), list("/")] {
+        stage.request(client, watch);
+    }
+    let expected = [event(EventKind::NodeDeleted, "/a"), event(EventKind::NodeChildrenChanged, "/")];
+    assert_eq!(told(&mut stage, client, delete("/a")), expected);
+}
+
+#[test]
+fn persistent_watches_stay() {
+    use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    assert_eq!(stage.ask(client, add("/a", AddWatchMode::Persistent)), Ok(Response::WatchAdded));
+    for (op, expected) in [
+        (create("/a", CreateMode::Persistent), vec![event(NodeCreated, "/a")]),
+        (create("/a/b", CreateMode::Persistent), vec![event(NodeChildrenChanged, "/a")]),
+        (set("/a/b", "", -1), vec![]),
+        (set("/a", "", -1), vec![event(NodeDataChanged, "/a")]),
+        (delete("/a/b"), vec![event(NodeChildrenChanged, "/a")]),
+        (delete("/a"), vec![event(NodeDeleted, "/a")]),
+    ] {
+        assert_eq!(told(&mut stage, client, op.clone()), expected, "{op:?}");
+    }
+    assert_eq!(stage.model.watch_count(), 1);
+}
+
+#[test]
+fn recursive_watches_hear_of_all_below() {
+    use EventKind::{NodeCreated, NodeDataChanged, NodeDeleted};
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    stage.ask(client, add("/a", AddWatchMode::PersistentRecursive)).expect("added");
+    stage.ask(client, add("/", AddWatchMode::PersistentRecursive)).expect("added");
+    for (op, expected) in [
+        (create("/a", CreateMode::Persistent), vec![event(NodeCreated, "/a")]),
+        (create("/a/b", CreateMode::Persistent), vec![event(NodeCreated, "/a/b")]),
+        (create("/a/b/c", CreateMode::Persistent), vec![event(NodeCreated, "/a/b/c")]),
+        (set("/a/b/c", "", -1), vec![event(NodeDataChanged, "/a/b/c")]),
+        (create("/ab", CreateMode::Persistent), vec![event(NodeCreated, "/ab")]),
+        (delete("/a/b/c"), vec![event(NodeDeleted, "/a/b/c")]),
+    ] {
+        assert_eq!(told(&mut stage, client, op.clone()), expected, "once, whoever watches twice: {op:?}");
+    }
+}
+
+#[test]
+fn a_multi_tells_in_the_order_of_its_operations() {
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    stage.ask(client, add("/", AddWatchMode::PersistentRecursive)).expect("added");
+    let ops = vec![create("/a", CreateMode::Persistent), set("/a", "", -1), delete("/a")];
+    let (heard, reply) = stage.request(client, Request::Multi(ops));
+    let expected: Vec<Heard> = [EventKind::NodeCreated, EventKind::NodeDataChanged, EventKind::NodeDeleted]
+        .map(|kind| (client, kind, "/a".to_owned(), reply.zxid))
+        .to_vec();
+    assert_eq!(heard, expected);
+    let failing = vec![create("/b", CreateMode::Persistent), delete("/no")];
+    assert_eq!(stage.request(client, Request::Multi(failing)).0, [], "nobody hears of what did not happen");
+}
+
+#[test]
+fn watches_are_found_and_removed_by_kind() {
+    use WatcherKind::{Any, Children, Data, Persistent, PersistentRecursive};
+    let path = || "/a".to_owned();
+    let kinds = [Children, Data, Persistent, PersistentRecursive, Any];
+    let watches = [
+        list("/a"),
+        get("/a"),
+        add("/a", AddWatchMode::Persistent),
+        add("/a", AddWatchMode::PersistentRecursive),
+    ];
+    for (index, watch) in watches.iter().enumerate() {
+        for (column, &kind) in kinds.iter().enumerate() {
+            let mut stage = Stage::new();
+            let (client, _) = stage.connect();
+            stage.create(client, "/a").expect("created");
+            stage.ask(client, watch.clone()).expect("watched");
+            let there = column == index || kind == Any;
+            let expected = if there { Ok(Response::Empty) } else { Err(ErrorCode::NoWatcher) };
+            assert_eq!(
+                stage.ask(client, Request::CheckWatches { path: path(), kind }),
+                expected,
+                "{watch:?}"
+            );
+            assert_eq!(
+                stage.ask(client, Request::RemoveWatches { path: path(), kind }),
+                expected,
+                "{watch:?}"
+            );
+            assert_eq!(stage.model.watch_count(), usize::from(!there), "{watch:?}, {kind:?}");
+            let (stranger, _) = stage.connect();
+            let foreign = stage.ask(stranger, Request::RemoveWatches { path: path(), kind: Any });
+            assert_eq!(foreign, Err(ErrorCode::NoWatcher));
+        }
+    }
+}
+
+#[test]
+fn an_old_server_finds_lasting_watches_as_one_shot_ones() {
+    let mut stage = Stage::with(Config { compat: Compat::V3_8_0, ..Config::default() });
+    let (client, _) = stage.connect();
+    stage.ask(client, add("/a", AddWatchMode::Persistent)).expect("added");
+    let mut check = |kind| stage.ask(client, Request::CheckWatches { path: "/a".to_owned(), kind });
+    assert_eq!(check(WatcherKind::Children), Ok(Response::Empty));
+    assert_eq!(check(WatcherKind::Data), Ok(Response::Empty));
+    assert_eq!(check(WatcherKind::Persistent), Err(ErrorCode::MarshallingError));
+}
+
+#[test]
+fn a_returning_client_hears_what_it_missed_and_watches_the_rest() {
+    use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    for path in ["/same", "/changed", "/full"] {
+        stage.create(client, path).expect("created");
+    }
+    let seen = stage.model.zxid();
+    stage.write(client, set("/changed", "", -1)).expect("set");
+    stage.create(client, "/full/child").expect("created");
+    let strings = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect();
+    let request = Request::SetWatches {
+        relative_zxid: seen,
+        data: strings(&["/same", "/changed", "/full", "/gone"]),
+        exist: strings(&["/absent", "/same"]),
+        child: strings(&["/same", "/full", "/gone"]),
+        persistent: strings(&["/p"]),
+        recursive: strings(&["/r"]),
+    };
+    let (heard, reply) = stage.request(client, request);
+    assert_eq!(reply.result, Ok(Response::Empty));
+    let missed = |kind, path: &str| (client, kind, path.to_owned(), -1);
+    let expected = [
+        missed(NodeDataChanged, "/changed"),
+        missed(NodeDeleted, "/gone"),
+        missed(NodeCreated, "/same"),
+        missed(NodeChildrenChanged, "/full"),
+        missed(NodeDeleted, "/gone"),
+    ];
+    assert_eq!(heard, expected);
+    let views: Vec<_> = stage.model.watches().flat_map(|view| view.paths).collect();
+    assert_eq!(views, ["/absent", "/full", "/p", "/r", "/same"]);
+}
+
+#[test]
+fn only_those_who_may_read_hear_unless_the_server_is_old() {
+    for (compat, hears) in [(Compat::V3_9, false), (Compat::V3_8_0, true)] {
+        let mut stage = Stage::with(Config { compat, ..Config::default() });
+        let (client, _) = stage.connect();
+        stage.ask(client, add("/", AddWatchMode::PersistentRecursive)).expect("added");
+        let secret = vec![world(2), entry(31, "digest", "a:b")];
+        let create = create_with("/secret", CreateMode::Persistent, secret);
+        let (heard, _) = stage.request(client, Request::Write(create));
+        assert_eq!(heard.len(), usize::from(hears), "{compat:?}");
+        assert!(heard.iter().all(|(.., zxid)| *zxid == -1), "and old servers tell no transaction");
+    }
+}
+
+#[test]
+fn watches_go_with_their_connection() {
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    let (writer, _) = stage.connect();
+    stage.ask(client, add("/", AddWatchMode::PersistentRecursive)).expect("added");
+    stage.ask(client, list("/")).expect("listed");
+    stage.input(client, Input::Disconnected);
+    assert_eq!(told(&mut stage, writer, create("/a", CreateMode::Persistent)), []);
+    assert_eq!(stage.model.watch_count(), 0);
+}

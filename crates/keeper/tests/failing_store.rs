@@ -1,0 +1,103 @@
+//! What is not durable is not answered, and a server that cannot commit is no server.
+
+mod wire;
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bellwether_keeper::server::{Keeper, StopReason};
+use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store, StoreError};
+
+use self::wire::*;
+
+/// A store whose disk fills up.
+struct Failing {
+    rows: Memory,
+    full: Arc<AtomicBool>,
+    panics: bool,
+}
+
+impl Store for Failing {
+    fn load(&mut self) -> Result<Snapshot, StoreError> {
+        self.rows.load()
+    }
+
+    fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
+        if !self.full.load(Ordering::SeqCst) {
+            return self.rows.commit(changes);
+        }
+        assert!(!self.panics, "a defect, as this test wants it");
+        let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        Err(StoreError::Full { file: "/var/lib/keeper/keeper.redb".into(), doing: "committing", source })
+    }
+
+    fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError> {
+        self.rows.reader()
+    }
+
+    fn status(&self) -> Status {
+        self.rows.status()
+    }
+}
+
+async fn failing(panics: bool) -> (Keeper, Arc<AtomicBool>) {
+    let full = Arc::new(AtomicBool::new(false));
+    let store = Failing { rows: Memory::new(), full: Arc::clone(&full), panics };
+    (Keeper::builder().store(store).start().await.expect("a keeper"), full)
+}
+
+#[tokio::test]
+async fn a_failed_commit_releases_nothing_and_stops_the_server() {
+    let (keeper, full) = failing(false).await;
+    let address = keeper.address();
+    let (mut watcher, _) = Wire::session(address).await;
+    assert_eq!(watcher.call(1, ADD_WATCH, &add_watch_recursive("/")).await.error, 0);
+    let (mut writer, _) = Wire::session(address).await;
+    let mut unborn = Wire::open(address).await;
+    assert!(keeper.stopped().is_none());
+
+    full.store(true, Ordering::SeqCst);
+    let mut requests = request(7, CREATE, &create("/a", b"", PERSISTENT));
+    requests.extend(request(8, GET_DATA, &read("/a", false)));
+    writer.send_raw(&requests).await;
+    assert_eq!(writer.receive().await, None, "an answer to what is not durable");
+    assert_eq!(watcher.receive().await, None, "a notification of what is not durable");
+    assert!(unborn.closes().await);
+
+    let reason = keeper.wait().await.expect_err("it failed");
+    assert!(matches!(reason, StopReason::Commit(_)), "{reason:?}");
+    let source = reason.source().expect("the store's error").to_string();
+    assert_eq!(source, "no space left for /var/lib/keeper/keeper.redb while committing");
+    assert!(keeper.stopped().is_some());
+    eventually("the listener is closed", async || tokio::net::TcpStream::connect(address).await.is_err())
+        .await;
+    keeper.backup("/nowhere").await.expect_err("a stopped server has no store");
+    keeper.stop().await.expect_err("it had stopped by itself");
+}
+
+#[tokio::test]
+async fn what_was_answered_before_the_disk_was_full_stays_answered() {
+    let (keeper, full) = failing(false).await;
+    let (mut writer, _) = Wire::session(keeper.address()).await;
+    for xid in 0..100 {
+        assert_eq!(writer.call(xid, CREATE, &create(&format!("/a{xid}"), b"", PERSISTENT)).await.error, 0);
+    }
+    full.store(true, Ordering::SeqCst);
+    // Reads change nothing, commit nothing, and so still work.
+    assert_eq!(writer.call(100, EXISTS, &read("/a99", false)).await.error, 0);
+    writer.send(101, CREATE, &create("/b", b"", PERSISTENT)).await;
+    assert_eq!(writer.receive().await, None);
+}
+
+#[tokio::test]
+async fn a_panic_of_the_engine_stops_the_server() {
+    let (keeper, full) = failing(true).await;
+    let (mut writer, _) = Wire::session(keeper.address()).await;
+    full.store(true, Ordering::SeqCst);
+    writer.send(1, CREATE, &create("/a", b"", PERSISTENT)).await;
+    assert!(writer.closes().await);
+    let reason = tokio::time::timeout(Duration::from_secs(10), keeper.wait()).await.expect("in time");
+    assert!(matches!(reason, Err(StopReason::Panicked)), "{reason:?}");
+}

@@ -1,0 +1,152 @@
+//! Sessions outlive connections and servers, and end when their time is over.
+
+mod wire;
+
+use std::time::{Duration, Instant};
+
+use bellwether_keeper::server::{Keeper, Storage};
+
+use self::wire::*;
+
+const NO_NODE: i32 = -101;
+
+async fn exists(wire: &mut Wire, path: &str) -> bool {
+    match wire.call(77, EXISTS, &read(path, false)).await.error {
+        0 => true,
+        NO_NODE => false,
+        other => panic!("error {other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_client_stays_away_expires_with_its_ephemerals() {
+    let keeper = Keeper::builder().tick_ms(50).start().await.expect("a keeper");
+    let mut wire = Wire::open(keeper.address()).await;
+    let session = wire.hello(1, 0, &[0; 16]).await.expect("a session");
+    assert_eq!(session.timeout_ms, 100, "two ticks are the shortest");
+    assert_eq!(wire.call(1, CREATE, &create("/e", b"", EPHEMERAL)).await.error, 0);
+    let left = Instant::now();
+    drop(wire);
+
+    let (mut other, _) = Wire::session(keeper.address()).await;
+    assert!(exists(&mut other, "/e").await, "gone with the connection");
+    eventually("the ephemeral znode goes", async || !exists(&mut other, "/e").await).await;
+    assert!(left.elapsed() >= Duration::from_millis(100), "gone before its time");
+    assert!(Wire::attach(keeper.address(), &session).await.is_none(), "a session that is over came back");
+}
+
+#[tokio::test]
+async fn pings_keep_a_session() {
+    let keeper = Keeper::builder().tick_ms(100).start().await.expect("a keeper");
+    let mut wire = Wire::open(keeper.address()).await;
+    wire.hello(1, 0, &[0; 16]).await.expect("a session");
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(1_000) {
+        assert_eq!(wire.call(-2, PING, &[]).await.error, 0);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_has_its_session_and_takes_it_from_the_old_connection() {
+    let keeper = keeper().await;
+    let (mut first, session) = Wire::session(keeper.address()).await;
+    assert_eq!(first.call(1, CREATE, &create("/e", b"", EPHEMERAL)).await.error, 0);
+    let mut second = Wire::attach(keeper.address(), &session).await.expect("the same session");
+    assert!(first.closes().await, "two connections for one session");
+    assert!(exists(&mut second, "/e").await);
+    assert_eq!(second.call(2, CLOSE_SESSION, &[]).await.error, 0);
+    assert!(second.closes().await);
+    let (mut other, _) = Wire::session(keeper.address()).await;
+    assert!(!exists(&mut other, "/e").await, "a closed session left its ephemeral");
+}
+
+#[tokio::test]
+async fn sessions_and_znodes_survive_a_restart_on_the_same_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let start = async |listen| {
+        let storage = Storage::Directory(directory.path().to_owned());
+        Keeper::builder().listen(listen).store(storage).start().await.expect("a keeper")
+    };
+    let keeper = start("127.0.0.1:0".parse().expect("an address")).await;
+    let address = keeper.address();
+    let (mut wire, session) = Wire::session(address).await;
+    assert_eq!(wire.call(1, CREATE, &create("/p", b"kept", PERSISTENT)).await.error, 0);
+    let last = wire.call(2, CREATE, &create("/e", b"", EPHEMERAL)).await;
+    keeper.stop().await.expect("a clean stop");
+    assert!(wire.closes().await, "connections end with the server");
+
+    let keeper = start(address).await;
+    let mut wire = Wire::attach(address, &session).await.expect("the session from before");
+    let data = wire.call(3, GET_DATA, &read("/p", false)).await;
+    assert_eq!(&data.body[..8], b"\0\0\0\x04kept");
+    assert!(data.zxid >= last.zxid, "transaction numbers went back");
+    assert!(exists(&mut wire, "/e").await);
+    assert_eq!(wire.call(4, CLOSE_SESSION, &[]).await.error, 0);
+    keeper.stop().await.expect("a clean stop");
+}
+
+#[tokio::test]
+async fn a_stopped_server_refuses_connections() {
+    let keeper = keeper().await;
+    let address = keeper.address();
+    let (mut idle, _) = Wire::session(address).await;
+    let mut unborn = Wire::open(address).await;
+    keeper.stop().await.expect("a clean stop");
+    assert!(idle.closes().await);
+    assert!(unborn.closes().await);
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn dropping_a_keeper_stops_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = || Storage::Directory(directory.path().to_owned());
+    let keeper = Keeper::builder().store(storage()).start().await.expect("a keeper");
+    let (mut wire, _) = Wire::session(keeper.address()).await;
+    drop(keeper);
+    assert!(wire.closes().await);
+    eventually("the directory is free", async || Keeper::builder().store(storage()).start().await.is_ok())
+        .await;
+}
+
+#[tokio::test]
+async fn a_taken_address_and_a_taken_directory_are_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = || Storage::Directory(directory.path().to_owned());
+    let keeper = Keeper::builder().store(storage()).start().await.expect("a keeper");
+    let address = Keeper::builder().listen(keeper.address()).start().await.expect_err("two on one address");
+    assert!(address.to_string().contains(&keeper.address().to_string()), "{address}");
+    let directory = Keeper::builder().store(storage()).start().await.expect_err("two on one directory");
+    assert_eq!(directory.to_string(), "the store cannot be opened");
+}
+
+#[tokio::test]
+async fn a_backup_is_made_while_the_server_goes_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = Storage::Directory(directory.path().join("served"));
+    let keeper = Keeper::builder().store(storage).start().await.expect("a keeper");
+    let (mut wire, _) = Wire::session(keeper.address()).await;
+    for number in 0..50 {
+        assert_eq!(
+            wire.call(number, CREATE, &create(&format!("/n{number}"), b"x", PERSISTENT)).await.error,
+            0
+        );
+    }
+    let file = directory.path().join("copy");
+    let writes = async {
+        for xid in 100..200 {
+            assert_eq!(wire.call(xid, SET_DATA, &set_data("/n0", b"y")).await.error, 0);
+        }
+    };
+    let (copied, ()) = tokio::join!(keeper.backup(&file), writes);
+    assert!(copied.expect("a copy").nodes >= 50);
+    keeper.backup(&file).await.expect_err("an existing file is not overwritten");
+    keeper.stop().await.expect("a clean stop");
+
+    let restored = directory.path().join("restored");
+    bellwether_keeper::store::restore(&file, &restored).expect("restored");
+    let keeper = Keeper::builder().store(Storage::Directory(restored)).start().await.expect("a keeper");
+    let (mut wire, _) = Wire::session(keeper.address()).await;
+    assert!(exists(&mut wire, "/n49").await);
+}
