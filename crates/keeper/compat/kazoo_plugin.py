@@ -8,13 +8,16 @@ that is cut short still tells what it saw.
 
 import json
 import pathlib
+import tempfile
 import tomllib
 
 import kazoo.testing.harness
+import pytest
 from kazoo.testing import KazooTestHarness
 from kazoo.testing.common import ZookeeperCluster
 
 import servers
+import tls
 
 EXPECTATIONS = pathlib.Path(__file__).with_name("expectations.toml")
 
@@ -66,19 +69,42 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     # A cluster of none makes the certificates and starts nothing.
-    tls = ZookeeperCluster(size=0)._ssl_configuration
+    certificates = ZookeeperCluster(size=0)._ssl_configuration
     if config.getoption("--server") == "zookeeper":
-        server = servers.ZooKeeper(tls)
+        cluster = Cluster(servers.ZooKeeper(certificates), certificates)
     else:
-        import tls as front
-
-        server = servers.Keeper(config.getoption("--keeper-binary"), config.getoption("--keeper-compat"))
-        server.secure_address = f"{servers.HOST}:{front.TlsFront(tls, server.port).port}"
-    cluster = Cluster(server, tls)
+        certificates = tls.version_3(certificates)
+        binary, compat = config.getoption("--keeper-binary"), config.getoption("--keeper-compat")
+        cluster = Cluster(servers.Keeper(binary, compat), certificates)
+        config.pluginmanager.register(TlsForSome(cluster, lambda files: servers.Keeper(binary, compat, files)))
     kazoo.testing.harness.get_global_cluster = lambda: cluster
     config.add_cleanup(cluster.terminate)
     if results := config.getoption("--results"):
         config.pluginmanager.register(Recorder(pathlib.Path(results)))
+
+
+class TlsForSome:
+    """Puts a keeper that speaks TLS into the place of the plain one for the class of tests that is about TLS."""
+
+    def __init__(self, cluster, keeper):
+        self.cluster = cluster
+        self.plain = cluster.server
+        self.directory = tempfile.TemporaryDirectory(prefix="bellwether-compat-")
+        files = tls.write_files(cluster.tls, self.directory.name)
+        secure = keeper(files)
+        self.secure = secure.behind(tls.PlainFront(files, secure.port).port)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        wanted = self.secure if item.cls is not None and item.cls.__name__ == "TestSSLClient" else self.plain
+        if wanted is not self.cluster.server:
+            self.cluster.terminate()
+            self.cluster.server = wanted
+
+    def pytest_unconfigure(self):
+        self.plain.destroy()
+        self.secure.destroy()
+        self.directory.cleanup()
 
 
 def short(node_id):

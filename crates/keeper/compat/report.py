@@ -99,7 +99,7 @@ def document(runs, expectations, versions, command):
             "empty for every class of tests. Reasons are kept in `crates/keeper/compat/expectations.toml`; the "
             "command fails when the keeper does worse than ZooKeeper, or answers zkCli otherwise, for no reason there."
         ),
-        table(["what", "version"], [*versions, ("date", datetime.datetime.now(datetime.UTC).date().isoformat())]),
+        table(["what", "version, as it says"], [*versions, ("date", datetime.datetime.now(datetime.UTC).date().isoformat())]),
         "## kazoo's suite",
         module_table(runs),
         "Left out, as one plain server cannot be asked:",
@@ -123,8 +123,9 @@ def notes(runs):
     asking = sum(test["asks_server"] for test in runs[0].tests.values())
     tls = paragraph(
         f"Of the {len(runs[0].tests)} tests, {asking} talk to a server; the others are about kazoo alone. "
-        "`TestSSLClient` runs against ZooKeeper's own TLS port. The keeper speaks no TLS: there the harness puts a "
-        "front before it that ends TLS, as an operator would."
+        "`TestSSLClient` runs against the servers' own TLS. A keeper's port speaks either plain or TLS, so there the "
+        "harness asks a keeper that speaks TLS, and looks after it through a plain front; and its certificates are made "
+        "anew as X.509's version 3, as the keeper's TLS takes no version 1."
     )
     if not again:
         return [tls, "Every result is a test's first; none had to be tried again."]
@@ -165,10 +166,12 @@ def zkcli(runs, expectations):
             yield f"{ours.name}: all {steps} answers are those of {real.name}."
             continue
         yield f"{ours.name}: {steps - len(differing)} of {steps} answers are those of {real.name}. The others:"
-        for session, command, a, b in differing:
+        for command in dict.fromkeys(command for _, command, _, _ in differing):
+            alike = [(a, b) for _, other, a, b in differing if other == command]
             why = reason_for_command(command, expectations, ours.name) or "not explained"
-            yield f"`{command}` ({session}): {why}"
-            yield "```text\n" + "\n".join(difference_lines(a, b)) + "\n```"
+            yield paragraph(f"`{command}` ({len(alike)} times): {why}")
+            lines = [line for a, b in alike for line in difference_lines(a, b)]
+            yield "```diff\n" + "\n".join(dict.fromkeys(lines)) + "\n```"
 
 
 def difference_lines(a, b):

@@ -120,7 +120,7 @@ def make_environment():
 
 def build_keeper():
     say("builds the keeper")
-    build = ["cargo", "build", "--package", "bellwether-keeper", "--example", "keeper"]
+    build = ["cargo", "build", "--package", "bellwether-keeper", "--features", "tls", "--example", "keeper"]
     if subprocess.run(build, cwd=ROOT).returncode != 0:
         raise Failed("the keeper does not build")
     return TARGET / "debug" / "examples" / "keeper"

@@ -192,19 +192,32 @@ class ZooKeeper(Server):
 
 
 class Keeper(Server):
-    """The keeper's stand-alone example, with its data on disk."""
+    """The keeper's stand-alone example, with its data on disk; `tls_files` make its port speak TLS and nothing else."""
 
-    # It speaks no TLS; whoever puts a front before it sets this.
-    secure_address = None
-
-    def __init__(self, binary, compat=None):
+    def __init__(self, binary, compat=None, tls_files=None):
         super().__init__()
         self.binary = binary
         self.compat = compat
         self.name = f"keeper --compat {compat}" if compat else "keeper"
+        self.listen = self.address
+        self.tls_files = tls_files
+
+    @property
+    def secure_address(self):
+        return self.listen
+
+    def behind(self, front_port):
+        """Is asked in plain text through a front on another port."""
+        self.port = front_port
+        return self
 
     def command(self):
         data = self.directory / "data"
         data.mkdir(exist_ok=True)
-        command = [str(self.binary), "--listen", self.address, "--data-dir", str(data), "--tick-ms", str(TICK_MS)]
-        return command + (["--compat", self.compat] if self.compat else [])
+        command = [str(self.binary), "--listen", self.listen, "--data-dir", str(data), "--tick-ms", str(TICK_MS)]
+        if self.compat:
+            command += ["--compat", self.compat]
+        if files := self.tls_files:
+            command += ["--tls-certificates", files["server"], "--tls-key", files["key"]]
+            command += ["--tls-client-authority", files["authority"]]
+        return command

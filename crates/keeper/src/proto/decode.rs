@@ -81,7 +81,7 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
             stat: code == opcode::GET_CHILDREN2,
         },
         opcode::GET_ALL_CHILDREN_NUMBER => Request::CountDescendants { path: reader.string()? },
-        opcode::GET_EPHEMERALS => Request::GetEphemerals { prefix: reader.string()? },
+        opcode::GET_EPHEMERALS => Request::GetEphemerals { prefix: reader.string_or_empty()? },
         opcode::GET_ACL => Request::GetAcl { path: reader.string()? },
         opcode::SET_ACL => {
             Request::SetAcl { path: reader.string()?, acl: reader.acl()?, version: reader.i32()? }
@@ -100,6 +100,11 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
         }
         opcode::REMOVE_WATCHES => {
             Request::RemoveWatches { path: reader.string()?, kind: watcher_kind(reader)? }
+        }
+        opcode::RECONFIG => {
+            // Who joins, who leaves, who is a member, as of which configuration: of no use to a single server.
+            let _servers = (reader.buffer()?, reader.buffer()?, reader.buffer()?, reader.i64()?);
+            Request::Unsupported { code }
         }
         opcode::WHO_AM_I => Request::WhoAmI,
         opcode::CLOSE_SESSION => Request::CloseSession,
