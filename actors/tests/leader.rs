@@ -93,7 +93,7 @@ impl Bench {
             last_error: None,
             state: JobState::Open { not_before: None },
         };
-        applied(&self.zk, txn::submit(&id, &record)).await;
+        applied(&self.zk, txn::submit(&id, &record, 0)).await;
         id
     }
 

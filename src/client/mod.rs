@@ -18,6 +18,7 @@ mod document;
 mod error;
 mod get;
 mod job;
+mod lanes;
 mod link;
 mod list;
 mod locate;

@@ -151,7 +151,8 @@ impl Client {
     ///
     /// # Ordering
     /// Jobs of one client are sent in the order in which their submissions were first polled. They become
-    /// visible in that order, except after a lost connection or beside a refused job.
+    /// visible in that order, except after a lost connection or beside a refused job. Jobs of one lane keep it in any
+    /// case: their order in the lane is the order of their submissions.
     ///
     /// # Connection loss
     /// Resolved here, by reading back: the job is accepted exactly once, or the deadline passes.
