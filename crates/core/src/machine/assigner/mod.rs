@@ -11,10 +11,9 @@
 //! | rejected: epoch | the term is over: [`Effect::FencedOut`], nothing more is planned |
 //! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of it again; all wait again |
 //! | rejected: an entry is gone | that job is forgotten (cancelled, or assigned by a write thought lost); the rest wait again |
+//! | rejected: a turn is gone | that job waits for its turn anew (`gate`); the rest wait again |
 //! | not sent, or refused as a whole | all wait again, until the session is back or the next sweep |
 //! | unknown | in limbo: counted, not planned; after the session is back their entries are read |
-//!
-//! | rejected: a turn is gone | that job waits for its turn anew ([`gate`]); the rest wait again |
 //!
 //! An unknown write may be applied even after its entries were read and the jobs were planned anew. Then the
 //! second plan is rejected, because the entry is gone. So a job is never in two inboxes.
