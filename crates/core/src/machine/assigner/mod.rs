@@ -446,4 +446,6 @@ impl Assigner {
 mod tests;
 
 #[cfg(test)]
+mod lane_model;
+#[cfg(test)]
 mod lane_tests;
