@@ -21,4 +21,5 @@ examples! {
     retries: failing_jobs_are_retried_die_and_are_retried_by_hand = "../examples/retries.rs";
     cancel: jobs_are_cancelled_at_each_stage = "../examples/cancel.rs";
     affinity: jobs_of_a_key_share_a_node = "../examples/affinity.rs";
+    lanes: jobs_of_a_lane_run_one_at_a_time_in_order = "../examples/lanes.rs";
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use bellwether_actors::leader::{LeaderConfig, LeaderMsg, Term, start};
-use bellwether_core::job::{Assignment, JobRecord, JobState, Payload, Placement, Policy, Verdict};
+use bellwether_core::job::{
+    Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, Verdict,
+};
 use bellwether_core::machine::assigner::Strategy;
-use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
+use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
@@ -29,6 +31,24 @@ impl Actor for Root {
     type Arguments = ();
     async fn pre_start(&self, _: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
         Ok(())
+    }
+}
+
+fn record(policy: Policy, lane: Option<Lane>) -> JobRecord {
+    JobRecord {
+        kind: Kind::new("sum").expect("a name"),
+        payload: Payload::json(*b"{}").expect("small"),
+        policy,
+        placement: Placement { lane, ..Placement::default() },
+        token: Uuid::now_v7(),
+        submitted_at: WallMillis(1),
+        generation: 1,
+        attempts: 0,
+        failures: 0,
+        losses: 0,
+        last: None,
+        last_error: None,
+        state: JobState::Open { not_before: None },
     }
 }
 
@@ -78,23 +98,31 @@ impl Bench {
 
     async fn submit(&self, name: &str, policy: Policy) -> JobId {
         let id = JobId::new(name).expect("a name");
-        let record = JobRecord {
-            kind: Kind::new("sum").expect("a name"),
-            payload: Payload::json(*b"{}").expect("small"),
-            policy,
-            placement: Placement::default(),
-            token: Uuid::now_v7(),
-            submitted_at: WallMillis(1),
-            generation: 1,
-            attempts: 0,
-            failures: 0,
-            losses: 0,
-            last: None,
-            last_error: None,
-            state: JobState::Open { not_before: None },
-        };
-        applied(&self.zk, txn::submit(&id, &record)).await;
+        applied(&self.zk, txn::submit(&id, &record(policy, None), 0)).await;
         id
+    }
+
+    /// Submits jobs of one lane in one multi.
+    async fn submit_lane(&self, lane: &str, names: &[String]) {
+        let lane = Lane::new(lane).expect("a name");
+        let made = self.zk.create_container(path::lane(&lane)).await;
+        assert!(matches!(made, Outcome::Applied(()) | Outcome::Rejected(_)), "{made:?}");
+        let record = record(Policy::default(), Some(lane));
+        let ops = (0..)
+            .zip(names)
+            .flat_map(|(index, name)| txn::submit(&JobId::new(name).expect("a name"), &record, index));
+        applied(&self.zk, ops.collect()).await;
+    }
+
+    /// Ends an assigned job for good, as its worker would.
+    async fn succeed(&self, worker: WorkerId, name: &str) {
+        let id = JobId::new(name).expect("a name");
+        let node = self.zk.get(path::record(&id)).await.expect("an answer").expect("a record");
+        let record = wire::decode::<JobRecord>(&node.data).expect("readable");
+        let attempt = Attempt { number: record.attempts + 1, worker };
+        let ending = Ending::Succeeded(Payload::json(*b"1").expect("small"));
+        let (closed, next) = record.close(attempt, ending, WallMillis(2), 0);
+        applied(&self.zk, txn::close(&id, worker, node.version, None, &closed, &next)).await;
     }
 
     /// A worker with its own session, so that it can die.
@@ -267,4 +295,52 @@ async fn a_member_that_is_killed_is_started_again_and_loses_nothing() {
         bench.submit(&format!("after-{n}"), Policy::default()).await;
         bench.assigned(worker, n + 2).await;
     }
+}
+
+fn names(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).rev().map(|n| format!("{prefix}-{n}")).collect()
+}
+
+/// S6, with room for all of them.
+#[tokio::test]
+async fn jobs_of_a_lane_are_assigned_one_by_one_in_the_order_of_their_submission() {
+    let bench = Bench::new("leader-lane").await;
+    let first = names("a", 3);
+    bench.submit_lane("a", &first).await;
+    bench.lead().await;
+    let (worker, _session) = bench.worker(20).await;
+    let second = names("b", 2);
+    bench.submit_lane("b", &second).await;
+    bench.submit_lane("a", &["late".to_owned()]).await;
+    let order = first.iter().zip([Some(&second[0]), Some(&second[1]), None]);
+    for (a, b) in order {
+        let mut both = vec![a.clone()];
+        both.extend(b.cloned());
+        assert_eq!(bench.assigned(worker, both.len()).await, both);
+        for job in both {
+            bench.succeed(worker, &job).await;
+        }
+    }
+    assert_eq!(bench.assigned(worker, 1).await, ["late"]);
+}
+
+/// A lane whose first job runs, or waits out a backoff, is of that job's: the next leader sees it so, too.
+#[tokio::test]
+async fn a_new_leader_knows_whose_turn_it_is_from_what_stands_in_zookeeper() {
+    let bench = Bench::new("leader-lane-handover").await;
+    let jobs = names("job", 300);
+    bench.submit_lane("lane", &jobs[..150]).await;
+    bench.submit_lane("lane", &jobs[150..]).await;
+    bench.lead().await;
+    let (worker, _session) = bench.worker(20).await;
+    assert_eq!(bench.assigned(worker, 1).await, jobs[..1]);
+    bench.wing.cast(LeaderMsg::Inactive).expect("a wing");
+    bench.lead().await;
+    // Something else shows that the new leader has looked.
+    bench.submit("beside", Policy::default()).await;
+    let both = bench.assigned(worker, 2).await;
+    assert!(both.contains(&jobs[0]) && both.contains(&"beside".to_owned()), "{both:?}");
+    bench.succeed(worker, &jobs[0]).await;
+    bench.succeed(worker, "beside").await;
+    assert_eq!(bench.assigned(worker, 1).await, jobs[1..2]);
 }

@@ -6,12 +6,11 @@
 //! the first copy is applied late.
 
 use bellwether_actors::clock;
-use bellwether_core::job::QueueEntry;
+use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
-use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{self, Lifetime, Op, Waiting as Entry};
-use bellwether_core::wire::{WireError, encode};
+use bellwether_core::txn::{self, Op, Waiting as Entry};
+use bellwether_core::wire::WireError;
 
 use super::Client;
 use super::error::Error;
@@ -88,11 +87,11 @@ impl Client {
                     return Ok(if ours { Cancelled::Cancelled } else { Cancelled::AlreadyTerminal(state) });
                 }
                 Place::Queued => (
-                    txn::cancel(id, found.version, &record.cancel(clock::wall()), Entry::Queued),
+                    self.cancel_waiting(id, record, found.version, Entry::Queued, by).await?,
                     Cancelled::Cancelled,
                 ),
                 Place::Delayed { minute } => (
-                    txn::cancel(id, found.version, &record.cancel(clock::wall()), Entry::Delayed(minute)),
+                    self.cancel_waiting(id, record, found.version, Entry::Delayed(minute), by).await?,
                     Cancelled::Cancelled,
                 ),
                 Place::Assigned { worker, assignment: Ok(assignment), .. } if assignment.cancel => {
@@ -138,7 +137,7 @@ impl Client {
                     aside = Aside::Seen(found.version);
                     continue;
                 }
-                match self.0.link.commit(by, release(id, &found)).await? {
+                match self.0.link.commit(by, txn::release(id, found.version, &found.record)).await? {
                     Written::Applied => return Ok(Retried::Released),
                     Written::Lost => {}
                     Written::Unknown => aside = Aside::Unknown(found.version),
@@ -163,6 +162,10 @@ impl Client {
             }
             let record = found.record.reopen();
             let generation = record.generation;
+            if let Some(lane) = &record.placement.lane {
+                // It may have gone since the job's last turn in it.
+                self.0.link.make_container(by, path::lane(lane)).await?;
+            }
             match self.0.link.commit(by, txn::reopen(id, found.version, &record)).await? {
                 Written::Applied => return Ok(Retried::Reopened(generation)),
                 Written::Lost => {}
@@ -172,20 +175,29 @@ impl Client {
         Err(Error::Contended { id: id.clone(), tries: TRIES })
     }
 
+    /// A turn that is not there beside an open record was taken by an operator's hand, and need not be ended: a session
+    /// that has read the record would see it.
+    async fn cancel_waiting(
+        &self,
+        id: &JobId,
+        record: JobRecord,
+        version: i32,
+        entry: Entry,
+        by: Deadline,
+    ) -> Result<Vec<Op>, Error> {
+        let turn = record.turn();
+        let mut ops = txn::cancel(id, version, &record.cancel(clock::wall()), entry);
+        if let Some(turn) = turn
+            && self.0.link.read(by, |zk| zk.get(path::turn(&turn, id))).await?.is_none()
+        {
+            txn::without_turn(id, &turn, &mut ops);
+        }
+        Ok(ops)
+    }
+
     async fn found(&self, id: &JobId, by: Deadline) -> Result<Found, Error> {
         let found = locate(&self.0.link, by, std::slice::from_ref(id)).await?.pop().flatten();
         let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
         found.map_err(|reason| Error::Unreadable { id: id.clone(), reason })
     }
-}
-
-/// Takes a job out of quarantine into the queue. Rejected when its note is gone, its record moved on, or it is queued.
-/// It is due now, whatever backoff it was in: somebody asked for it.
-fn release(id: &JobId, found: &Found) -> Vec<Op> {
-    let entry = QueueEntry { not_before: WallMillis::default(), ..found.record.entry() };
-    vec![
-        Op::Delete { path: path::quarantine(id), version: None },
-        Op::Set { path: path::record(id), data: encode(&found.record), version: found.version },
-        Op::Create { path: path::queue_entry(id), data: encode(&entry), lifetime: Lifetime::Persistent },
-    ]
 }

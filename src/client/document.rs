@@ -9,6 +9,7 @@
 //! | `result`, `payload` | JSON as it is; other text as a string; other bytes as `{"content_type", "base64"}` |
 //! | `error` | the last error |
 //! | `waiting`, `waiting_for` | why it does not run now: a word, and a sentence |
+//! | `lane`, `behind` | its lane, and the job whose turn it is there while this one waits for it; or null |
 //! | `cancel_requested` | whether the attempt under way was asked to stop |
 //! | `generation`, `failures`, `losses` | counts |
 //! | `submitted_at`, `not_before`, `finished_at` | RFC 3339 in UTC, or null |
@@ -29,7 +30,7 @@ impl Serialize for State {
 
 impl Serialize for JobView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("JobView", 18)?;
+        let mut document = serializer.serialize_struct("JobView", 20)?;
         document.serialize_field("id", self.id.as_str())?;
         document.serialize_field("kind", &self.kind)?;
         document.serialize_field("state", &self.state)?;
@@ -39,7 +40,9 @@ impl Serialize for JobView {
         document.serialize_field("result", &self.result.as_ref().map(Embedded))?;
         document.serialize_field("error", &self.error)?;
         document.serialize_field("waiting", &self.waiting.map(super::view::Waiting::as_str))?;
-        document.serialize_field("waiting_for", &self.waiting.map(|waiting| waiting.to_string()))?;
+        document.serialize_field("waiting_for", &self.waiting_for())?;
+        document.serialize_field("lane", &self.lane)?;
+        document.serialize_field("behind", &self.behind)?;
         document.serialize_field("cancel_requested", &self.cancel_requested)?;
         document.serialize_field("generation", &self.generation)?;
         document.serialize_field("failures", &self.failures)?;

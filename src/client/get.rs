@@ -8,6 +8,7 @@ use bellwether_core::wire::WireError;
 use super::Client;
 use super::cluster::Cluster;
 use super::error::Error;
+use super::lanes::tell_turns;
 use super::link::Deadline;
 use super::locate::{Found, Place, locate};
 use super::view::{JobView, State, Waiting};
@@ -36,7 +37,10 @@ impl Client {
         for page in ids.chunks(MAX_READ_BATCH) {
             let found = locate(&self.0.link, self.by(), page).await?;
             let page = page.iter().zip(found);
-            views.extend(page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster)))));
+            let page = page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
+            let mut page = page.collect::<Vec<_>>();
+            tell_turns(&self.0.link, self.by(), page.iter_mut().flatten()).await?;
+            views.append(&mut page);
         }
         Ok(views)
     }
@@ -46,7 +50,9 @@ impl Client {
         let Some(found) = found else { return Ok(None) };
         let over = matches!(&found, Ok(found) if found.record.is_terminal());
         let cluster = if over { None } else { Some(self.cluster(by).await?) };
-        Ok(Some(view(id.clone(), found, cluster.as_ref())))
+        let mut view = view(id.clone(), found, cluster.as_ref());
+        tell_turns(&self.0.link, by, [&mut view]).await?;
+        Ok(Some(view))
     }
 
     pub(super) async fn cluster(&self, by: Deadline) -> Result<Cluster, Error> {

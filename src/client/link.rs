@@ -120,6 +120,24 @@ impl Link {
         }
     }
 
+    /// Makes a container. Whether it is there, when that is not known, the write that needs it tells.
+    pub(super) async fn make_container(&self, by: Deadline, path: String) -> Result<(), Error> {
+        let zk = self.usable_by(by).await?;
+        match timeout_at(by.at, zk.create_container(path)).await {
+            Ok(Outcome::Applied(()) | Outcome::Unknown) | Err(_) => Ok(()),
+            Ok(Outcome::Rejected(rejection)) => match rejection.reason {
+                Reason::NodeExists | Reason::NotSent => Ok(()),
+                reason @ (Reason::NoNode
+                | Reason::BadVersion
+                | Reason::NotEmpty
+                | Reason::NoAuth
+                | Reason::OverBudget(_)
+                | Reason::Refused(_)
+                | Reason::Other(_)) => Err(Error::Refused(reason)),
+            },
+        }
+    }
+
     /// Why nothing came in time, as the session tells it.
     pub(super) fn not_in_time(&self, by: Deadline) -> Unavailable {
         let servers = &self.servers;

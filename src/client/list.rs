@@ -16,6 +16,7 @@ use super::Client;
 use super::cluster::Cluster;
 use super::error::Error;
 use super::get::view;
+use super::lanes::tell_turns;
 use super::locate::{inboxes, locate};
 use super::view::{JobView, State};
 
@@ -86,7 +87,8 @@ impl Listing {
             self.cluster = Some(self.client.cluster(by).await?);
         }
         let ids = self.names.iter().take(MAX_READ_BATCH).cloned().collect::<Vec<_>>();
-        let found = locate(&self.client.0.link, by, &ids).await?;
+        let link = &self.client.0.link;
+        let found = locate(link, by, &ids).await?;
         self.names.drain(..ids.len());
         let views = ids.into_iter().zip(found).filter_map(|(id, found)| {
             // Absent: deleted since it was listed.
@@ -96,7 +98,9 @@ impl Listing {
             self.filter.state.is_none_or(|state| view.state == state)
                 && (self.filter.kind.is_none() || view.kind == self.filter.kind)
         });
-        self.page.extend(views.collect::<Vec<_>>());
+        let mut views = views.collect::<Vec<_>>();
+        tell_turns(link, by, &mut views).await?;
+        self.page.extend(views);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
-use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
+use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::WireError;
 
@@ -82,6 +82,10 @@ pub enum Waiting {
     Backoff,
     /// Its worker is gone, and the leader will queue it again.
     WorkerLost,
+    /// Another job of its lane comes before it: [`JobView::behind`].
+    Lane,
+    /// It has a lane and no turn in it, which only an operator's hand can bring about: cancel and retry it.
+    NoTurn,
     /// The leader will assign it any moment.
     Assignment,
     /// It was seen in no place: it moved whenever it was looked for, or an operator deleted its entry.
@@ -100,6 +104,8 @@ impl Waiting {
             Self::NoLeader => "no_leader",
             Self::Backoff => "backoff",
             Self::WorkerLost => "worker_lost",
+            Self::Lane => "lane",
+            Self::NoTurn => "no_turn",
             Self::Assignment => "assignment",
             Self::Nowhere => "nowhere",
         }
@@ -116,6 +122,8 @@ impl fmt::Display for Waiting {
             Self::NoLeader => "no leader is there to assign it",
             Self::Backoff => "its backoff is not over",
             Self::WorkerLost => "its worker is gone; the leader will queue it again",
+            Self::Lane => "another job of its lane comes first",
+            Self::NoTurn => "its turn in its lane was deleted: cancel and retry it",
             Self::Assignment => "the leader is about to assign it",
             Self::Nowhere => "it is in no queue and no inbox",
         })
@@ -141,6 +149,10 @@ pub struct JobView {
     pub cancel_requested: bool,
     /// Why it does not run now.
     pub waiting: Option<Waiting>,
+    /// The lane that it is in.
+    pub lane: Option<Lane>,
+    /// The job whose turn it is in that lane, while this one waits for [`Waiting::Lane`].
+    pub behind: Option<JobId>,
     /// What was submitted; `None` when its record cannot be read.
     pub payload: Option<Payload>,
     /// What its handler returned.
@@ -181,6 +193,8 @@ impl JobView {
             node: None,
             cancel_requested: false,
             waiting: None,
+            lane: record.placement.lane,
+            behind: None,
             payload: Some(record.payload),
             result,
             error: record.last_error,
@@ -204,6 +218,8 @@ impl JobView {
             node: None,
             cancel_requested: false,
             waiting: None,
+            lane: None,
+            behind: None,
             payload: None,
             result: None,
             error: Some(format!("its stored record cannot be read: {reason}")),
@@ -216,11 +232,20 @@ impl JobView {
         }
     }
 
+    /// Why it does not run now, in a sentence.
+    #[must_use]
+    pub fn waiting_for(&self) -> Option<String> {
+        match (self.waiting?, &self.behind) {
+            (Waiting::Lane, Some(job)) => Some(format!("{job} comes first in its lane")),
+            (waiting, _) => Some(waiting.to_string()),
+        }
+    }
+
     /// State, and why it waits or what its error is, in a line.
     #[must_use]
     pub fn status(&self) -> String {
         let state = self.state;
-        match (&self.waiting, &self.error) {
+        match (self.waiting_for(), &self.error) {
             (Some(waiting), _) => format!("{state}: {waiting}"),
             (None, Some(error)) if state != State::Succeeded => format!("{state}: {error}"),
             (None, _) => state.to_string(),

@@ -28,7 +28,7 @@ async fn end(to: &str, job: &str, ending: Ending) {
     let inbox =
         txn::Op::Create { path: path::inbox(worker), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
     apply(vec![inbox]).await;
-    apply(txn::assign(&job, worker, &assignment)).await;
+    apply(txn::assign(&job, worker, &assignment, None)).await;
     let attempt = Attempt { number: assignment.attempt, worker };
     let (record, next) = record.close(attempt, ending, clock::wall(), 0);
     apply(txn::close(&job, worker, node.version, None, &record, &next)).await;

@@ -85,7 +85,7 @@ impl Hand {
         let (record, _) = self.record(job).await;
         let attempt = record.attempts + 1;
         let assignment = Assignment { attempt, epoch: 0, cancel: false, assigned_at: clock::wall() };
-        self.apply(txn::assign(job, worker, &assignment)).await;
+        self.apply(txn::assign(job, worker, &assignment, record.turn().as_ref())).await;
     }
 
     pub(crate) async fn close(&self, job: &JobId, worker: WorkerId, ending: Ending) {

@@ -105,7 +105,7 @@ async fn a_first_copy_that_is_applied_after_the_read_back_is_the_same_job() {
         read_back.fired().await;
         let job = id("lingering");
         let record = record_in(&first_copy.lock().unwrap(), &path::record(&job));
-        hand.apply(txn::submit(&job, &record)).await;
+        hand.apply(txn::submit(&job, &record, 0)).await;
         read_back.release();
     };
     let submission = client.submit(Job::new("sum", &1).unwrap().id("lingering"));

@@ -3,6 +3,7 @@
 
 mod control;
 mod hand;
+mod lanes;
 mod list;
 mod lost;
 mod submit;

@@ -15,6 +15,7 @@ mod corruption;
 mod drain;
 mod election;
 mod expiry;
+mod lanes;
 mod leader_steps;
 mod lost_replies;
 mod pause;

@@ -48,7 +48,7 @@ async fn inboxes(zk: &Zk) -> BTreeSet<WorkerId> {
 }
 
 impl Stage {
-    /// Waits until nothing is left of work that is over: no entry anywhere, and as many inboxes as live workers.
+    /// Waits until nothing is left of work that is over: no entry anywhere, no turn in any lane, and as many inboxes as live workers.
     pub(crate) async fn settled(&self, workers: usize) {
         eventually("every place is empty", SOON, async || {
             let mut parents = Bucket::all().map(Bucket::queue).collect::<Vec<_>>();
@@ -57,6 +57,14 @@ impl Stage {
             let minutes = self.zk.children(path::DELAYED.into()).await.unwrap().unwrap();
             parents
                 .extend(minutes.iter().filter_map(|minute| Some(path::delayed_minute(minute.parse().ok()?))));
+            let lanes = Bucket::all().map(Bucket::lanes).collect::<Vec<_>>();
+            for buckets in lanes.chunks(MAX_READ_BATCH) {
+                let lists = self.zk.children_many(buckets.to_vec()).await.unwrap();
+                let lanes = buckets.iter().zip(lists).flat_map(|(bucket, lanes)| {
+                    lanes.into_iter().flatten().map(move |lane| format!("{bucket}/{lane}"))
+                });
+                parents.extend(lanes);
+            }
             let mut left = 0;
             for parents in parents.chunks(MAX_READ_BATCH) {
                 let lists = self.zk.children_many(parents.to_vec()).await.unwrap();

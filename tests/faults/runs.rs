@@ -17,6 +17,14 @@ echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"
 while [ -e "$1/hold" ]; do sleep 0.05; done
 "#;
 
+/// As above, and tells of another one that runs at the same time: the lock goes with the last process that has it.
+const ALONE: &str = r#"
+exec 9>>"$1/alone"
+flock -n 9 || echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/together"
+echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"
+while [ -e "$1/hold" ]; do sleep 0.05; done
+"#;
+
 /// Takes its worker with it.
 const POISON: &str = r#"echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"; kill -KILL "$PPID""#;
 
@@ -52,6 +60,22 @@ impl Runs {
     /// A job that leaves a line and runs while runs are held.
     pub(crate) fn held(&self, id: &str) -> Job {
         self.script(id, HELD)
+    }
+
+    /// A held job that must not run beside another of its sort.
+    pub(crate) fn alone(&self, id: &str) -> Job {
+        self.script(id, ALONE)
+    }
+
+    /// Those that ran beside another.
+    pub(crate) fn together(&self) -> String {
+        fs::read_to_string(self.dir().join("together")).unwrap_or_default()
+    }
+
+    /// The jobs that ran, one for each run, in the order of their beginnings.
+    pub(crate) fn sequence(&self) -> Vec<String> {
+        let lines = fs::read_to_string(self.dir().join("runs")).unwrap_or_default();
+        lines.lines().map(|line| line.split_once(' ').unwrap().0.to_owned()).collect()
     }
 
     /// A job that leaves a line and kills its worker.

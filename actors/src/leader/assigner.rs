@@ -2,20 +2,21 @@
 //!
 //! It hears of changed inboxes by one recursive watch on their parent. A one-shot watch on each would be fewer
 //! events, but a node that is a worker too watches its own inbox recursively in the same session, and the server
-//! keeps one mode per path: the one-shot watch would be lost (ZOOKEEPER-4466).
+//! keeps one mode per path: the one-shot watch would be lost (ZOOKEEPER-4466). Another recursive watch, on the lanes,
+//! tells whose turn has gone; a job without a lane makes no event there.
 
 use std::collections::BTreeSet;
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::job::QueueEntry;
-use bellwether_core::machine::assigner::{self, Effect, Event, Job, Strategy};
+use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
+use bellwether_core::machine::assigner::{self, Effect, Event, Job, Order, Spot, Strategy};
 use bellwether_core::metric;
-use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::name::{JobId, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place};
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
-use bellwether_zk::{Change, ChangeKind, ReadError, Zk};
+use bellwether_zk::{Change, ChangeKind, Node, ReadError, Zk};
 use metrics::{counter, gauge, histogram};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
@@ -23,6 +24,7 @@ use super::{Fenced, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
 use crate::task::{Owned, report};
+use crate::unreadable::Unreadable;
 
 pub(super) struct Assigner;
 
@@ -34,6 +36,9 @@ pub(super) enum AssignerMsg {
     Committed(Batch<Job>, Outcome<()>),
     Inbox(WorkerId, Result<Option<Vec<String>>, ReadError>),
     Feed(Feed),
+    Lanes(Feed),
+    LanesListed(u64, Vec<Lane>, Result<Vec<Option<Vec<String>>>, ReadError>),
+    TurnsRead(u64, Vec<(Lane, Spot)>, Result<Vec<Option<Node>>, ReadError>),
     Resolved(Result<Vec<(JobId, Option<QueueEntry>)>, ReadError>),
 }
 
@@ -41,7 +46,9 @@ pub(super) struct State {
     zk: Zk,
     fenced: Fenced,
     machine: assigner::Assigner,
+    unreadable: Unreadable,
     _feed: Owned,
+    _lanes: Owned,
     paused: bool,
 }
 
@@ -58,7 +65,9 @@ impl Actor for Assigner {
         let machine = assigner::Assigner::new(term.epoch, strategy, fastrand::u64(..));
         super::sweep(&myself, || AssignerMsg::Sweep);
         let _feed = feed::watch(&term.zk, path::ASSIGNMENTS.into(), &myself, AssignerMsg::Feed);
-        Ok(State { zk: term.zk, fenced, machine, _feed, paused: false })
+        let _lanes = feed::watch(&term.zk, path::LANES.into(), &myself, AssignerMsg::Lanes);
+        let unreadable = Unreadable::default();
+        Ok(State { zk: term.zk, fenced, machine, unreadable, _feed, _lanes, paused: false })
     }
 
     async fn handle(
@@ -78,6 +87,24 @@ impl Actor for Assigner {
                 }
                 return Ok(());
             }
+            AssignerMsg::Lanes(Feed::Watching) => Event::LanesWatched,
+            AssignerMsg::Lanes(Feed::Changes(changes)) => {
+                for (Turn { lane, generation }, job) in ended(changes) {
+                    state.feed(&myself, Event::TurnGone(lane, (generation, job)));
+                }
+                return Ok(());
+            }
+            AssignerMsg::LanesListed(ticket, lanes, lists) => {
+                let lists = lists.ok().map(|lists| lists.into_iter().map(turns).collect());
+                Event::LanesListed { ticket, lanes, lists }
+            }
+            AssignerMsg::TurnsRead(ticket, turns, nodes) => {
+                let found = nodes.ok().map(|nodes| {
+                    let nodes = turns.iter().zip(nodes);
+                    nodes.map(|(turn, node)| Some(order(turn, &node?, &mut state.unreadable))).collect()
+                });
+                Event::TurnsRead { ticket, turns, found }
+            }
             AssignerMsg::Pause => {
                 state.paused = true;
                 Event::Pause
@@ -85,6 +112,7 @@ impl Actor for Assigner {
             AssignerMsg::Resume => {
                 state.paused = false;
                 state._feed = feed::watch(&state.zk, path::ASSIGNMENTS.into(), &myself, AssignerMsg::Feed);
+                state._lanes = feed::watch(&state.zk, path::LANES.into(), &myself, AssignerMsg::Lanes);
                 Event::Resume
             }
             AssignerMsg::Sweep => {
@@ -130,6 +158,17 @@ impl State {
                 Effect::Resolve(jobs) => {
                     report(myself, resolve(self.zk.clone(), jobs), AssignerMsg::Resolved)
                 }
+                Effect::ListLanes { ticket, lanes } => {
+                    let listed = self.zk.children_many(lanes.iter().map(path::lane).collect());
+                    report(myself, listed, move |lists| AssignerMsg::LanesListed(ticket, lanes, lists));
+                }
+                Effect::ReadTurns { ticket, turns } => {
+                    let paths = turns.iter().map(|(lane, (generation, job))| {
+                        path::turn(&Turn { lane: lane.clone(), generation: *generation }, job)
+                    });
+                    let read = self.zk.get_many(paths.collect());
+                    report(myself, read, move |nodes| AssignerMsg::TurnsRead(ticket, turns, nodes));
+                }
                 Effect::FencedOut => self.fenced.tell(),
                 Effect::Assigned { kind, since } => {
                     counter!(metric::JOBS_ASSIGNED, "kind" => kind.to_string()).increment(1);
@@ -151,9 +190,39 @@ fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
         | Place::DelayedEntry(..)
         | Place::Worker(_)
         | Place::Inbox(_)
+        | Place::Turn(..)
         | Place::Other => None,
     };
     deleted.filter_map(worker).collect()
+}
+
+/// The turns that are gone. One that was made comes after all that are known.
+fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
+    let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
+    deleted.filter_map(|change| match change.place {
+        Place::Turn(turn, job) => Some((turn, job)),
+        Place::QueueEntry(_)
+        | Place::DelayedEntry(..)
+        | Place::Worker(_)
+        | Place::Inbox(_)
+        | Place::Assignment(..)
+        | Place::Other => None,
+    })
+}
+
+/// The turns of a lane; one that is not there has none. A name that is not ours is nobody's turn.
+fn turns(names: Option<Vec<String>>) -> Vec<Spot> {
+    names.iter().flatten().filter_map(|name| path::parse_turn(name)).collect()
+}
+
+/// One whose data cannot be read comes after the others of its transaction.
+fn order((lane, (generation, job)): &(Lane, Spot), node: &Node, unreadable: &mut Unreadable) -> Order {
+    let TurnIndex(index) = wire::decode(&node.data).unwrap_or_else(|error| {
+        let turn = Turn { lane: lane.clone(), generation: *generation };
+        unreadable.tell(path::turn(&turn, job), node.version, error);
+        TurnIndex(u32::MAX)
+    });
+    (node.created, index)
 }
 
 /// An entry that cannot be read counts as gone: what is not known is not assigned.

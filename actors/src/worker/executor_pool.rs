@@ -22,7 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::handler::{JobContext, Registry};
 use super::inbox_watcher::InboxMsg;
-use super::run::{Guard, run};
+use super::run::{Bounds, Guard, run};
 use super::status_reporter::ReporterMsg;
 use super::{Term, WorkerMsg};
 use crate::clock;
@@ -214,7 +214,9 @@ impl State {
             return Some(Event::Ended(vec![Ended { job, attempt, how, ran: Duration::ZERO }]));
         };
         let stop = CancellationToken::new();
-        let timeout = start.record.policy.timeout;
+        let laned = start.record.placement.lane.is_some();
+        let bounds =
+            Bounds { timeout: start.record.policy.timeout, trust: laned.then(|| self.args.trust.clone()) };
         let context = JobContext {
             job: start.job.clone(),
             kind: start.record.kind,
@@ -227,7 +229,7 @@ impl State {
             trust: self.args.trust.clone(),
         };
         let guard = Guard::new(&context, self.ends.clone());
-        let task = Owned::spawn(run(handler, context, timeout, slot, guard));
+        let task = Owned::spawn(run(handler, context, bounds, slot, guard));
         let _stop_on_drop = stop.clone().drop_guard();
         self.runs.insert(start.job, Running { _task: task, stop, grace: None, _stop_on_drop });
         None

@@ -4,6 +4,9 @@
 //! out, because it is sent by a guard that the run owns. The slot's permit lives as long as the handler's code
 //! does: a blocking handler that was given up keeps it until it returns. One that was given up while it waited
 //! for a thread never begins.
+//!
+//! A job with a lane runs only while its worker's session can be trusted: after that the leader may have given its lane
+//! to the next. Its run follows the trust by itself, so that neither a silent network nor a busy actor makes it late.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use bellwether_core::machine::worker::executor::{Ended, Run};
 use bellwether_core::name::JobId;
+use bellwether_zk::Trust;
 use futures::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
@@ -49,11 +53,18 @@ impl Drop for Guard {
     }
 }
 
+/// What bounds a run.
+pub(super) struct Bounds {
+    pub(super) timeout: Option<Duration>,
+    /// Given for a job with a lane.
+    pub(super) trust: Option<Trust>,
+}
+
 /// Runs the handler to one of its ends.
 pub(super) async fn run(
     handler: Handler,
     context: JobContext,
-    timeout: Option<Duration>,
+    bounds: Bounds,
     slot: OwnedSemaphorePermit,
     guard: Guard,
 ) {
@@ -81,15 +92,40 @@ pub(super) async fn run(
             }
         }
     };
-    let how = match timeout {
-        // No timer for those who asked for none.
-        None => handled.await,
-        Some(limit) => tokio::time::timeout(limit, handled).await.unwrap_or_else(|_| {
-            cancellation.cancel();
-            Run::Failed(format!("timed out after {limit:?}"))
-        }),
+    let timed = async {
+        match bounds.timeout {
+            // No timer for those who asked for none.
+            None => handled.await,
+            Some(limit) => tokio::time::timeout(limit, handled).await.unwrap_or_else(|_| {
+                cancellation.cancel();
+                Run::Failed(format!("timed out after {limit:?}"))
+            }),
+        }
+    };
+    let how = match bounds.trust {
+        None => timed.await,
+        Some(trust) => tokio::select! {
+            // First, so that nothing begins, and no result counts, once it is too late.
+            biased;
+            () = lapse(trust) => {
+                cancellation.cancel();
+                Run::Lapsed
+            }
+            how = timed => how,
+        },
     };
     guard.ended(how);
+}
+
+/// Resolves once the session cannot be trusted to live.
+async fn lapse(trust: Trust) {
+    loop {
+        let until = trust.until();
+        if until <= Instant::now() {
+            return;
+        }
+        tokio::time::sleep_until(until.into()).await;
+    }
 }
 
 fn ended(handled: Result<HandlerResult, Box<dyn Any + Send>>) -> Run {
@@ -118,6 +154,7 @@ mod tests {
     use bellwether_core::name::Kind;
     use tokio::sync::Semaphore;
     use tokio::sync::mpsc::unbounded_channel;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
 
@@ -142,13 +179,49 @@ mod tests {
             let guard = Guard::new(&context, to);
             let slots = Arc::new(Semaphore::new(1));
             let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
-            let timeout = Some(Duration::from_millis(1));
-            run(Handler::Blocking(Arc::new(handle)), context, timeout, slot, guard).await;
+            let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
+            run(Handler::Blocking(Arc::new(handle)), context, bounds, slot, guard).await;
             assert_eq!(ended.recv().await.unwrap().how, Run::Failed("timed out after 1ms".into()));
             release.send(()).unwrap();
             only_thread.await.unwrap().unwrap();
             drop(slots.acquire().await.unwrap());
             assert!(!began.load(Ordering::SeqCst));
         });
+    }
+
+    /// S6: whoever has the lane next may begin.
+    #[tokio::test]
+    async fn a_run_that_holds_a_lane_ends_with_the_trust_in_its_session_and_another_does_not() {
+        for laned in [true, false] {
+            let dropped = CancellationToken::new();
+            let owned = dropped.clone().drop_guard();
+            let owned = Arc::new(std::sync::Mutex::new(Some(owned)));
+            let handle = move |context: JobContext| {
+                let owned = owned.lock().unwrap().take();
+                async move {
+                    let _owned = owned;
+                    context.cancelled().await;
+                    std::future::pending::<HandlerResult>().await
+                }
+                .boxed()
+            };
+            let payload = Payload::json(*b"1").unwrap();
+            let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
+            let cancelled = context.cancellation();
+            let (to, mut ended) = unbounded_channel();
+            let guard = Guard::new(&context, to);
+            let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+            let trust = Trust::unanswered(Duration::from_millis(50));
+            let until = trust.until();
+            let bounds = Bounds { timeout: None, trust: laned.then_some(trust) };
+            let run = run(Handler::Async(Arc::new(handle)), context, bounds, slot, guard);
+            let over = tokio::time::timeout(Duration::from_millis(300), run).await;
+            assert_eq!(over.is_ok(), laned);
+            let how = ended.recv().await.unwrap().how;
+            assert_eq!(how, if laned { Run::Lapsed } else { Run::Aborted });
+            assert_eq!(cancelled.is_cancelled(), laned, "it is told");
+            dropped.cancelled().await;
+            assert!(Instant::now() >= until, "and not before");
+        }
     }
 }

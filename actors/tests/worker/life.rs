@@ -130,6 +130,7 @@ async fn a_corrupt_record_is_set_aside_while_others_go_on() {
             &bad,
             worker,
             &Assignment { attempt: 1, epoch: 1, cancel: false, assigned_at: WallMillis(1) },
+            None,
         );
         let overwrite = txn::Op::Set { path: path::record(&bad), data: bytes.clone(), version: 0 };
         let ops = std::iter::once(overwrite).chain(assign).collect();

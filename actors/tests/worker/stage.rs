@@ -131,7 +131,7 @@ impl Stage {
             last_error: None,
             state: JobState::Open { not_before: None },
         };
-        assert_eq!(self.zk.commit(txn::submit(&job(name), &record)).await, Outcome::Applied(()));
+        assert_eq!(self.zk.commit(txn::submit(&job(name), &record, 0)).await, Outcome::Applied(()));
         job(name)
     }
 
@@ -142,7 +142,7 @@ impl Stage {
         let attempt = self.record(job).await.0.attempts + 1;
         let assignment = Assignment { attempt, epoch: 1, cancel: false, assigned_at: WallMillis(1) };
         let mut ops = vec![txn::check_worker(worker, version)];
-        ops.extend(txn::assign(job, worker, &assignment));
+        ops.extend(txn::assign(job, worker, &assignment, None));
         self.zk.commit(ops).await
     }
 

@@ -4,7 +4,8 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::budget::BUCKETS;
-use crate::name::{JobId, WorkerId};
+use crate::job::Turn;
+use crate::name::{JobId, Lane, WorkerId};
 
 /// The layout version of a namespace.
 pub const LAYOUT: &str = "/layout";
@@ -24,11 +25,13 @@ pub const QUEUE: &str = "/queue";
 pub const DELAYED: &str = "/delayed";
 /// Parent of the workers' inboxes.
 pub const ASSIGNMENTS: &str = "/assignments";
+/// Parent of the buckets of lanes.
+pub const LANES: &str = "/lanes";
 /// Parent of jobs whose stored bytes could not be read.
 pub const QUARANTINE: &str = "/quarantine";
 
 /// The parents that a namespace consists of, besides the buckets.
-pub const PARENTS: [&str; 7] = [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, ASSIGNMENTS, QUARANTINE];
+pub const PARENTS: [&str; 8] = [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, QUARANTINE];
 
 /// A hash bucket, so that no child list grows near `jute.maxbuffer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +41,17 @@ impl Bucket {
     /// The bucket of a job: fixed for ever, because it is part of the job's path.
     #[must_use]
     pub fn of(job: &JobId) -> Self {
-        let hash = xxh3_64(job.as_str().as_bytes());
+        Self::of_name(job.as_str())
+    }
+
+    /// The bucket of a lane: fixed for ever too.
+    #[must_use]
+    pub fn of_lane(lane: &Lane) -> Self {
+        Self::of_name(lane.as_str())
+    }
+
+    fn of_name(name: &str) -> Self {
+        let hash = xxh3_64(name.as_bytes());
         Self(u8::try_from(hash % u64::from(BUCKETS)).expect("256 buckets fit a byte"))
     }
 
@@ -64,6 +77,12 @@ impl Bucket {
     pub fn queue(self) -> String {
         format!("{QUEUE}/{:02x}", self.0)
     }
+
+    /// Its znode under `/lanes`.
+    #[must_use]
+    pub fn lanes(self) -> String {
+        format!("{LANES}/{:02x}", self.0)
+    }
 }
 
 /// A job's record.
@@ -88,6 +107,28 @@ pub fn delayed_minute(minute: u64) -> String {
 #[must_use]
 pub fn delayed_entry(minute: u64, job: &JobId) -> String {
     format!("{DELAYED}/{minute}/{job}")
+}
+
+/// The turns of a lane.
+#[must_use]
+pub fn lane(lane: &Lane) -> String {
+    format!("{LANES}/{:02x}/{lane}", Bucket::of_lane(lane).0)
+}
+
+/// A job's turn in its lane. The generation is part of the name, so that a name stands for one place in the lane's
+/// order for ever: a job that was retried has another.
+#[must_use]
+pub fn turn(turn: &Turn, job: &JobId) -> String {
+    let Turn { lane, generation } = turn;
+    format!("{LANES}/{:02x}/{lane}/{generation}-{job}", Bucket::of_lane(lane).0)
+}
+
+/// Reads the name of a turn back: generation and job. `None` for a name that is not ours.
+#[must_use]
+pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
+    let (digits, job) = name.split_once('-')?;
+    let generation = digits.parse::<u32>().ok().filter(|generation| generation.to_string() == digits)?;
+    Some((generation, JobId::new(job).ok()?))
 }
 
 /// A live worker.
@@ -139,6 +180,8 @@ pub enum Place {
     Inbox(WorkerId),
     /// An assignment.
     Assignment(WorkerId, JobId),
+    /// A job's turn in its lane.
+    Turn(Turn, JobId),
     /// Something else, or a name that is not ours.
     Other,
 }
@@ -162,6 +205,11 @@ pub fn parse(path: &str) -> Place {
         (Some("assignments"), Some(worker), Some(job), None) => WorkerId::parse(worker)
             .zip(JobId::new(job).ok())
             .map(|(worker, job)| Place::Assignment(worker, job)),
+        (Some("lanes"), Some(bucket), Some(lane), Some(name)) if parts.next().is_none() => Lane::new(lane)
+            .ok()
+            .filter(|lane| format!("{:02x}", Bucket::of_lane(lane).0) == bucket)
+            .zip(parse_turn(name))
+            .map(|(lane, (generation, job))| Place::Turn(Turn { lane, generation }, job)),
         (_, _, _, _) => None,
     };
     place.unwrap_or(Place::Other)
@@ -179,13 +227,23 @@ mod tests {
         assert_eq!(parse(&delayed_entry(29, &job)), Place::DelayedEntry(29, job.clone()));
         assert_eq!(parse(&worker(id)), Place::Worker(id));
         assert_eq!(parse(&inbox(id)), Place::Inbox(id));
-        assert_eq!(parse(&assignment(id, &job)), Place::Assignment(id, job));
+        assert_eq!(parse(&assignment(id, &job)), Place::Assignment(id, job.clone()));
+        let second = Turn { lane: Lane::new("account-7").unwrap(), generation: 2 };
+        assert_eq!(parse(&turn(&second, &job)), Place::Turn(second, job));
     }
 
     #[test]
     fn foreign_paths_are_other_and_never_panic() {
         for path in
             ["", "/", "/queue", "/queue/zz/a", "/workers/web-1", "/delayed/x/a", "/queue/00/a/b", "//"]
+                .into_iter()
+                .chain([
+                    "/lanes/5b/a",
+                    "/lanes/00/a/1-b",
+                    "/lanes/1f/a/01-b",
+                    "/lanes/1f/a/b",
+                    "/lanes/1f/a/1-b/c",
+                ])
         {
             assert_eq!(parse(path), Place::Other, "{path}");
         }
@@ -199,5 +257,6 @@ mod tests {
             buckets,
             ["/jobs/1f/a", "/jobs/76/order-1", "/jobs/85/nightly.2026-11-21"].map(String::from)
         );
+        assert_eq!(lane(&Lane::new("order-1").unwrap()), "/lanes/76/order-1");
     }
 }

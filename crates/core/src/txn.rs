@@ -9,17 +9,31 @@
 //! | transaction | fenced by | if the reply is lost |
 //! | --- | --- | --- |
 //! | [`submit`] | the record's absence | read the record: our token in it ⇒ ours; absent ⇒ send again; foreign ⇒ duplicate |
-//! | [`assign`] | epoch, worker's version, the queue entry | entry still queued ⇒ pending again; gone ⇒ the inbox tells |
+//! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; gone ⇒ the inbox tells |
 //! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; moved on ⇒ zombie, drop |
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
+//! | [`release`] | the note, the record's version | read the job again: set aside at our version ⇒ again; else done |
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
 //! | [`register_parents`] | nothing: making them twice is refused | the next registration tells |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
 //! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
+//!
+//! # Lanes
+//!
+//! A job with a lane has a *turn*, a znode under `/lanes`, from the transaction that makes it exist to the one that
+//! makes it terminal. Neither it nor its removal is ever a transaction of its own, so each of the rows above answers
+//! for it: what tells that a submission or a close was applied tells the same of the turn. A turn's name has the job's
+//! generation, and a generation has one turn, so the check of a turn in [`assign`] cannot meet another one.
+//!
+//! S6 in three steps. (1) Turns are ordered by the transaction that created them, then by their [`TurnIndex`]; so
+//! whichever is the lowest of a list that has it stays the lowest for as long as it is there. (2) A leader assigns a
+//! job of a lane only once it has seen its turn as the lowest, and only while the turn is there. (3) The turn goes in
+//! the multi that ends the job, so the next one is assigned after that. None of this needs the leader to be the only
+//! one, or its list to be fresh.
 
-use crate::job::{Assignment, Attempt, Ending, JobRecord, Next, QueueEntry};
+use crate::job::{Assignment, Attempt, Ending, JobRecord, Next, QueueEntry, Turn, TurnIndex};
 use crate::name::{JobId, WorkerId};
 use crate::path;
 use crate::time::WallMillis;
@@ -90,6 +104,12 @@ impl Op {
         }
     }
 
+    /// Whether it ends a job's turn in its lane.
+    #[must_use]
+    pub fn leaves_turn(&self) -> bool {
+        matches!(self, Self::Delete { path, .. } if matches!(path::parse(path), path::Place::Turn(..)))
+    }
+
     /// About how many bytes it takes on the wire.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -123,22 +143,49 @@ pub fn check_worker(worker: WorkerId, version: i32) -> Op {
     Op::Check { path: path::worker(worker), version }
 }
 
-/// Makes a job exist, queued.
+/// Makes a job exist, queued, with its turn if it has a lane. `index` is its place among the submissions of one multi.
+/// Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the turn while the lane is not there: make it,
+/// a container at [`path::lane`], and send again.
 #[must_use]
-pub fn submit(job: &JobId, record: &JobRecord) -> Vec<Op> {
-    vec![
+pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
+    let mut ops = vec![
         Op::create(path::record(job), encode(record)),
         Op::create(path::queue_entry(job), encode(&record.entry())),
-    ]
+    ];
+    ops.extend(take_turn(job, record, index));
+    ops
 }
 
-/// Moves a job from the queue to a worker's inbox. The record is not touched: its version stays the token.
+fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
+    Some(Op::create(path::turn(&record.turn()?, job), encode(&TurnIndex(index))))
+}
+
+/// A job's turn goes with its end.
+fn leave_turn(job: &JobId, record: &JobRecord) -> Option<Op> {
+    Some(Op::delete(path::turn(&record.turn()?, job)))
+}
+
+/// Takes the end of a job's turn out of its transaction, because an operator's hand ended it before.
+pub fn without_turn(job: &JobId, turn: &Turn, ops: &mut Vec<Op>) {
+    let turn = path::turn(turn, job);
+    ops.retain(|op| op.path() != turn);
+}
+
+/// Moves a job from the queue to a worker's inbox. The record is not touched: its version stays the token. A job
+/// with a lane moves only while it has this turn (S6).
 #[must_use]
-pub fn assign(job: &JobId, worker: WorkerId, assignment: &Assignment) -> Vec<Op> {
-    vec![Op::delete(path::queue_entry(job)), Op::create(path::assignment(worker, job), encode(assignment))]
+pub fn assign(job: &JobId, worker: WorkerId, assignment: &Assignment, turn: Option<&Turn>) -> Vec<Op> {
+    let mut ops = vec![
+        Op::delete(path::queue_entry(job)),
+        Op::create(path::assignment(worker, job), encode(assignment)),
+    ];
+    // Nobody sets a turn's data, so that its first version is its only one.
+    ops.extend(turn.map(|turn| Op::Check { path: path::turn(turn, job), version: 0 }));
+    ops
 }
 
-/// Closes an attempt: by its worker (a result, a failure, a hand-back) or by the leader (a loss).
+/// Closes an attempt: by its worker (a result, a failure, a hand-back) or by the leader (a loss). The end of the job is
+/// the end of its turn.
 ///
 /// `assignment` is the assignment's version when what happens next depends on its cancel flag, so that a
 /// cancel that came meanwhile is seen (S12); `None` when a finished run wins in any case.
@@ -156,7 +203,7 @@ pub fn close(
         Op::Delete { path: path::assignment(worker, job), version: assignment },
     ];
     match next {
-        Next::Terminal => {}
+        Next::Terminal => ops.extend(leave_turn(job, record)),
         Next::Queue(entry) => ops.push(Op::create(path::queue_entry(job), encode(entry))),
         Next::Delay(entry) => {
             let minute = entry.not_before.minute();
@@ -189,7 +236,9 @@ pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: Waiting) -
         Waiting::Queued => path::queue_entry(job),
         Waiting::Delayed(minute) => path::delayed_entry(minute, job),
     };
-    vec![Op::Set { path: path::record(job), data: encode(record), version }, Op::delete(entry)]
+    let mut ops = vec![Op::Set { path: path::record(job), data: encode(record), version }, Op::delete(entry)];
+    ops.extend(leave_turn(job, record));
+    ops
 }
 
 /// Asks the worker that has the job to cancel it.
@@ -199,12 +248,26 @@ pub fn flag_cancel(job: &JobId, worker: WorkerId, version: i32, assignment: &Ass
     Op::Set { path: path::assignment(worker, job), data: encode(&flagged), version }
 }
 
-/// Queues a terminal job again as a new generation.
+/// Queues a terminal job again as a new generation, last in its lane. The lane must be there, as for [`submit`].
 #[must_use]
 pub fn reopen(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
-    vec![
+    let mut ops = vec![
         Op::Set { path: path::record(job), data: encode(record), version },
         Op::create(path::queue_entry(job), encode(&record.entry())),
+    ];
+    ops.extend(take_turn(job, record, 0));
+    ops
+}
+
+/// Takes a job out of quarantine into the queue, where it is due now, whatever backoff it was in: somebody asked for
+/// it. Rejected when its note is gone, its record moved on, or it is queued. Its turn stood all the while.
+#[must_use]
+pub fn release(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
+    let entry = QueueEntry { not_before: WallMillis::default(), ..record.entry() };
+    vec![
+        Op::delete(path::quarantine(job)),
+        Op::Set { path: path::record(job), data: encode(record), version },
+        Op::create(path::queue_entry(job), encode(&entry)),
     ]
 }
 
@@ -254,7 +317,8 @@ pub fn remove_inbox(worker: WorkerId) -> Vec<Op> {
     vec![Op::delete(path::inbox(worker))]
 }
 
-/// Sets a job aside whose stored bytes cannot be read: out of the inbox, with a note. Its record is left alone.
+/// Sets a job aside whose stored bytes cannot be read: out of the inbox, with a note. Its record is left alone, and
+/// so is its turn: what comes after it in its lane does not overtake it.
 #[must_use]
 pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
     vec![

@@ -119,7 +119,8 @@ async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
     let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned);
     make_all(zk, missing(zk, "", top.collect()).await?).await?;
     make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
-    make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await
+    make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await?;
+    make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await
 }
 
 /// Those of `paths`, all children of `parent`, that are not there.

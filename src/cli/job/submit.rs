@@ -49,6 +49,9 @@ pub(crate) struct Submit {
     /// Jobs of one key prefer one worker, under the strategy rendezvous.
     #[arg(long, value_name = "KEY")]
     affinity: Option<String>,
+    /// Jobs of one lane run one at a time, in the order of their submission.
+    #[arg(long, value_name = "NAME")]
+    lane: Option<String>,
 }
 
 /// A job as it was submitted.
@@ -107,6 +110,9 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     }
     if let Some(key) = &submit.affinity {
         job = job.affinity(key);
+    }
+    if let Some(lane) = &submit.lane {
+        job = job.lane(lane);
     }
     job = submit.tag.iter().fold(job, bellwether::Job::tag);
     let jobs = match (&submit.id, submit.count) {

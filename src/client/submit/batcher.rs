@@ -8,11 +8,15 @@
 //!
 //! A round is sent when nothing is in flight, or when it is full. So a lone job waits for nobody, and under
 //! load the rounds fill by themselves: the slower ZooKeeper, the larger they are.
+//!
+//! Jobs of one lane are in one round at a time: the next ones are *held* until it is answered, so that a round which is
+//! sent again (a lost reply, a lane that had to be made) does not fall behind a later one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bellwether_core::budget::MAX_TXN_BYTES;
+use bellwether_core::name::Lane;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
@@ -56,13 +60,15 @@ async fn run(link: Arc<Link>, mut submissions: mpsc::Receiver<Submission>) {
         }
         let idle = in_flight.is_empty() && !pending.is_empty();
         if idle || (pending.fills_a_round() && in_flight.len() < WINDOW) {
-            in_flight.push(round(Arc::clone(&link), Arc::clone(&occupancy), pending.take()));
+            let (jobs, lanes) = pending.take();
+            let round = round(Arc::clone(&link), Arc::clone(&occupancy), jobs);
+            in_flight.push(async move { (round.await, lanes) });
             continue;
         }
         let mut gathered = Vec::new();
         tokio::select! {
-            Some(again) = in_flight.next(), if !in_flight.is_empty() => pending.put_back(again),
-            count = submissions.recv_many(&mut gathered, BATCH_JOBS), if open && !pending.fills_a_round() => {
+            Some((again, lanes)) = in_flight.next(), if !in_flight.is_empty() => pending.put_back(again, lanes),
+            count = submissions.recv_many(&mut gathered, BATCH_JOBS), if open && !pending.is_full() => {
                 open = count > 0;
                 pending.extend(gathered);
             }
@@ -75,6 +81,9 @@ async fn run(link: Arc<Link>, mut submissions: mpsc::Receiver<Submission>) {
 struct Pending {
     jobs: VecDeque<Submission>,
     bytes: usize,
+    /// Of lanes that have a round in flight.
+    held: VecDeque<Submission>,
+    busy: BTreeSet<Lane>,
 }
 
 impl Pending {
@@ -86,20 +95,37 @@ impl Pending {
         self.jobs.len() >= BATCH_JOBS || self.bytes >= BATCH_PAYLOAD_BYTES
     }
 
-    fn extend(&mut self, jobs: Vec<Submission>) {
-        self.bytes += jobs.iter().map(bytes).sum::<usize>();
-        self.jobs.extend(jobs);
+    /// Whether there is enough for a round, or a lane holds up as much.
+    fn is_full(&self) -> bool {
+        self.fills_a_round() || self.held.len() >= BATCH_JOBS
     }
 
-    fn put_back(&mut self, jobs: Vec<Submission>) {
+    fn extend(&mut self, jobs: impl IntoIterator<Item = Submission>) {
+        for job in jobs {
+            if lane(&job).is_some_and(|lane| self.busy.contains(lane)) {
+                self.held.push_back(job);
+            } else {
+                self.bytes += bytes(&job);
+                self.jobs.push_back(job);
+            }
+        }
+    }
+
+    /// A round is over: these are to be sent again, and what its lanes held comes after them.
+    fn put_back(&mut self, jobs: Vec<Submission>, lanes: BTreeSet<Lane>) {
+        if !lanes.is_empty() {
+            self.busy.retain(|lane| !lanes.contains(lane));
+            let held = std::mem::take(&mut self.held);
+            self.extend(held);
+        }
         self.bytes += jobs.iter().map(bytes).sum::<usize>();
         for job in jobs.into_iter().rev() {
             self.jobs.push_front(job);
         }
     }
 
-    /// At least one job, and no more than a multi takes.
-    fn take(&mut self) -> Vec<Submission> {
+    /// At least one job, and no more than a multi takes; with their lanes.
+    fn take(&mut self) -> (Vec<Submission>, BTreeSet<Lane>) {
         let (mut taken, mut size) = (Vec::new(), 0);
         while let Some(job) = self.jobs.front() {
             size += bytes(job);
@@ -109,8 +135,19 @@ impl Pending {
             self.bytes -= bytes(job);
             taken.extend(self.jobs.pop_front());
         }
-        taken
+        let lanes = taken.iter().filter_map(lane).cloned().collect::<BTreeSet<_>>();
+        if !lanes.is_empty() {
+            self.busy.extend(lanes.iter().cloned());
+            let left = std::mem::take(&mut self.jobs);
+            self.bytes = 0;
+            self.extend(left);
+        }
+        (taken, lanes)
     }
+}
+
+fn lane(job: &Submission) -> Option<&Lane> {
+    job.record.placement.lane.as_ref()
 }
 
 fn bytes(job: &Submission) -> usize {

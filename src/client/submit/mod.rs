@@ -32,6 +32,7 @@ use bellwether_core::name::JobId;
 use futures::{Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
+use tokio::task::unconstrained;
 use tokio::time::timeout_at;
 
 pub(super) use batcher::{Inbox, start};
@@ -150,8 +151,8 @@ impl Client {
     /// A dropped submission that was not sent yet is not sent; one that was sent may be accepted.
     ///
     /// # Ordering
-    /// Jobs of one client are sent in the order in which their submissions were first polled. They become
-    /// visible in that order, except after a lost connection or beside a refused job.
+    /// Jobs of one client and one lane have in it the order in which their submissions were first polled, whatever
+    /// happens to any of them. Other jobs are sent, and become visible, about in that order.
     ///
     /// # Connection loss
     /// Resolved here, by reading back: the job is accepted exactly once, or the deadline passes.
@@ -162,7 +163,7 @@ impl Client {
         let submission =
             Submission { id: id.clone(), record, fate: Arc::clone(&fate), maybe: false, puzzles: 0, reply };
         let work = async {
-            self.0.inbox.send(submission).await.ok()?;
+            self.hand_over(submission).await?;
             accepted.await.ok()
         };
         let accepted = match timeout_at(by.at, work).await {
@@ -178,6 +179,17 @@ impl Client {
         };
         let duplicate = accepted == Accepted::Duplicate;
         Ok(JobHandle { client: self.clone(), id, duplicate, typed: PhantomData })
+    }
+
+    /// Gives a submission to the batcher; `None` when it is gone. The inbox alone keeps no order among those who wait for
+    /// room in it: they are woken in order, and run in any. A lane is an order, so its jobs wait in a line of their own,
+    /// which the runtime's budget for a task must not break up either.
+    async fn hand_over(&self, submission: Submission) -> Option<()> {
+        let _first = match submission.record.placement.lane {
+            Some(_) => Some(unconstrained(self.0.line.lock()).await),
+            None => None,
+        };
+        self.0.inbox.send(submission).await.ok()
     }
 
     /// Submits many jobs; the answers are in the order of the jobs. `progress` hears how many are answered.

@@ -1,6 +1,6 @@
 //! One multi of submissions, and what becomes of each.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
@@ -11,6 +11,7 @@ use bellwether_core::path;
 use bellwether_core::txn::{self, Batch, Locus};
 use bellwether_core::wire;
 use bellwether_zk::{Node, ReadError, Zk};
+use futures::future::join_all;
 use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
@@ -21,6 +22,9 @@ use super::{Accepted, Submission};
 /// How often a job is sent again after a rejection that a read cannot explain. Something else makes and
 /// deletes znodes of that name then; a job id has no honest use for it.
 const PUZZLES: u32 = 5;
+
+/// Where a submission makes the job's turn in its lane.
+const TURN: usize = 2;
 
 /// Sends these jobs and answers those that are decided. What comes back is to be sent again.
 pub(super) async fn round(
@@ -55,16 +59,20 @@ pub(super) async fn round(
 }
 
 /// Fills a batch with the jobs that somebody waits for and that have room. What does not fit its bytes, and a
-/// second job of one id, which would make the multi reject itself, is left for later.
+/// second job of one id, which would make the multi reject itself, is left for later; so is what follows such a job in
+/// its lane.
 fn gather(occupancy: &Occupancy, jobs: Vec<Submission>) -> (Batch<Submission>, Vec<Submission>) {
     let (mut batch, mut left) = (Batch::new(Vec::new()), Vec::new());
     let mut ids = HashSet::new();
+    let mut blocked = BTreeSet::new();
     for job in jobs {
         // Nothing of it is in flight here, so this ends it.
         if job.reply.is_closed() {
             continue;
         }
-        if !ids.insert(job.id.clone()) {
+        let lane = job.record.placement.lane.clone();
+        if !ids.insert(job.id.clone()) || lane.as_ref().is_some_and(|lane| blocked.contains(lane)) {
+            blocked.extend(lane);
             left.push(job);
             continue;
         }
@@ -76,13 +84,15 @@ fn gather(occupancy: &Occupancy, jobs: Vec<Submission>) -> (Batch<Submission>, V
             job.settle(Err(SubmitError::Overloaded { id, entries }));
             continue;
         }
-        let ops = txn::submit(&job.id, &job.record);
+        let index = u32::try_from(batch.len()).expect("a multi has few operations");
+        let ops = txn::submit(&job.id, &job.record, index);
         // The fate is asked last: from here on the job counts as sent.
         if !job.fate.send() {
             continue;
         }
         if let Err((job, _)) = batch.push(job, ops) {
             job.unsent();
+            blocked.extend(lane);
             left.push(job);
         }
     }
@@ -131,6 +141,7 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
             jobs[group].puzzles += 1;
             taken(zk, jobs).await
         }
+        (Reason::NoNode, Some(Locus::Group { group, op: TURN })) => make_lanes(zk, jobs, group).await,
         (reason, Some(Locus::Group { group, .. })) => {
             refuse(vec![jobs.remove(group)], &reason);
             jobs
@@ -138,6 +149,22 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
         // There is no fence, and every operation belongs to a group.
         (reason, Some(Locus::Fence(_)) | None) => refuse(jobs, &reason),
     }
+}
+
+/// The lane of one is not there, and those of others may not be either: all are made, and all is sent again.
+async fn make_lanes(zk: &Zk, mut jobs: Vec<Submission>, culprit: usize) -> Vec<Submission> {
+    let lanes = jobs.iter().filter_map(|job| job.record.placement.lane.clone()).collect::<BTreeSet<_>>();
+    let made = lanes.iter().map(|lane| zk.create_container(path::lane(lane)));
+    let made = lanes
+        .iter()
+        .zip(join_all(made).await)
+        .find(|(lane, _)| Some(*lane) == jobs[culprit].record.placement.lane.as_ref());
+    if let Some((_, Outcome::Rejected(Rejection { reason, .. }))) = made
+        && !matches!(reason, Reason::NodeExists | Reason::NotSent)
+    {
+        refuse(vec![jobs.remove(culprit)], &reason);
+    }
+    jobs
 }
 
 /// A record exists. When many do, one would be found per multi: so all are looked for at once.

@@ -19,7 +19,7 @@ mod payload;
 mod policy;
 mod record;
 
-pub use entry::{Assignment, QueueEntry};
+pub use entry::{Assignment, QueueEntry, Turn, TurnIndex};
 pub use payload::{ContentType, ContentTypeError, Payload, PayloadError};
 pub use policy::{Policy, PolicyError};
 pub use record::{

@@ -1,18 +1,20 @@
 //! The record and its transitions.
 
 use crate::budget::MAX_ERROR_BYTES;
-use crate::job::{Payload, Policy, QueueEntry};
-use crate::name::{AffinityKey, Kind, Tag, WorkerId};
+use crate::job::{Payload, Policy, QueueEntry, Turn};
+use crate::name::{AffinityKey, Kind, Lane, Tag, WorkerId};
 use crate::time::WallMillis;
 use uuid::Uuid;
 
-/// Where a job may run, and where it would rather.
+/// Where a job may run, where it would rather, and after whom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Placement {
     /// Tags that the worker must have; sorted, without repeats.
     pub tags: Vec<Tag>,
     /// Jobs of one key prefer one worker under the rendezvous strategy.
     pub affinity: Option<AffinityKey>,
+    /// Jobs of one lane run one at a time, in the order of their submission.
+    pub lane: Option<Lane>,
 }
 
 /// Everything about a job that must survive.
@@ -152,9 +154,17 @@ impl JobRecord {
         QueueEntry {
             kind: self.kind.clone(),
             attempt: self.attempts + 1,
+            generation: self.generation,
             placement: self.placement.clone(),
             not_before,
         }
+    }
+
+    /// Its turn in its lane, which is there from the submission, or the retry, to the end.
+    #[must_use]
+    pub fn turn(&self) -> Option<Turn> {
+        let lane = self.placement.lane.clone()?;
+        Some(Turn { lane, generation: self.generation })
     }
 
     /// Closes an attempt. `random` is any 64 random bits for the backoff's jitter.

@@ -2,7 +2,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::job::{AttemptEndKind, JobState, Payload, Placement, Policy, Verdict};
-use crate::name::Kind;
+use crate::name::{Kind, Lane};
 use crate::wire::decode;
 
 const NOW: WallMillis = WallMillis(9);
@@ -49,4 +49,91 @@ fn a_cancel_that_came_before_a_job_was_to_be_queued_again_ends_it() {
     let (record, rest) = requeued(true);
     assert_eq!(record.state, JobState::Terminal { verdict: Verdict::Cancelled, at: NOW });
     assert_eq!(rest, [], "it is in no queue");
+}
+
+fn laned() -> JobRecord {
+    JobRecord {
+        placement: Placement { lane: Some(Lane::new("l").unwrap()), ..Placement::default() },
+        ..open()
+    }
+}
+
+fn paths(ops: &[Op]) -> Vec<&str> {
+    ops.iter().map(Op::path).collect()
+}
+
+/// S6: a turn is never made or ended by itself.
+#[test]
+fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_it() {
+    let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
+    let turn = path::turn(&laned().turn().unwrap(), &job);
+    let attempt = Attempt { number: 2, worker };
+    let close_as = |ending| {
+        let (closed, next) = laned().close(attempt, ending, NOW, 0);
+        close(&job, worker, 3, None, &closed, &next)
+    };
+    let success = Ending::Succeeded(Payload::json(*b"1").unwrap());
+    let last_failure = {
+        let (dead, next) =
+            JobRecord { failures: 4, ..laned() }.close(attempt, Ending::Failed("x".into()), NOW, 0);
+        close(&job, worker, 3, None, &dead, &next)
+    };
+    let cancelled = |waiting| cancel(&job, 3, &laned().cancel(NOW), waiting);
+    let made = Op::create(turn.clone(), encode(&TurnIndex(4)));
+    assert_eq!(submit(&job, &laned(), 4).last(), Some(&made));
+    let again = laned().cancel(NOW).reopen();
+    let second = path::turn(&again.turn().unwrap(), &job);
+    assert_ne!(second, turn, "a retry waits for another turn");
+    assert_eq!(reopen(&job, 3, &again).last(), Some(&Op::create(second, encode(&TurnIndex(0)))));
+    for (what, ops) in [
+        ("success", close_as(success)),
+        ("last failure", last_failure),
+        ("cancelled run", close_as(Ending::Cancelled)),
+        ("cancelled in the queue", cancelled(Waiting::Queued)),
+        ("cancelled in its backoff", cancelled(Waiting::Delayed(1))),
+    ] {
+        assert_eq!(ops.last(), Some(&Op::delete(turn.clone())), "{what}");
+        assert!(ops.iter().filter(|op| op.leaves_turn()).count() == 1, "{what}");
+        let mut without = ops.clone();
+        without_turn(&job, &laned().turn().unwrap(), &mut without);
+        assert_eq!(without[..], ops[..ops.len() - 1], "{what}");
+    }
+    for (what, ops) in [
+        ("failure", close_as(Ending::Failed("x".into()))),
+        ("loss", close_as(Ending::Lost)),
+        ("hand-back", close_as(Ending::Released)),
+        ("promotion", promote(&job, 1, &laned().entry())),
+        ("quarantine", quarantine(&job, worker, "x")),
+        ("release", release(&job, 3, &laned())),
+    ] {
+        assert!(!paths(&ops).contains(&turn.as_str()), "{what}");
+    }
+    let assignment = Assignment { attempt: 2, epoch: 1, cancel: false, assigned_at: NOW };
+    let assigned = assign(&job, worker, &assignment, laned().turn().as_ref());
+    assert_eq!(assigned.last(), Some(&Op::Check { path: turn, version: 0 }));
+}
+
+#[test]
+fn a_job_without_a_lane_costs_no_operation_more() {
+    let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
+    let assignment = Assignment { attempt: 2, epoch: 1, cancel: false, assigned_at: NOW };
+    let success = Ending::Succeeded(Payload::json(*b"1").unwrap());
+    let (closed, next) = open().close(Attempt { number: 2, worker }, success, NOW, 0);
+    assert_eq!(submit(&job, &open(), 0).len(), 2);
+    assert_eq!(assign(&job, worker, &assignment, open().turn().as_ref()).len(), 2);
+    assert_eq!(close(&job, worker, 3, None, &closed, &next).len(), 2);
+}
+
+#[test]
+fn a_job_that_is_released_from_quarantine_is_due_now_and_gets_a_new_version() {
+    let job = JobId::new("a").unwrap();
+    let delayed = JobRecord { state: JobState::Open { not_before: Some(NOW) }, ..open() };
+    let ops = release(&job, 3, &delayed);
+    let entry = QueueEntry { not_before: WallMillis::default(), ..delayed.entry() };
+    let expected = [
+        Op::delete(path::quarantine(&job)),
+        Op::Set { path: path::record(&job), data: encode(&delayed), version: 3 },
+        Op::create(path::queue_entry(&job), encode(&entry)),
+    ];
+    assert_eq!(ops, expected);
 }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::budget::MAX_RECORD_BYTES;
-use crate::job::{Assignment, JobRecord, QueueEntry};
+use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::name::NameError;
 use crate::worker::{EpochRecord, WorkerInfo};
 
@@ -121,6 +121,10 @@ impl Stored for EpochRecord {
 impl Stored for Layout {
     const KIND: u8 = 6;
     type Body = v1::LayoutV1;
+}
+impl Stored for TurnIndex {
+    const KIND: u8 = 7;
+    type Body = v1::TurnV1;
 }
 
 /// The layout of a namespace, in `/layout`.

@@ -9,7 +9,7 @@ use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, JobState, Payload, Placement, Policy, Verdict,
 };
-use crate::name::{AffinityKey, Kind, NodeId, Tag, WorkerId};
+use crate::name::{AffinityKey, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::time::WallMillis;
 
 fn job() -> JobRecord {
@@ -25,6 +25,7 @@ fn job() -> JobRecord {
         placement: Placement {
             tags: vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()],
             affinity: Some(AffinityKey::new("customer-7").unwrap()),
+            lane: Some(Lane::new("account-7").unwrap()),
         },
         token: Uuid::from_u128(0x0102_0304),
         submitted_at: WallMillis(1_700_000_000_000),
@@ -49,6 +50,7 @@ fn entry() -> QueueEntry {
     QueueEntry {
         kind: Kind::new("sum").unwrap(),
         attempt: 3,
+        generation: 2,
         placement: job().placement,
         not_before: WallMillis(9),
     }
@@ -92,6 +94,7 @@ fn version_1_has_these_bytes() {
         ("assignment", hex(&encode(&ASSIGNMENT)), include_str!("golden/assignment.v1.hex")),
         ("worker", hex(&encode(&worker())), include_str!("golden/worker.v1.hex")),
         ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
+        ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
         ("layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
@@ -106,6 +109,7 @@ fn every_type_reads_back_what_it_wrote() {
     assert_eq!(decode::<Assignment>(&encode(&ASSIGNMENT)), Ok(ASSIGNMENT));
     assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
+    assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
     assert_eq!(decode::<Layout>(&encode(&Layout { version: 1 })), Ok(Layout { version: 1 }));
 }
 
@@ -161,6 +165,8 @@ fn a_count_that_could_overflow_is_refused() {
         *count(&mut job) += 1;
         assert!(matches!(stored(&job), Err(WireError::Value(_))), "{job:?}");
     }
+    let turn = QueueEntry { generation: MAX_COUNT + 1, ..entry() };
+    assert!(matches!(stored(&turn), Err(WireError::Value(_))));
     let entry = |attempt| QueueEntry { attempt, ..entry() };
     assert_eq!(stored(&entry(MAX_COUNT)), Ok(entry(MAX_COUNT)));
     assert!(matches!(stored(&entry(MAX_COUNT + 1)), Err(WireError::Value(_))));

@@ -10,9 +10,9 @@ use crate::backoff::Backoff;
 use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES, MAX_KINDS, MAX_SLOTS, MAX_TAGS};
 use crate::job::{
     Assignment, Attempt, AttemptEnd, AttemptEndKind, ContentType, JobRecord, JobState, Payload, Placement,
-    Policy, QueueEntry, Verdict,
+    Policy, QueueEntry, TurnIndex, Verdict,
 };
-use crate::name::{AffinityKey, Kind, NodeId, Tag, WorkerId};
+use crate::name::{AffinityKey, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::time::{WallMillis, as_millis};
 use crate::worker::{EpochRecord, WorkerInfo};
 
@@ -53,6 +53,7 @@ struct PolicyV1 {
 struct PlacementV1 {
     tags: Vec<String>,
     affinity: Option<String>,
+    lane: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,6 +85,7 @@ enum JobStateV1 {
 pub struct QueueEntryV1 {
     kind: String,
     attempt: u32,
+    generation: u32,
     placement: PlacementV1,
     not_before: u64,
 }
@@ -114,6 +116,11 @@ pub struct EpochRecordV1 {
     session: i64,
     token: [u8; 16],
     since: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct TurnV1 {
+    index: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -238,6 +245,7 @@ impl From<&Placement> for PlacementV1 {
         Self {
             tags: placement.tags.iter().map(ToString::to_string).collect(),
             affinity: placement.affinity.as_ref().map(ToString::to_string),
+            lane: placement.lane.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -248,6 +256,7 @@ impl TryFrom<PlacementV1> for Placement {
         Ok(Self {
             tags: set("tags", MAX_TAGS, stored.tags, |tag| Ok(Tag::new(tag)?))?,
             affinity: stored.affinity.map(AffinityKey::new).transpose()?,
+            lane: stored.lane.map(Lane::new).transpose()?,
         })
     }
 }
@@ -353,6 +362,7 @@ impl From<&QueueEntry> for QueueEntryV1 {
         Self {
             kind: entry.kind.to_string(),
             attempt: entry.attempt,
+            generation: entry.generation,
             placement: (&entry.placement).into(),
             not_before: entry.not_before.0,
         }
@@ -365,6 +375,7 @@ impl TryFrom<QueueEntryV1> for QueueEntry {
         Ok(Self {
             kind: Kind::new(stored.kind)?,
             attempt: count("attempt", stored.attempt)?,
+            generation: count("generation", stored.generation)?,
             placement: stored.placement.try_into()?,
             not_before: WallMillis(stored.not_before),
         })
@@ -440,6 +451,19 @@ impl TryFrom<EpochRecordV1> for EpochRecord {
             token: Uuid::from_bytes(stored.token),
             since: WallMillis(stored.since),
         })
+    }
+}
+
+impl From<&TurnIndex> for TurnV1 {
+    fn from(turn: &TurnIndex) -> Self {
+        Self { index: turn.0 }
+    }
+}
+
+impl TryFrom<TurnV1> for TurnIndex {
+    type Error = WireError;
+    fn try_from(stored: TurnV1) -> Result<Self, WireError> {
+        Ok(Self(stored.index))
     }
 }
 

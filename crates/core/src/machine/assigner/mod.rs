@@ -11,6 +11,7 @@
 //! | rejected: epoch | the term is over: [`Effect::FencedOut`], nothing more is planned |
 //! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of it again; all wait again |
 //! | rejected: an entry is gone | that job is forgotten (cancelled, or assigned by a write thought lost); the rest wait again |
+//! | rejected: a turn is gone | that job waits for its turn anew (`gate`); the rest wait again |
 //! | not sent, or refused as a whole | all wait again, until the session is back or the next sweep |
 //! | unknown | in limbo: counted, not planned; after the session is back their entries are read |
 //!
@@ -21,19 +22,22 @@
 //! Limits: [`BATCH`] jobs a batch, [`WINDOW`] batches in flight.
 
 mod capacity;
+mod gate;
 mod pending;
 mod strategy;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Assignment, QueueEntry};
-use crate::name::{JobId, Kind, WorkerId};
+use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::outcome::{Outcome, Rejection};
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus};
 use crate::worker::WorkerInfo;
 
 use capacity::Capacity;
+use gate::Gate;
+pub use gate::{Order, Spot};
 use pending::{Pending, Waiting};
 pub use strategy::Strategy;
 
@@ -63,6 +67,28 @@ pub enum Event {
     /// Entries of jobs in limbo were read: as they are in the queue now, or in it no more; `None` when they
     /// could not be.
     Resolved(Option<Vec<(JobId, Option<QueueEntry>)>>),
+    /// A watch on the lanes was set: what went and came before is unknown.
+    LanesWatched,
+    /// A turn is gone: its job is over.
+    TurnGone(Lane, Spot),
+    /// Lanes were listed; `None` when they could not be.
+    LanesListed {
+        /// The list's ticket.
+        ticket: u64,
+        /// Which, in order.
+        lanes: Vec<Lane>,
+        /// The turns of each.
+        lists: Option<Vec<Vec<Spot>>>,
+    },
+    /// Turns were read; `None` when they could not be.
+    TurnsRead {
+        /// The read's ticket.
+        ticket: u64,
+        /// Which, in order.
+        turns: Vec<(Lane, Spot)>,
+        /// Where each stands; `None` is absent.
+        found: Option<Vec<Option<Order>>>,
+    },
     /// The session is disturbed: plan nothing.
     Pause,
     /// The session is back, in the same term: resolve what is unknown, go on.
@@ -78,6 +104,20 @@ pub enum Effect {
     ListInbox(WorkerId),
     /// Read whether these are still in the queue.
     Resolve(Vec<JobId>),
+    /// List the turns of these lanes in one request.
+    ListLanes {
+        /// To be handed back with the answer.
+        ticket: u64,
+        /// At most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
+        lanes: Vec<Lane>,
+    },
+    /// Read these turns in one request.
+    ReadTurns {
+        /// To be handed back with the answer.
+        ticket: u64,
+        /// At most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
+        turns: Vec<(Lane, Spot)>,
+    },
     /// Another leader has claimed.
     FencedOut,
     /// This job was assigned.
@@ -102,6 +142,7 @@ pub struct Job {
 pub struct Assigner {
     epoch: i32,
     picker: strategy::Picker,
+    gate: Gate,
     pending: Pending,
     workers: BTreeMap<WorkerId, Capacity>,
     limbo: BTreeMap<JobId, (Waiting, WorkerId)>,
@@ -116,6 +157,7 @@ impl Assigner {
         Self {
             epoch,
             picker: strategy::Picker::new(strategy, seed),
+            gate: Gate::default(),
             pending: Pending::default(),
             workers: BTreeMap::new(),
             limbo: BTreeMap::new(),
@@ -130,10 +172,11 @@ impl Assigner {
             Event::Queued(jobs) => {
                 for (id, entry) in jobs {
                     // One in limbo or in flight stays so: its own outcome tells, and a stale hint costs a write.
-                    self.pending.insert(id, entry, now);
+                    self.queued(id, entry, now);
                 }
             }
             Event::Unqueued(job) => {
+                self.gate.remove(&job);
                 self.pending.remove(&job);
             }
             Event::Worker(id, info, version) => {
@@ -156,9 +199,19 @@ impl Assigner {
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
             Event::Resolved(entries) => self.resolved(entries, now),
+            Event::LanesWatched => {
+                for (id, waiting) in self.pending.take_laned() {
+                    self.queued(id, waiting.into_entry(), now);
+                }
+                self.gate.forget();
+            }
+            Event::TurnGone(lane, spot) => self.gate.turn_gone(&lane, spot),
+            Event::LanesListed { ticket, lanes, lists } => self.gate.listed(ticket, lanes, lists),
+            Event::TurnsRead { ticket, turns, found } => self.gate.read(ticket, turns, found),
             Event::Pause => self.acting = false,
             Event::Resume => {
                 self.acting = true;
+                self.gate.sweep();
                 for capacity in self.workers.values_mut() {
                     capacity.changed();
                 }
@@ -167,14 +220,31 @@ impl Assigner {
                 }
             }
         }
+        for (id, entry) in self.gate.ready() {
+            // It waited for others, not for this leader, until now.
+            self.pending.insert(id, entry, now);
+        }
         self.plan(wall, out);
         self.list(out);
+        if self.acting {
+            self.gate.ask(out);
+        }
+    }
+
+    fn queued(&mut self, id: JobId, entry: QueueEntry, now: Millis) {
+        match entry.turn() {
+            Some(turn) => {
+                self.pending.remove(&id);
+                self.gate.insert(id, turn, entry);
+            }
+            None => self.pending.insert(id, entry, now),
+        }
     }
 
     /// How many jobs wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.pending.len() + self.limbo.len()
+        self.pending.len() + self.limbo.len() + self.gate.len()
     }
 
     /// How many slots the live workers have, and how many of them hold a job.
@@ -241,7 +311,7 @@ impl Assigner {
                 cancel: false,
                 assigned_at: wall,
             };
-            let ops = txn::assign(&job.id, job.worker, &assignment);
+            let ops = txn::assign(&job.id, job.worker, &assignment, job.waiting.turn.as_deref());
             if let Err((job, _)) = batch.push(job, ops) {
                 self.put_back(job);
                 break;
@@ -256,7 +326,11 @@ impl Assigner {
         if let Some(capacity) = self.workers.get_mut(&job.worker) {
             capacity.give_back(&job.id);
         }
-        self.pending.put_back(job.id, job.waiting);
+        match job.waiting.turn.as_deref().cloned() {
+            // A reconnection may have come between: it is let through anew.
+            Some(turn) => self.gate.insert(job.id, turn, job.waiting.into_entry()),
+            None => self.pending.put_back(job.id, job.waiting),
+        }
     }
 
     fn committed(&mut self, mut batch: Batch<Job>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
@@ -309,6 +383,17 @@ impl Assigner {
                 }
                 None
             }
+            // Its turn: cancelled and retried unseen, or taken away.
+            Some(Locus::Group { group, op: 2 }) => {
+                let (job, _) = batch.remove(group);
+                if let Some(capacity) = self.workers.get_mut(&job.worker) {
+                    capacity.give_back(&job.id);
+                }
+                if let Some(turn) = job.waiting.turn.as_deref().cloned() {
+                    self.gate.refused(job.id, turn, job.waiting.into_entry());
+                }
+                None
+            }
             // The inbox is gone, or holds the job already, which only an operator's hand can bring about.
             Some(Locus::Group { group, .. }) => batch.keys().nth(group).map(|job| job.worker),
             None => None,
@@ -325,12 +410,20 @@ impl Assigner {
             return;
         };
         for (id, entry) in entries {
-            let Some((waiting, worker)) = self.limbo.remove(&id) else { continue };
+            let Some((waiting, worker)) = self.limbo.remove(&id) else {
+                self.gate.read_again(id, entry);
+                continue;
+            };
             match entry {
                 // Not applied.
-                Some(entry) if entry.attempt == waiting.attempt => self.put_back(Job { id, waiting, worker }),
+                Some(entry)
+                    if entry.attempt == waiting.attempt
+                        && entry.turn().as_ref() == waiting.turn.as_deref() =>
+                {
+                    self.put_back(Job { id, waiting, worker });
+                }
                 // Applied, ended, and queued again meanwhile: another attempt.
-                Some(entry) => self.pending.insert(id, entry, now),
+                Some(entry) => self.queued(id, entry, now),
                 // Applied: the inbox, listed since, counts it.
                 None => {}
             }
@@ -351,3 +444,8 @@ impl Assigner {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod lane_model;
+#[cfg(test)]
+mod lane_tests;

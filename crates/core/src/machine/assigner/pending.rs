@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::job::QueueEntry;
+use crate::job::{Placement, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
-use crate::time::Millis;
+use crate::time::{Millis, WallMillis};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Class {
@@ -32,15 +32,31 @@ pub(super) struct Waiting {
     pub(super) tags: Vec<Tag>,
     pub(super) attempt: u32,
     pub(super) affinity: Option<AffinityKey>,
+    /// Boxed, so that the many without one pay a word.
+    pub(super) turn: Option<Box<Turn>>,
     pub(super) since: Millis,
-    turn: u64,
+    place: u64,
+}
+
+impl Waiting {
+    /// The entry that it was made of.
+    pub(super) fn into_entry(self) -> QueueEntry {
+        let (lane, generation) = match self.turn.map(|turn| *turn) {
+            Some(Turn { lane, generation }) => (Some(lane), generation),
+            // Of no use to a job without a lane.
+            None => (None, 0),
+        };
+        let placement = Placement { tags: self.tags, affinity: self.affinity, lane };
+        let not_before = WallMillis::default();
+        QueueEntry { kind: self.kind, attempt: self.attempt, generation, placement, not_before }
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     classes: BTreeMap<Class, BTreeMap<u64, JobId>>,
     jobs: BTreeMap<JobId, Waiting>,
-    turns: u64,
+    places: u64,
 }
 
 impl Pending {
@@ -49,32 +65,33 @@ impl Pending {
     }
 
     pub(super) fn insert(&mut self, id: JobId, entry: QueueEntry, now: Millis) {
-        self.turns += 1;
+        self.places += 1;
         let waiting = Waiting {
+            turn: entry.turn().map(Box::new),
             kind: entry.kind,
             tags: entry.placement.tags,
             attempt: entry.attempt,
             affinity: entry.placement.affinity,
             since: now,
-            turn: self.turns,
+            place: self.places,
         };
         self.put_back(id, waiting);
     }
 
-    /// Returns a job to its old turn.
+    /// Returns a job to its old place.
     pub(super) fn put_back(&mut self, id: JobId, waiting: Waiting) {
         self.remove(&id);
         let class = Class { kind: waiting.kind.clone(), tags: waiting.tags.clone() };
-        self.classes.entry(class).or_default().insert(waiting.turn, id.clone());
+        self.classes.entry(class).or_default().insert(waiting.place, id.clone());
         self.jobs.insert(id, waiting);
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Waiting> {
         let waiting = self.jobs.remove(id)?;
         let class = Class { kind: waiting.kind.clone(), tags: waiting.tags.clone() };
-        if let Some(turns) = self.classes.get_mut(&class) {
-            turns.remove(&waiting.turn);
-            if turns.is_empty() {
+        if let Some(places) = self.classes.get_mut(&class) {
+            places.remove(&waiting.place);
+            if places.is_empty() {
                 self.classes.remove(&class);
             }
         }
@@ -85,8 +102,15 @@ impl Pending {
     pub(super) fn next(&self, closed: &BTreeSet<Class>) -> Option<(&Class, &JobId, &Waiting)> {
         let open = self.classes.iter().filter(|(class, _)| !closed.contains(class));
         let heads =
-            open.filter_map(|(class, turns)| turns.first_key_value().map(|(turn, id)| (turn, class, id)));
+            open.filter_map(|(class, places)| places.first_key_value().map(|(place, id)| (place, class, id)));
         let (_, class, id) = heads.min()?;
         Some((class, id, self.jobs.get(id)?))
+    }
+
+    /// Takes out all that have a lane.
+    pub(super) fn take_laned(&mut self) -> Vec<(JobId, Waiting)> {
+        let laned = self.jobs.iter().filter(|(_, waiting)| waiting.turn.is_some());
+        let laned = laned.map(|(id, _)| id.clone()).collect::<Vec<_>>();
+        laned.into_iter().filter_map(|id| self.remove(&id).map(|waiting| (id, waiting))).collect()
     }
 }

@@ -31,7 +31,13 @@ fn info(slots: u32) -> WorkerInfo {
 
 fn entry() -> QueueEntry {
     let placement = Placement::default();
-    QueueEntry { kind: Kind::new("sum").unwrap(), attempt: 1, placement, not_before: WallMillis(0) }
+    QueueEntry {
+        kind: Kind::new("sum").unwrap(),
+        attempt: 1,
+        generation: 1,
+        placement,
+        not_before: WallMillis(0),
+    }
 }
 
 struct Bench(Assigner);
@@ -65,7 +71,12 @@ impl Bench {
 fn batch(effects: &[Effect]) -> Batch<Job> {
     let batches = effects.iter().filter_map(|effect| match effect {
         Effect::Commit(batch) => Some(batch.clone()),
-        Effect::ListInbox(_) | Effect::Resolve(_) | Effect::FencedOut | Effect::Assigned { .. } => None,
+        Effect::ListInbox(_)
+        | Effect::Resolve(_)
+        | Effect::ListLanes { .. }
+        | Effect::ReadTurns { .. }
+        | Effect::FencedOut
+        | Effect::Assigned { .. } => None,
     });
     let batches = batches.collect::<Vec<_>>();
     assert_eq!(batches.len(), 1, "{effects:?}");
@@ -148,10 +159,10 @@ fn a_job_without_a_capable_worker_does_not_hold_up_others() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(9));
     let unknown = QueueEntry { kind: Kind::new("unknown").unwrap(), ..entry() };
-    let gpu = Placement { tags: vec![Tag::new("gpu").unwrap()], affinity: None };
+    let gpu = Placement { tags: vec![Tag::new("gpu").unwrap()], ..Placement::default() };
     assert_eq!(bench.queue_entry(1, unknown), []);
     assert_eq!(bench.queue_entry(2, QueueEntry { placement: gpu, ..entry() }), []);
-    let eu = Placement { tags: vec![Tag::new("eu").unwrap()], affinity: None };
+    let eu = Placement { tags: vec![Tag::new("eu").unwrap()], ..Placement::default() };
     let sent = bench.queue_entry(3, QueueEntry { placement: eu, ..entry() });
     assert_eq!(placed(&batch(&sent)), [(job(3), worker(1))]);
     assert_eq!(bench.0.waiting(), 2);
@@ -377,6 +388,9 @@ impl Model {
                     });
                     self.answers.push_back(Event::Resolved(Some(read.collect())));
                 }
+                Effect::ListLanes { .. } | Effect::ReadTurns { .. } => {
+                    prop_assert!(false, "there are no lanes")
+                }
                 Effect::FencedOut => prop_assert!(false, "nobody else claims"),
                 Effect::Assigned { .. } => {}
             }
@@ -402,6 +416,10 @@ impl Model {
             | Event::Unqueued(_)
             | Event::Worker(..)
             | Event::WorkerGone(_)
+            | Event::LanesWatched
+            | Event::TurnGone(..)
+            | Event::LanesListed { .. }
+            | Event::TurnsRead { .. }
             | Event::Pause
             | Event::Resume => None,
         });

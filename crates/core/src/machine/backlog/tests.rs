@@ -11,7 +11,13 @@ fn job(name: &str) -> JobId {
 
 fn entry(attempt: u32) -> QueueEntry {
     let placement = Placement::default();
-    QueueEntry { kind: Kind::new("sum").unwrap(), attempt, placement, not_before: WallMillis(0) }
+    QueueEntry {
+        kind: Kind::new("sum").unwrap(),
+        attempt,
+        generation: 1,
+        placement,
+        not_before: WallMillis(0),
+    }
 }
 
 #[derive(Default)]

@@ -14,9 +14,9 @@
 //! Whatever went wrong, the answer is to list again: what was closed is no longer in the inbox. A worker that
 //! was thought dead and reports at the same moment wins or loses by the record's version. A job that is
 //! rejected [`STRIKES`] times in a row is left until the next sweep, so that one bad record never stops the
-//! others. Limits: one request in flight per worker, [`CHUNK`] jobs each.
+//! others. One whose turn in its lane was taken away by an operator's hand is closed without it. Limits: one request in flight per worker, [`CHUNK`] jobs each.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::job::{Assignment, Attempt, Ending, JobRecord};
 use crate::name::{JobId, Kind, WorkerId};
@@ -137,6 +137,8 @@ struct Inbox {
     phase: Phase,
     left: VecDeque<JobId>,
     strikes: BTreeMap<JobId, u32>,
+    /// Whose turn is gone, as a rejection said.
+    turnless: BTreeSet<JobId>,
 }
 
 /// The machine of one term.
@@ -159,7 +161,12 @@ impl Recovery {
             Event::Lost(worker) => {
                 self.inboxes.entry(worker).or_insert_with(|| {
                     out.push(Effect::List(worker));
-                    Inbox { phase: Phase::Listing, left: VecDeque::new(), strikes: BTreeMap::new() }
+                    Inbox {
+                        phase: Phase::Listing,
+                        left: VecDeque::new(),
+                        strikes: BTreeMap::new(),
+                        turnless: BTreeSet::new(),
+                    }
                 });
             }
             Event::Listed(worker, Ok(Some(jobs))) => self.listed(worker, jobs, out),
@@ -223,7 +230,14 @@ impl Recovery {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for orphan in orphans {
             let again = inbox.strikes.contains_key(&orphan.job);
-            let Some((item, ops)) = decide(worker, orphan, again, wall) else { continue };
+            let turn = match &orphan.record {
+                Stored::Value(record, _) if inbox.turnless.contains(&orphan.job) => record.turn(),
+                Stored::Value(..) | Stored::Absent | Stored::Unreadable(_) => None,
+            };
+            let Some((item, mut ops)) = decide(worker, orphan, again, wall) else { continue };
+            if let Some(turn) = turn {
+                txn::without_turn(&item.job, &turn, &mut ops);
+            }
             // One that does not fit is still in the inbox when it is listed again.
             if batch.push(item, ops).is_err() {
                 break;
@@ -256,9 +270,12 @@ impl Recovery {
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Fence(_)) if rejection.is_fence() => out.push(Effect::FencedOut),
                 Some(Locus::Fence(_)) => self.interrupt(worker),
-                Some(Locus::Group { group, .. }) => {
+                Some(Locus::Group { group, op }) => {
                     // It moved on meanwhile (its worker reported, a client cancelled): look at it again.
-                    let (item, _) = batch.remove(group);
+                    let (item, ops) = batch.remove(group);
+                    if ops.get(op).is_some_and(Op::leaves_turn) && rejection.reason == Reason::NoNode {
+                        inbox.turnless.insert(item.job.clone());
+                    }
                     *inbox.strikes.entry(item.job).or_default() += 1;
                     if batch.is_empty() {
                         Self::next_chunk(worker, inbox, out);

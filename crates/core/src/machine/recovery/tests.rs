@@ -231,3 +231,33 @@ fn a_rejected_epoch_ends_the_term() {
     let batch = bench.read(vec![orphan("a", false, record())]);
     assert_eq!(bench.answer(batch, rejected(0, Reason::BadVersion)), [Effect::FencedOut]);
 }
+
+fn laned() -> JobRecord {
+    let lane = Some(crate::name::Lane::new("l").unwrap());
+    JobRecord { losses: 1, placement: Placement { lane, ..Placement::default() }, ..record() }
+}
+
+#[test]
+fn a_job_that_dies_of_its_loss_leaves_its_lane_and_one_that_does_not_stays_in_it() {
+    for (losses, leaves) in [(0, false), (1, true)] {
+        let mut bench = Bench::new();
+        bench.listed(&["a"]);
+        let batch = bench.read(vec![orphan("a", false, JobRecord { losses, ..laned() })]);
+        assert_eq!(batch.ops().any(Op::leaves_turn), leaves, "after {losses} losses");
+    }
+}
+
+#[test]
+fn one_whose_turn_an_operator_deleted_is_closed_without_it_and_one_that_merely_moved_on_is_not() {
+    for (reason, at, leaves) in
+        [(Reason::NoNode, 3, false), (Reason::BadVersion, 1, true), (Reason::NoNode, 2, true)]
+    {
+        let mut bench = Bench::new();
+        bench.listed(&["a"]);
+        let batch = bench.read(vec![orphan("a", false, laned())]);
+        assert_eq!(bench.answer(batch, rejected(at, reason.clone())), [Effect::List(worker())]);
+        bench.listed(&["a"]);
+        let again = bench.read(vec![orphan("a", false, laned())]);
+        assert_eq!(again.ops().any(Op::leaves_turn), leaves, "{reason} at {at}");
+    }
+}

@@ -8,10 +8,13 @@
 //!
 //! | wish to stop | the handler succeeded after all | it failed, or was aborted |
 //! | --- | --- | --- |
-//! | none | succeeded | failed |
+//! | none | succeeded | failed; released if it lapsed |
 //! | cancel flag | succeeded: a finished run wins | cancelled |
 //! | hand back (drain) | succeeded | released |
 //! | zombie | dropped | dropped |
+//!
+//! An attempt whose job has a lane is aborted by itself when the session may have ended (*lapsed*): the next job of the
+//! lane may begin then, and two must not run at once (S6). It ends as released, or as cancelled if that was wished.
 //!
 //! A wish first signals the handler; when its grace is over, the attempt is aborted. While disconnected nothing
 //! starts, and what runs goes on. Draining starts nothing any more and hands back what waits; what runs has
@@ -91,6 +94,8 @@ pub enum Run {
     Failed(String),
     /// It was aborted.
     Aborted,
+    /// It holds a lane, and was aborted when its session could be trusted no longer.
+    Lapsed,
 }
 
 /// What shall happen.
@@ -273,8 +278,10 @@ impl Executor {
                 return self.idle(out);
             }
             (Wish::None | Wish::Cancel | Wish::Release, Run::Succeeded(result)) => Ending::Succeeded(result),
-            (Wish::Cancel, Run::Failed(_) | Run::Aborted) => Ending::Cancelled,
-            (Wish::Release, Run::Failed(_) | Run::Aborted) => Ending::Released,
+            (Wish::Cancel, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Cancelled,
+            (Wish::Release, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Released,
+            // If the session lives after all: nobody did anything wrong.
+            (Wish::None, Run::Lapsed) => Ending::Released,
             (Wish::None, Run::Failed(error)) => Ending::Failed(error),
             (Wish::None, Run::Aborted) => Ending::Failed("the handler was aborted".to_owned()),
         };

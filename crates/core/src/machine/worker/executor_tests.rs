@@ -42,10 +42,13 @@ fn how_a_run_ends_is_told_by_its_end_and_by_the_wish_to_stop_it() {
         (None, Run::Aborted, Some(Ending::Failed("the handler was aborted".into()))),
         (Some(cancel.clone()), Run::Succeeded(result()), Some(success.clone())),
         (Some(cancel.clone()), failure.clone(), Some(Ending::Cancelled)),
-        (Some(cancel), Run::Aborted, Some(Ending::Cancelled)),
+        (None, Run::Lapsed, Some(Ending::Released)),
+        (Some(cancel.clone()), Run::Aborted, Some(Ending::Cancelled)),
+        (Some(cancel), Run::Lapsed, Some(Ending::Cancelled)),
         (Some(Event::Drain(T)), Run::Succeeded(result()), Some(success)),
         (Some(Event::Drain(T)), failure.clone(), Some(Ending::Released)),
         (Some(Event::Drain(T)), Run::Aborted, Some(Ending::Released)),
+        (Some(Event::Drain(T)), Run::Lapsed, Some(Ending::Released)),
         (Some(Event::Zombie(job(0), 1)), Run::Succeeded(result()), None),
         (Some(Event::Zombie(job(0), 1)), failure, None),
     ];
@@ -129,7 +132,12 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Step> {
-    let ends = prop_oneof![Just(Run::Succeeded(result())), Just(Run::Failed("x".into())), Just(Run::Aborted)];
+    let ends = prop_oneof![
+        Just(Run::Succeeded(result())),
+        Just(Run::Failed("x".into())),
+        Just(Run::Aborted),
+        Just(Run::Lapsed)
+    ];
     prop_oneof![
         6 => (0..5usize).prop_map(Step::Start),
         6 => Just(Step::Slot),

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::Start;
 use crate::job::{Assignment, JobRecord, JobState, Payload, Placement, Policy};
-use crate::name::{JobId, Kind, WorkerId};
+use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::time::WallMillis;
 
 pub(super) fn job(n: usize) -> JobId {
@@ -41,6 +41,9 @@ pub(super) fn assignment(attempt: u32) -> Assignment {
     Assignment { attempt, epoch: 3, cancel: false, assigned_at: WallMillis(0) }
 }
 
+/// Every other one has a lane.
 pub(super) fn start(n: usize) -> Start {
-    Start { job: job(n), assignment: assignment(1), assignment_version: 0, record: record(), version: 5 }
+    let lane = (n % 2 == 1).then(|| Lane::new(format!("lane-{n}")).unwrap());
+    let record = JobRecord { placement: Placement { lane, ..Placement::default() }, ..record() };
+    Start { job: job(n), assignment: assignment(1), assignment_version: 0, record, version: 5 }
 }

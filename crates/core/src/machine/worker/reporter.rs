@@ -243,6 +243,7 @@ impl Reporter {
                 self.minutes.remove(&minute);
                 self.enqueue(close);
             }
+            (Reason::NoNode, _) if close.leaves_turn_at(op) => self.enqueue(close.without_turn()),
             (reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty), _) => {
                 self.unresolved.push(close.refused(reason));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::fixture::{assignment, job, record, result, start, worker};
+use super::super::fixture::{assignment, job, result, start, worker};
 use super::super::{Found, Look};
 use super::*;
 use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload};
@@ -15,6 +15,11 @@ use crate::wire::{decode, encode};
 
 const AT: WallMillis = WallMillis(120_000);
 
+/// The path of the job's turn, if it has a lane.
+fn turn(n: usize) -> Option<String> {
+    start(n).record.turn().map(|turn| path::turn(&turn, &job(n)))
+}
+
 /// Znodes and their versions.
 #[derive(Debug, Clone, Default)]
 struct Tree(BTreeMap<String, (Vec<u8>, i32)>);
@@ -23,7 +28,8 @@ impl Tree {
     fn with_jobs(n: usize) -> Self {
         let mut tree = Self::default();
         for n in 0..n {
-            tree.0.insert(path::record(&job(n)), (encode(&record()), 5));
+            tree.0.insert(path::record(&job(n)), (encode(&start(n).record), 5));
+            tree.0.extend(turn(n).map(|turn| (turn, (Vec::new(), 0))));
             tree.0.insert(path::assignment(worker(), &job(n)), (encode(&assignment(1)), 0));
         }
         tree
@@ -242,6 +248,7 @@ enum Step {
     Cancel(usize),
     Lose(usize),
     DeleteAssignment(usize),
+    DeleteTurn(usize),
     DropMinutes,
     Hold,
     Resume,
@@ -274,6 +281,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => (0..JOBS).prop_map(Step::Cancel),
         1 => (0..JOBS).prop_map(Step::Lose),
         1 => (0..JOBS).prop_map(Step::DeleteAssignment),
+        1 => (0..JOBS).prop_map(Step::DeleteTurn),
         1 => Just(Step::DropMinutes),
         1 => Just(Step::Hold),
         1 => Just(Step::Resume),
@@ -289,7 +297,7 @@ proptest! {
     #[test]
     fn every_attempt_is_closed_once_and_truthfully(steps in prop::collection::vec(steps(), 0..80)) {
         let mut world = World::new(JOBS);
-        let mut reported = [false; JOBS];
+        let (mut reported, mut turns) = ([false; JOBS], std::array::from_fn::<_, JOBS, _>(turn));
         for step in steps {
             match step {
                 Step::Report(n, ending) => {
@@ -303,6 +311,9 @@ proptest! {
                 Step::Lose(n) => world.tree.close_as_lost(n),
                 Step::DeleteAssignment(n) => {
                     world.tree.0.remove(&path::assignment(worker(), &job(n)));
+                }
+                Step::DeleteTurn(n) => {
+                    turns[n].take().map(|turn| world.tree.0.remove(&turn));
                 }
                 Step::DropMinutes => world.tree.0.retain(|path, _| path.matches('/').count() != 2 || !path.starts_with(path::DELAYED)),
                 Step::Hold => world.handle(Event::Hold),
@@ -328,6 +339,9 @@ proptest! {
             };
             prop_assert!(as_written, "{:?}, but {:?} was said", how, said);
             prop_assert_eq!(world.places(n), usize::from(!record.is_terminal()), "in exactly one place");
+            if let Some(turn) = &turns[n] {
+                prop_assert_eq!(world.tree.0.contains_key(turn), !record.is_terminal(), "a turn is there while its job is open");
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::job::{Attempt, AttemptEndKind, Ending, JobRecord, JobState, Next, Ver
 use crate::machine::worker::{Finished, Found, Look};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Reason;
+use crate::path;
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
@@ -17,6 +18,7 @@ pub struct Close {
     before: JobRecord,
     version: i32,
     assignment: Assigned,
+    turn: TurnEnd,
     ending: Ending,
     ran: Option<Duration>,
     at: WallMillis,
@@ -32,6 +34,14 @@ enum Assigned {
     At(i32),
     /// It was deleted by a strange hand while the record stands: the record's version alone fences the close.
     Gone,
+}
+
+/// What becomes of the job's turn in its lane, if it has one, when the close ends the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnEnd {
+    Here,
+    /// It was deleted by a strange hand while the record stands.
+    Before,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +83,7 @@ impl Close {
             before: start.record,
             version: start.version,
             assignment: Assigned::At(start.assignment_version),
+            turn: TurnEnd::Here,
             ending,
             ran,
             at,
@@ -133,7 +144,13 @@ impl Close {
         let mut ops = txn::close(job, worker, self.version, assignment, &self.after, &self.next);
         match self.assignment {
             Assigned::At(_) => {}
-            Assigned::Gone => ops.retain(|op| !matches!(op, Op::Delete { .. })),
+            Assigned::Gone => {
+                let assignment = path::assignment(worker, job);
+                ops.retain(|op| op.path() != assignment);
+            }
+        }
+        if let (TurnEnd::Before, Some(turn)) = (self.turn, self.before.turn()) {
+            txn::without_turn(job, &turn, &mut ops);
         }
         ops
     }
@@ -141,6 +158,16 @@ impl Close {
     /// Whether the operation at this position of [`Close::ops`] is the creation of the entry.
     pub(super) fn creates_at(&self, op: usize) -> bool {
         matches!(self.ops().get(op), Some(Op::Create { .. }))
+    }
+
+    /// Whether the operation at this position of [`Close::ops`] is the end of the turn.
+    pub(super) fn leaves_turn_at(&self, op: usize) -> bool {
+        self.ops().get(op).is_some_and(Op::leaves_turn)
+    }
+
+    /// Its turn is gone already. A rejection there means that the record was as expected: nobody else closed it.
+    pub(super) fn without_turn(self) -> Self {
+        Self { turn: TurnEnd::Before, ..self }
     }
 
     pub(super) fn unknown(self) -> Self {

@@ -1,0 +1,431 @@
+//! Any number of leaders against a model of ZooKeeper that applies the real transactions and watches over S6.
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test picks what it looks for")]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::{
+    ProptestConfig, TestCaseError, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
+use proptest::strategy::Strategy as Generator;
+
+use super::lane_tests::{WALL, info, job, lane, record, worker};
+use super::*;
+use crate::job::{Attempt, Ending, JobRecord, Next, Payload, Turn, TurnIndex};
+use crate::outcome::Reason;
+use crate::path::{self, Place};
+use crate::txn::Op;
+use crate::wire;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// One multi of jobs; of a lane, or of none.
+    Submit(Vec<Option<u8>>),
+    /// An attempt ends.
+    Close(usize, How),
+    Promote(usize),
+    Cancel(usize),
+    Reopen(usize),
+    /// A leader reads the queue.
+    See(usize),
+    /// One of a leader's answers or hints arrives: any of them.
+    Answer(usize, usize),
+    /// A leader's hints are lost.
+    Deafen(usize),
+    /// A leader's answers are lost; each write of them is applied now, later, or never.
+    Break(usize, bool),
+    /// A write of a lost answer is applied after all.
+    Late(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum How {
+    Succeeds,
+    Fails,
+    Lost,
+}
+
+const LEADERS: usize = 3;
+
+fn steps() -> impl Generator<Value = Vec<Step>> {
+    let how = prop_oneof![
+        any::<bool>().prop_map(|_| How::Succeeds),
+        any::<bool>().prop_map(|lost| { if lost { How::Lost } else { How::Fails } })
+    ];
+    let leader = || 0..LEADERS;
+    let step = prop_oneof![
+        2 => prop::collection::vec(prop::option::weighted(0.9, 0u8..3), 1..5).prop_map(Step::Submit),
+        4 => (any::<usize>(), how).prop_map(|(n, how)| Step::Close(n, how)),
+        2 => any::<usize>().prop_map(Step::Promote),
+        1 => any::<usize>().prop_map(Step::Cancel),
+        1 => any::<usize>().prop_map(Step::Reopen),
+        3 => leader().prop_map(Step::See),
+        9 => (leader(), any::<usize>()).prop_map(|(leader, n)| Step::Answer(leader, n)),
+        1 => leader().prop_map(Step::Deafen),
+        1 => (leader(), any::<bool>()).prop_map(|(leader, late)| Step::Break(leader, late)),
+        1 => any::<usize>().prop_map(Step::Late),
+    ];
+    prop::collection::vec(step, 1..150)
+}
+
+#[derive(Clone)]
+struct Znode {
+    created: i64,
+    version: i32,
+    data: Vec<u8>,
+}
+
+/// Applies transactions as ZooKeeper does, and watches over S6.
+#[derive(Default)]
+struct Server {
+    nodes: BTreeMap<String, Znode>,
+    zxid: i64,
+    submitted: usize,
+}
+
+impl Server {
+    fn commit(&mut self, ops: &[Op]) -> Result<(Outcome<()>, Vec<Place>), TestCaseError> {
+        let mut nodes = self.nodes.clone();
+        let mut gone = Vec::new();
+        for (at, op) in ops.iter().enumerate() {
+            let there = nodes.get(op.path()).cloned();
+            let reason = match (op, there) {
+                (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
+                (Op::Create { path, data, .. }, None) => {
+                    let node = Znode { created: self.zxid + 1, version: 0, data: data.clone() };
+                    nodes.insert(path.clone(), node);
+                    None
+                }
+                (_, None) => Some(Reason::NoNode),
+                (Op::Check { version, .. } | Op::Set { version, .. }, Some(node))
+                    if *version != node.version =>
+                {
+                    Some(Reason::BadVersion)
+                }
+                (Op::Check { .. }, Some(_)) => None,
+                (Op::Set { path, data, version }, Some(node)) => {
+                    let node = Znode { version: version + 1, data: data.clone(), ..node };
+                    nodes.insert(path.clone(), node);
+                    None
+                }
+                (Op::Delete { path, .. }, Some(_)) => {
+                    nodes.remove(path);
+                    gone.push(path::parse(path));
+                    None
+                }
+            };
+            if let Some(reason) = reason {
+                return Ok((Outcome::Rejected(Rejection { at, reason }), Vec::new()));
+            }
+        }
+        self.zxid += 1;
+        self.nodes = nodes;
+        self.invariant_one_of_a_lane_and_the_lowest(ops)?;
+        Ok((Outcome::Applied(()), gone))
+    }
+
+    fn invariant_one_of_a_lane_and_the_lowest(&self, ops: &[Op]) -> Result<(), TestCaseError> {
+        let mut assigned = BTreeMap::<Lane, Vec<JobId>>::new();
+        for (_, job) in self.assignments() {
+            if let Some(lane) = self.record(&job).0.placement.lane {
+                assigned.entry(lane).or_default().push(job);
+            }
+        }
+        for (lane, jobs) in &assigned {
+            prop_assert!(jobs.len() == 1, "S6: {:?} of {:?} are assigned at once", jobs, lane);
+        }
+        for op in ops {
+            let Op::Create { path, .. } = op else { continue };
+            let Place::Assignment(_, job) = path::parse(path) else { continue };
+            let Some(turn) = self.record(&job).0.turn() else { continue };
+            let lowest = self.turns(&turn.lane).into_iter().min().map(|(_, spot)| spot);
+            prop_assert_eq!(lowest, Some((turn.generation, job)), "out of order");
+        }
+        Ok(())
+    }
+
+    fn record(&self, job: &JobId) -> (JobRecord, i32) {
+        let node = &self.nodes[&path::record(job)];
+        (wire::decode(&node.data).unwrap(), node.version)
+    }
+
+    fn places(&self) -> impl Iterator<Item = (Place, &Znode)> {
+        self.nodes.iter().map(|(path, node)| (path::parse(path), node))
+    }
+
+    fn assignments(&self) -> Vec<(WorkerId, JobId)> {
+        let assigned = self.places().filter_map(|(place, _)| match place {
+            Place::Assignment(worker, job) => Some((worker, job)),
+            _ => None,
+        });
+        assigned.collect()
+    }
+
+    fn queue(&self) -> Vec<(JobId, QueueEntry)> {
+        let queued = self.places().filter_map(|(place, node)| match place {
+            Place::QueueEntry(job) => Some((job, wire::decode(&node.data).unwrap())),
+            _ => None,
+        });
+        queued.collect()
+    }
+
+    fn delayed(&self) -> Vec<(u64, JobId, QueueEntry)> {
+        let delayed = self.places().filter_map(|(place, node)| match place {
+            Place::DelayedEntry(minute, job) => Some((minute, job, wire::decode(&node.data).unwrap())),
+            _ => None,
+        });
+        delayed.collect()
+    }
+
+    fn turns(&self, of: &Lane) -> Vec<(Order, Spot)> {
+        let turns = self.places().filter_map(|(place, node)| match place {
+            Place::Turn(turn, job) if turn.lane == *of => {
+                let TurnIndex(index) = wire::decode(&node.data).unwrap();
+                Some(((node.created, index), (turn.generation, job)))
+            }
+            _ => None,
+        });
+        turns.collect()
+    }
+
+    fn order(&self, lane: &Lane, (generation, job): &Spot) -> Option<Order> {
+        let turn = Turn { lane: lane.clone(), generation: *generation };
+        let node = self.nodes.get(&path::turn(&turn, job))?;
+        let TurnIndex(index) = wire::decode(&node.data).unwrap();
+        Some((node.created, index))
+    }
+}
+
+struct World {
+    server: Server,
+    leaders: Vec<Leader>,
+    /// Writes whose answers were lost.
+    late: Vec<Vec<Op>>,
+}
+
+struct Leader {
+    machine: Assigner,
+    answers: Vec<Event>,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut server = Server::default();
+        let node = |version, data| Znode { created: 0, version, data };
+        server.nodes.insert(path::EPOCH.to_owned(), node(7, Vec::new()));
+        for n in [1, 2] {
+            server.nodes.insert(path::worker(worker(n)), node(0, wire::encode(&info())));
+        }
+        let leader = || Leader { machine: Assigner::new(7, Strategy::LeastLoaded, 1), answers: Vec::new() };
+        let mut world = Self { server, leaders: (0..LEADERS).map(|_| leader()).collect(), late: Vec::new() };
+        for leader in 0..LEADERS {
+            for n in [1, 2] {
+                world.hear(leader, Event::Worker(worker(n), info(), 0)).unwrap();
+            }
+        }
+        world
+    }
+
+    fn commit(&mut self, ops: &[Op]) -> Result<Outcome<()>, TestCaseError> {
+        let (outcome, gone) = self.server.commit(ops)?;
+        for place in gone {
+            for leader in &mut self.leaders {
+                match &place {
+                    Place::Turn(turn, job) => {
+                        let spot = (turn.generation, job.clone());
+                        leader.answers.push(Event::TurnGone(turn.lane.clone(), spot));
+                    }
+                    Place::Assignment(worker, _) => leader.answers.push(Event::InboxChanged(*worker)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn hear(&mut self, leader: usize, event: Event) -> Result<(), TestCaseError> {
+        let mut effects = Vec::new();
+        self.leaders[leader].machine.handle(Millis(0), WALL, event, &mut effects);
+        for effect in effects {
+            let answer = match effect {
+                Effect::Commit(batch) => {
+                    let ops = batch.ops().cloned().collect::<Vec<_>>();
+                    let outcome = self.commit(&ops)?;
+                    Event::Committed(batch, outcome)
+                }
+                Effect::ListInbox(id) => {
+                    let held = self.server.assignments().iter().filter(|(of, _)| *of == id).count();
+                    Event::Inbox(id, Some(held))
+                }
+                Effect::Resolve(jobs) => {
+                    let queue = self.server.queue().into_iter().collect::<BTreeMap<_, _>>();
+                    let found = jobs.into_iter().map(|job| (job.clone(), queue.get(&job).cloned()));
+                    Event::Resolved(Some(found.collect()))
+                }
+                Effect::ListLanes { ticket, lanes } => {
+                    let spots = |lane| self.server.turns(lane).into_iter().map(|(_, spot)| spot).collect();
+                    let lists = Some(lanes.iter().map(spots).collect());
+                    Event::LanesListed { ticket, lanes, lists }
+                }
+                Effect::ReadTurns { ticket, turns } => {
+                    let found =
+                        Some(turns.iter().map(|(lane, spot)| self.server.order(lane, spot)).collect());
+                    Event::TurnsRead { ticket, turns, found }
+                }
+                Effect::FencedOut => return Err(TestCaseError::fail("nobody claims")),
+                Effect::Assigned { .. } => continue,
+            };
+            self.leaders[leader].answers.push(answer);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Submit(lanes) => {
+                let mut ops = Vec::new();
+                for (index, of) in (0..).zip(lanes) {
+                    let id = job(self.server.submitted);
+                    self.server.submitted += 1;
+                    ops.extend(txn::submit(&id, &record(of.map(lane)), index));
+                }
+                let outcome = self.commit(&ops)?;
+                prop_assert_eq!(outcome, Outcome::Applied(()));
+            }
+            Step::Close(n, how) => {
+                let Some((worker, job)) = pick(&self.server.assignments(), n) else { return Ok(()) };
+                let (record, version) = self.server.record(&job);
+                let ending = match how {
+                    How::Succeeds => Ending::Succeeded(Payload::json(*b"1").unwrap()),
+                    How::Fails => Ending::Failed("no".into()),
+                    How::Lost => Ending::Lost,
+                };
+                let attempt = Attempt { number: record.attempts + 1, worker };
+                let (closed, next) = record.close(attempt, ending, WALL, 0);
+                let outcome = self.commit(&txn::close(&job, worker, version, None, &closed, &next))?;
+                prop_assert_eq!(&outcome, &Outcome::Applied(()), "{:?}", next);
+                let turn = closed.turn().map(|turn| self.server.nodes.contains_key(&path::turn(&turn, &job)));
+                prop_assert!(turn.is_none_or(|there| there != matches!(next, Next::Terminal)));
+            }
+            Step::Promote(n) => {
+                let Some((minute, job, entry)) = pick(&self.server.delayed(), n) else { return Ok(()) };
+                self.commit(&txn::promote(&job, minute, &entry))?;
+            }
+            Step::Cancel(n) => {
+                let waiting = self.server.queue().into_iter().map(|(job, _)| (job, txn::Waiting::Queued));
+                let delayed = self.server.delayed().into_iter();
+                let delayed = delayed.map(|(minute, job, _)| (job, txn::Waiting::Delayed(minute)));
+                let all = waiting.chain(delayed).collect::<Vec<_>>();
+                let Some((job, waiting)) = pick(&all, n) else { return Ok(()) };
+                let (record, version) = self.server.record(&job);
+                self.commit(&txn::cancel(&job, version, &record.cancel(WALL), waiting))?;
+            }
+            Step::Reopen(n) => {
+                let over = (0..self.server.submitted).map(job);
+                let over = over.filter(|job| self.server.record(job).0.is_terminal()).collect::<Vec<_>>();
+                let Some(job) = pick(&over, n) else { return Ok(()) };
+                let (record, version) = self.server.record(&job);
+                self.commit(&txn::reopen(&job, version, &record.reopen()))?;
+            }
+            Step::See(leader) => {
+                let seen = Event::Queued(self.server.queue());
+                self.leaders[leader].answers.push(seen);
+            }
+            Step::Answer(leader, n) => {
+                let answers = &mut self.leaders[leader].answers;
+                if answers.is_empty() {
+                    return Ok(());
+                }
+                let answer = answers.remove(n % answers.len());
+                self.hear(leader, answer)?;
+            }
+            Step::Deafen(leader) => {
+                let hint = |event: &Event| matches!(event, Event::TurnGone(..) | Event::InboxChanged(_));
+                self.leaders[leader].answers.retain(|event| !hint(event));
+            }
+            Step::Break(leader, watched) => self.lose(leader, watched)?,
+            Step::Late(n) => {
+                if self.late.is_empty() {
+                    return Ok(());
+                }
+                let ops = self.late.remove(n % self.late.len());
+                self.commit(&ops)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All that a leader waits for is lost. What it wrote was applied; a second copy arrives later, or never.
+    fn lose(&mut self, leader: usize, watched: bool) -> Result<(), TestCaseError> {
+        self.hear(leader, Event::Pause)?;
+        for answer in std::mem::take(&mut self.leaders[leader].answers) {
+            let lost = match answer {
+                Event::Committed(batch, outcome) => {
+                    if outcome != Outcome::Applied(()) {
+                        // As if it were still on its way.
+                        self.late.push(batch.ops().cloned().collect());
+                    }
+                    Event::Committed(batch, Outcome::Unknown)
+                }
+                Event::Inbox(id, _) => Event::Inbox(id, None),
+                Event::Resolved(_) => Event::Resolved(None),
+                Event::LanesListed { ticket, lanes, .. } => Event::LanesListed { ticket, lanes, lists: None },
+                Event::TurnsRead { ticket, turns, .. } => Event::TurnsRead { ticket, turns, found: None },
+                Event::TurnGone(..) | Event::InboxChanged(_) | Event::Queued(_) => continue,
+                other => other,
+            };
+            self.hear(leader, lost)?;
+        }
+        self.hear(leader, Event::Resume)?;
+        if watched {
+            self.hear(leader, Event::LanesWatched)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), TestCaseError> {
+        self.late.clear();
+        for _ in 0..400 {
+            for leader in 0..LEADERS {
+                self.step(Step::See(leader))?;
+                self.hear(leader, Event::Resume)?;
+                while !self.leaders[leader].answers.is_empty() {
+                    self.step(Step::Answer(leader, 0))?;
+                }
+            }
+            while !self.server.assignments().is_empty() {
+                self.step(Step::Close(0, How::Succeeds))?;
+            }
+            while !self.server.delayed().is_empty() {
+                self.step(Step::Promote(0))?;
+            }
+            if self.server.queue().is_empty() {
+                break;
+            }
+        }
+        prop_assert_eq!(self.server.queue(), [], "nothing is left waiting");
+        let turns = self.server.places().filter(|(place, _)| matches!(place, Place::Turn(..))).count();
+        prop_assert_eq!(turns, 0, "no turn outlives its job");
+        Ok(())
+    }
+}
+
+fn pick<T: Clone>(of: &[T], n: usize) -> Option<T> {
+    of.get(n.checked_rem(of.len())?).cloned()
+}
+
+proptest! {
+    // Each is a run of a whole cluster, so fewer than usual.
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    /// S6. Several leaders at once, of one epoch, as no fence will have it: whatever they see late, or not at all, and
+    /// whichever of their writes is applied when, no two jobs of a lane are assigned at once, none overtakes another,
+    /// and in the end all have run.
+    #[test]
+    fn jobs_of_a_lane_run_one_at_a_time_and_in_order(steps in steps()) {
+        let mut world = World::new();
+        for step in steps {
+            world.step(step)?;
+        }
+        world.settle()?;
+    }
+}

@@ -1,0 +1,251 @@
+//! The gate by itself, in an assigner that has room for all. [`super::lane_model`] has it among several.
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test picks what it looks for")]
+
+use uuid::Uuid;
+
+use super::*;
+use crate::budget::MAX_READ_BATCH;
+use crate::job::{JobRecord, JobState, Payload, Placement, Policy};
+use crate::name::NodeId;
+use crate::path;
+use crate::txn::Op;
+
+pub(super) const WALL: WallMillis = WallMillis(1_000);
+
+pub(super) fn job(n: usize) -> JobId {
+    JobId::new(format!("j{n}")).unwrap()
+}
+
+pub(super) fn lane(n: u8) -> Lane {
+    Lane::new(format!("lane-{n}")).unwrap()
+}
+
+pub(super) fn worker(n: u128) -> WorkerId {
+    WorkerId::new(Uuid::from_u128(n))
+}
+
+pub(super) fn info() -> WorkerInfo {
+    WorkerInfo {
+        node: NodeId::new("n").unwrap(),
+        host: "h".into(),
+        kinds: vec![Kind::new("sum").unwrap()],
+        slots: 3,
+        tags: vec![],
+        codec: 1,
+        started_at: WallMillis(0),
+        draining: false,
+    }
+}
+
+pub(super) fn record(lane: Option<Lane>) -> JobRecord {
+    JobRecord {
+        kind: Kind::new("sum").unwrap(),
+        payload: Payload::json(*b"1").unwrap(),
+        policy: Policy::default(),
+        placement: Placement { lane, ..Placement::default() },
+        token: Uuid::nil(),
+        submitted_at: WallMillis(0),
+        generation: 1,
+        attempts: 0,
+        failures: 0,
+        losses: 0,
+        last: None,
+        last_error: None,
+        state: JobState::Open { not_before: None },
+    }
+}
+
+/// An assigner with a worker that has room, and jobs of one lane that it has heard of.
+struct Bench(Assigner);
+
+impl Bench {
+    fn new() -> Self {
+        let mut bench = Self(Assigner::new(7, Strategy::LeastLoaded, 1));
+        bench.handle(Event::Worker(worker(1), info(), 0));
+        bench.handle(Event::Inbox(worker(1), Some(0)));
+        bench
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.0.handle(Millis(0), WALL, event, &mut out);
+        out
+    }
+
+    fn queue(&mut self, jobs: impl IntoIterator<Item = usize>) -> Vec<Effect> {
+        let entry = record(Some(lane(1))).entry();
+        self.handle(Event::Queued(jobs.into_iter().map(|n| (job(n), entry.clone())).collect()))
+    }
+
+    fn listed(&mut self, ticket: u64, jobs: impl IntoIterator<Item = usize>) -> Vec<Effect> {
+        let lists = Some(vec![jobs.into_iter().map(spot).collect()]);
+        self.handle(Event::LanesListed { ticket, lanes: vec![lane(1)], lists })
+    }
+
+    /// Answers the read of these turns: they were made in the order of their numbers.
+    fn read(&mut self, effects: &[Effect]) -> Vec<Effect> {
+        let [Effect::ReadTurns { ticket, turns }] = effects else { panic!("{effects:?}") };
+        let number = |job: &JobId| job.as_str()[1..].parse::<i64>().unwrap();
+        let found = Some(turns.iter().map(|(_, (_, job))| Some((number(job), 0))).collect());
+        self.handle(Event::TurnsRead { ticket: *ticket, turns: turns.clone(), found })
+    }
+}
+
+fn spot(n: usize) -> Spot {
+    (1, job(n))
+}
+
+fn assigned(effects: &[Effect]) -> Vec<JobId> {
+    let jobs = effects.iter().filter_map(|effect| match effect {
+        Effect::Commit(batch) => Some(batch.keys().map(|job| job.id.clone()).collect::<Vec<_>>()),
+        _ => None,
+    });
+    jobs.flatten().collect()
+}
+
+#[test]
+fn only_the_lowest_of_a_lane_is_assigned_and_the_next_one_when_it_is_gone() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.queue([3, 2]), [Effect::ListLanes { ticket: 1, lanes: vec![lane(1)] }]);
+    let read = bench.listed(1, [3, 2, 5]);
+    let sent = bench.read(&read);
+    assert_eq!(assigned(&sent), [job(2)]);
+    let Some(Effect::Commit(batch)) = sent.into_iter().next() else { panic!("it is sent") };
+    assert_eq!(assigned(&bench.handle(Event::Committed(batch, Outcome::Applied(())))), []);
+    assert_eq!(assigned(&bench.handle(Event::TurnGone(lane(1), spot(2)))), [job(3)]);
+}
+
+#[test]
+fn nobody_goes_before_the_whole_list_is_read() {
+    let mut bench = Bench::new();
+    bench.queue(0..150);
+    let first = bench.listed(1, 0..150);
+    let second = bench.handle(Event::Queued(vec![]));
+    assert_eq!((first.len(), second), (1, vec![]), "what does not fill a read waits for the one in flight");
+    let Effect::ReadTurns { ticket, turns } = first[0].clone() else { panic!("{first:?}") };
+    let rest =
+        bench.handle(Event::TurnsRead { ticket, found: Some(vec![Some((200, 0)); turns.len()]), turns });
+    assert_eq!(assigned(&rest), [], "the lowest may be among the rest");
+    assert_eq!(assigned(&bench.read(&rest)).len(), 1);
+}
+
+#[test]
+fn one_that_is_alone_in_its_lane_needs_no_read() {
+    let mut bench = Bench::new();
+    bench.queue([4]);
+    let sent = bench.listed(1, [4]);
+    assert_eq!(assigned(&sent), [job(4)]);
+    let Some(Effect::Commit(batch)) = sent.first() else { panic!("{sent:?}") };
+    let turn = Op::Check { path: path::turn(&record(Some(lane(1))).turn().unwrap(), &job(4)), version: 0 };
+    assert_eq!(batch.ops().last(), Some(&turn), "the assignment depends on it");
+}
+
+#[test]
+fn a_lane_waits_for_a_head_that_is_not_in_the_queue() {
+    let mut bench = Bench::new();
+    bench.queue([2]);
+    let read = bench.listed(1, [1, 2]);
+    assert_eq!(bench.read(&read), [], "job 1 runs, waits out a backoff, or is set aside");
+    // It is queued again: it is its turn still.
+    assert_eq!(assigned(&bench.queue([1])), [job(1)]);
+}
+
+#[test]
+fn a_list_that_was_asked_for_before_a_turn_went_does_not_bring_it_back() {
+    let mut bench = Bench::new();
+    bench.queue([2]);
+    assert_eq!(bench.handle(Event::TurnGone(lane(1), spot(1))), []);
+    assert_eq!(assigned(&bench.listed(1, [1, 2])), [job(2)]);
+}
+
+#[test]
+fn an_entry_whose_turn_no_list_has_is_read_again_once_a_sweep() {
+    let mut bench = Bench::new();
+    bench.queue([1]);
+    assert_eq!(bench.listed(1, []), [Effect::Resolve(vec![job(1)])]);
+    let same = record(Some(lane(1))).entry();
+    assert_eq!(
+        bench.handle(Event::Resolved(Some(vec![(job(1), Some(same))]))),
+        [],
+        "an operator's hand took it"
+    );
+    let swept = bench.handle(Event::Resume);
+    assert!(swept.contains(&Effect::ListLanes { ticket: 2, lanes: vec![lane(1)] }), "{swept:?}");
+    let sent = bench.listed(2, []);
+    assert!(sent.contains(&Effect::Resolve(vec![job(1)])), "{sent:?}");
+    // It was retried meanwhile, and has another turn.
+    let again = record(Some(lane(1))).reopen().entry();
+    let asked = bench.handle(Event::Resolved(Some(vec![(job(1), Some(again))])));
+    assert_eq!(asked, [Effect::ListLanes { ticket: 3, lanes: vec![lane(1)] }]);
+    let lists = Some(vec![vec![(2, job(1))]]);
+    assert_eq!(
+        assigned(&bench.handle(Event::LanesListed { ticket: 3, lanes: vec![lane(1)], lists })),
+        [job(1)]
+    );
+}
+
+#[test]
+fn what_is_known_of_turns_is_forgotten_when_they_are_watched_anew() {
+    let mut bench = Bench::new();
+    bench.queue([1, 2]);
+    let read = bench.listed(1, [1, 2]);
+    let asked = bench.handle(Event::LanesWatched);
+    assert_eq!(bench.read(&read), [], "an answer of before");
+    let Some(Effect::ListLanes { ticket, .. }) = asked.last() else { panic!("{asked:?}") };
+    let read = bench.listed(*ticket, [1, 2]);
+    assert_eq!(assigned(&bench.read(&read)), [job(1)]);
+}
+
+#[test]
+fn ten_thousand_of_one_lane_are_listed_once_and_read_once() {
+    const JOBS: usize = 10_000;
+    let mut bench = Bench::new();
+    bench.queue(0..JOBS);
+    let (mut lists, mut reads, mut order) = (1, 0, Vec::new());
+    let mut left = bench.listed(1, 0..JOBS);
+    while !left.is_empty() {
+        let mut next = Vec::new();
+        for effect in left {
+            match effect {
+                Effect::ReadTurns { .. } => {
+                    reads += 1;
+                    next.extend(bench.read(&[effect]));
+                }
+                Effect::ListLanes { .. } => lists += 1,
+                Effect::Commit(batch) => {
+                    let sent = batch.keys().map(|job| job.id.clone()).collect::<Vec<_>>();
+                    next.extend(bench.handle(Event::Committed(batch, Outcome::Applied(()))));
+                    for done in sent {
+                        next.extend(bench.handle(Event::InboxChanged(worker(1))));
+                        next.extend(bench.handle(Event::TurnGone(lane(1), (1, done.clone()))));
+                        order.push(done);
+                    }
+                }
+                Effect::ListInbox(id) => next.extend(bench.handle(Event::Inbox(id, Some(0)))),
+                Effect::Resolve(_) | Effect::FencedOut | Effect::Assigned { .. } => {}
+            }
+        }
+        left = next;
+    }
+    assert_eq!((lists, reads), (1, JOBS / MAX_READ_BATCH));
+    assert_eq!(order, (0..JOBS).map(job).collect::<Vec<_>>());
+}
+
+#[test]
+fn ten_thousand_lanes_are_listed_a_hundred_at_a_time() {
+    const LANES: usize = 10_000;
+    let mut bench = Bench::new();
+    let entry = |n: usize| record(Some(Lane::new(format!("lane-{n}")).unwrap())).entry();
+    let mut left = bench.handle(Event::Queued((0..LANES).map(|n| (job(n), entry(n))).collect()));
+    let mut lists = 0;
+    while let Some(effect) = left.pop() {
+        if let Effect::ListLanes { ticket, lanes } = effect {
+            lists += 1;
+            let turn = |lane: &Lane| (1, JobId::new(lane.as_str().replace("lane-", "j")).unwrap());
+            let found = Some(lanes.iter().map(|lane| vec![turn(lane)]).collect());
+            left.extend(bench.handle(Event::LanesListed { ticket, lanes, lists: found }));
+        }
+    }
+    assert_eq!(lists, LANES / MAX_READ_BATCH);
+    assert_eq!(bench.0.gate.len(), 0, "all may go");
+}

@@ -1,0 +1,129 @@
+//! Lanes as a client makes and sees them; the test plays leader and worker.
+
+use std::time::Duration;
+
+use bellwether::client::{Cancelled, Retried, Waiting};
+use bellwether::{Client, Job, State};
+use bellwether_core::job::Turn;
+use bellwether_core::name::Lane;
+use bellwether_core::{path, txn};
+use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
+
+use crate::hand::{Hand, SOON, client, id};
+
+fn laned(name: &str) -> Job {
+    Job::new("sum", &1).unwrap().id(name).lane("account-7")
+}
+
+fn turn(generation: u32, job: &str) -> String {
+    path::turn(&Turn { lane: Lane::new("account-7").unwrap(), generation }, &id(job))
+}
+
+async fn turns(hand: &Hand) -> Vec<String> {
+    let lane = path::lane(&Lane::new("account-7").unwrap());
+    let mut turns = hand.zk.children(lane).await.unwrap().unwrap_or_default();
+    turns.sort();
+    turns
+}
+
+/// Who comes before each of these, as `job show` says it.
+async fn behind(client: &Client, jobs: &[&str]) -> Vec<Option<String>> {
+    let ids = jobs.iter().map(|job| id(job)).collect::<Vec<_>>();
+    let views = client.get_many(&ids).await.unwrap();
+    views.into_iter().map(|view| view.unwrap().behind.map(|job| job.to_string())).collect()
+}
+
+#[tokio::test]
+async fn a_lane_is_made_when_it_is_needed_and_tells_who_waits_for_whom() {
+    let to = namespace("lanes");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    // In one multi, so that only their indices tell them apart; and not in the order of their names.
+    let answers = client.submit_many(["c", "a", "b"].map(laned), |_| {}).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(turns(&hand).await, ["1-a", "1-b", "1-c"]);
+    let first = || Some("c".to_owned());
+    assert_eq!(behind(&client, &["a", "b", "c"]).await, [first(), first(), None]);
+    let view = client.get(&id("a")).await.unwrap().unwrap();
+    assert_eq!((view.state, view.waiting), (State::Queued, Some(Waiting::Lane)));
+    assert_eq!(view.status(), "queued: c comes first in its lane");
+    assert_eq!(view.lane, Some(Lane::new("account-7").unwrap()));
+    let document = serde_json::to_value(&view).unwrap();
+    assert_eq!(
+        (&document["lane"], &document["behind"], &document["waiting"]),
+        (&"account-7".into(), &"c".into(), &"lane".into())
+    );
+
+    hand.succeed(&id("c"), worker, "1").await;
+    assert_eq!(turns(&hand).await, ["1-a", "1-b"]);
+    assert_eq!(behind(&client, &["a", "b"]).await, [None, Some("a".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_cancelled_job_leaves_its_lane_and_comes_last_when_it_is_retried() {
+    let to = namespace("lanes-retry");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    for name in ["a", "b"] {
+        client.submit(laned(name)).await.unwrap();
+    }
+    assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
+    assert_eq!(turns(&hand).await, ["1-b"]);
+    assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(2));
+    assert_eq!(turns(&hand).await, ["1-b", "2-a"]);
+    assert_eq!(behind(&client, &["a", "b"]).await, [Some("b".to_owned()), None]);
+    assert!(client.submit(laned("a")).await.unwrap().is_duplicate());
+    // The lane itself may have gone before a retry.
+    assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
+    assert_eq!(client.cancel(&id("b")).await.unwrap(), Cancelled::Cancelled);
+    let lane = path::lane(&Lane::new("account-7").unwrap());
+    hand.apply(vec![txn::Op::Delete { path: lane, version: None }]).await;
+    assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(3));
+    assert_eq!(turns(&hand).await, ["3-a"]);
+}
+
+#[tokio::test]
+async fn a_job_whose_turn_an_operator_deleted_says_so_and_can_be_cancelled() {
+    let to = namespace("lanes-by-hand");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    client.submit(laned("a")).await.unwrap();
+    hand.apply(vec![txn::Op::Delete { path: turn(1, "a"), version: None }]).await;
+    assert_eq!(client.get(&id("a")).await.unwrap().unwrap().waiting, Some(Waiting::NoTurn));
+    assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
+    assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(2));
+    assert_eq!(turns(&hand).await, ["2-a"]);
+}
+
+/// The first submission to a lane is rejected, because the lane is not there yet; with that rejection, or the reply after
+/// it, lost, the rest of the lane must not come before it.
+#[tokio::test]
+async fn the_order_of_a_lane_survives_what_happens_to_any_of_its_submissions() {
+    const JOBS: usize = 450;
+    for (name, after) in [("lanes-first", 0), ("lanes-second", 1), ("lanes-later", 3)] {
+        let to = namespace(name);
+        let hand = Hand::new(&to).await;
+        let proxy = Proxy::to(&to);
+        let client = Client::builder().session_timeout(Duration::from_secs(5)).deadline(SOON);
+        let client = client.connect(&proxy.connect_string()).await.unwrap();
+        let seen = std::sync::atomic::AtomicUsize::new(0);
+        let nth = move |request: &Request<'_>| {
+            let submission = request.op == op::MULTI && request.mentions("/lanes/");
+            submission && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == after
+        };
+        let fault = proxy.swallow_reply_and_cut(nth, Cut::Reset);
+        let answers = client.submit_many((0..JOBS).map(|n| laned(&format!("job-{n}"))), |_| {}).await;
+        fault.fired().await;
+        assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|job| !job.is_duplicate())), "{name}");
+        let names = turns(&hand).await;
+        let mut order = Vec::new();
+        for name in &names {
+            let (generation, job) = path::parse_turn(name).unwrap();
+            let node = hand.read(turn(generation, job.as_str())).await;
+            let index =
+                bellwether_core::wire::decode::<bellwether_core::job::TurnIndex>(&node.data).unwrap().0;
+            order.push((node.created, index, job.to_string()));
+        }
+        order.sort();
+        let order = order.into_iter().map(|(_, _, job)| job).collect::<Vec<_>>();
+        assert_eq!(order, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>(), "{name}");
+    }
+}
