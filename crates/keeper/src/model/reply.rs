@@ -68,10 +68,6 @@ impl Model {
             }
             Request::CheckWatches { path, kind } => {
                 let modes = Modes::of_kind(*kind, self.config.compat)?;
-                // It looks for a parent even here, and trips where there is none; other requests take any path.
-                if self.config.compat == Compat::V3_8_0 && !path.is_empty() && !path.contains('/') {
-                    return Err(ErrorCode::MarshallingError);
-                }
                 found(self.watches.contains(path, connection, modes))
             }
             Request::RemoveWatches { path, kind } => {
