@@ -164,13 +164,7 @@ impl Model {
             Compat::V3_8_0 => NO_ZXID,
         };
         for &hearer in &self.hearers {
-            let may_read = match self.config.compat {
-                Compat::V3_9 => {
-                    self.connections.get(&hearer).is_some_and(|known| known.identities.may_read(acl))
-                }
-                Compat::V3_8_0 => true,
-            };
-            if may_read {
+            if self.connections.get(&hearer).is_some_and(|known| known.identities.may_read(acl)) {
                 let event = WatchedEvent { kind: *kind, path: path.as_ref().to_owned(), zxid };
                 out.push(Effect::Notify(hearer, event));
             }

@@ -68,7 +68,7 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
         | opcode::DELETE
         | opcode::SET_DATA
         | opcode::CHECK => Request::Write(operation(code, reader)?),
-        opcode::MULTI => Request::Multi(multi(reader, operation)?),
+        opcode::MULTI => Request::Multi(multi(reader, part)?),
         opcode::MULTI_READ => Request::MultiRead(multi(reader, |code, reader| match code {
             opcode::GET_DATA | opcode::GET_CHILDREN => body(code, reader),
             _ => Err(reader.malformed("read of a multi-read")),
@@ -81,7 +81,7 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
             stat: code == opcode::GET_CHILDREN2,
         },
         opcode::GET_ALL_CHILDREN_NUMBER => Request::CountDescendants { path: reader.string()? },
-        opcode::GET_EPHEMERALS => Request::GetEphemerals { prefix: reader.string()? },
+        opcode::GET_EPHEMERALS => Request::GetEphemerals { prefix: reader.string_or_empty()? },
         opcode::GET_ACL => Request::GetAcl { path: reader.string()? },
         opcode::SET_ACL => {
             Request::SetAcl { path: reader.string()?, acl: reader.acl()?, version: reader.i32()? }
@@ -100,6 +100,11 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
         }
         opcode::REMOVE_WATCHES => {
             Request::RemoveWatches { path: reader.string()?, kind: watcher_kind(reader)? }
+        }
+        opcode::RECONFIG => {
+            // Who joins, who leaves, who is a member, as of which configuration: of no use to a single server.
+            let _servers = (reader.buffer()?, reader.buffer()?, reader.buffer()?, reader.i64()?);
+            Request::Unsupported { code }
         }
         opcode::WHO_AM_I => Request::WhoAmI,
         opcode::CLOSE_SESSION => Request::CloseSession,
@@ -126,6 +131,28 @@ fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
         opcode::CHECK => Op::Check { path: reader.string()?, version: reader.i32()? },
         _ => return Err(reader.malformed("operation of a multi")),
     })
+}
+
+/// An operation of a multi. There, the flags of a create win over its code.
+fn part(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
+    match code {
+        opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER | opcode::CREATE_TTL => {
+            let (path, data, acl) = (reader.string()?, reader.data()?, reader.acl()?);
+            let flags = reader.i32()?;
+            let ttl = if code == opcode::CREATE_TTL { reader.i64()? } else { NO_TTL };
+            let meant = match flags {
+                flag::CONTAINER => opcode::CREATE_CONTAINER,
+                flag::TTL | flag::TTL_SEQUENTIAL => opcode::CREATE_TTL,
+                _ => opcode::CREATE,
+            };
+            let stat = code != opcode::CREATE || meant != opcode::CREATE;
+            Ok(match create_mode(meant, flags, ttl) {
+                Some(mode) => Op::Create { path, data, acl, mode, stat },
+                None => Op::Unknown { code },
+            })
+        }
+        code => operation(code, reader),
+    }
 }
 
 /// What a create without the field for it has for a TTL: out of bounds, so that the mode is refused.
