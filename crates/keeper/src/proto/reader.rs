@@ -96,8 +96,8 @@ impl<'a> Reader<'a> {
         Ok(self.buffer()?.map(text).unwrap_or_default())
     }
 
-    /// The length of a vector whose elements take at least `smallest` bytes each. As in Java, −1 is no vector and
-    /// everything below it is an empty one.
+    /// The length of a vector whose elements take at least `smallest` bytes each. Java counts up to it, so that any
+    /// negative one but −1, which is the null vector, is an empty one.
     fn count(&mut self, smallest: usize) -> Result<usize, Malformed> {
         let count = self.i32()?;
         if count < -1 {

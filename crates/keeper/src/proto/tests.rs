@@ -141,14 +141,10 @@ fn what_java_lets_pass_passes() {
     assert_eq!(read("00000001 00000004 00000002 2fff 00"), get("/\u{fffd}", false), "what is no UTF-8");
     assert_eq!(read("00000001 0000270f"), Request::Unsupported { code: 9999 });
     assert_eq!(read("00000001 00000067 ffffffff"), Request::GetEphemerals { prefix: String::new() });
-    let set_acl = "00000001 00000007 00000001 2f ad000001 00000000";
-    assert_eq!(
-        read(set_acl),
-        Request::SetAcl { path: "/".to_owned(), acl: vec![], version: 0 },
-        "below null"
-    );
     let reconfig = "00000001 00000010 ffffffff ffffffff 00000001 78 ffffffffffffffff";
     assert_eq!(read(reconfig), Request::Unsupported { code: 16 });
+    let watches = "00000001 00000065 0000000000000000 fffffffe 80000000 00000000";
+    assert!(matches!(read(watches), Request::SetWatches { .. }), "a negative number of watches is none");
     let create = "00000001 00000001 00000002 2f61 ffffffff ffffffff";
     let (path, acl) = ("/a".to_owned(), vec![]);
     let expected = Op::Create { path, data: None, acl, mode: CreateMode::Persistent, stat: false };
