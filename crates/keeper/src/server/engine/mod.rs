@@ -164,11 +164,7 @@ impl Engine {
         let Some(known) = self.connections.touch(connection) else { return };
         known.note(&asked);
         self.arrivals.add(asked.received);
-        let input = match asked.request {
-            Some(request) => Input::Request { xid: asked.xid, request },
-            None => Input::Malformed { xid: asked.xid },
-        };
-        self.feed(now, connection, input);
+        self.feed(now, connection, Input::Request { xid: asked.xid, request: asked.request });
     }
 
     fn feed(&mut self, now: Now, connection: ConnectionId, input: Input) {
