@@ -7,7 +7,9 @@ use super::read::Reader;
 use super::watch::Modes;
 use super::write::{Author, Done, Journal};
 use super::{Compat, ConnectionId, Effect, Model, Now};
-use crate::proto::{AddWatchMode, CreateMode, ErrorCode, EventKind, Op, OpResult, Request, Response, Stat, WatchedEvent};
+use crate::proto::{
+    AddWatchMode, CreateMode, ErrorCode, EventKind, Op, OpResult, Request, Response, Stat, WatchedEvent,
+};
 
 impl Model {
     /// Does what is asked. Notifications go out first, so that no answer runs ahead of them.
@@ -192,10 +194,7 @@ fn wants_stat(op: &Op) -> bool {
 /// Containers and TTL znodes.
 fn perishable(op: &Op) -> bool {
     use CreateMode::{Container, ContainerSequential, Ttl, TtlSequential};
-    matches!(
-        op,
-        Op::Create { mode: Container | ContainerSequential | Ttl(_) | TtlSequential(_), .. }
-    )
+    matches!(op, Op::Create { mode: Container | ContainerSequential | Ttl(_) | TtlSequential(_), .. })
 }
 
 /// Before it was mended (ZOOKEEPER-4026), a multi took `create2` for `create`: clients show a blank stat for it.

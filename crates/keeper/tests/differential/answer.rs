@@ -47,7 +47,9 @@ impl Met {
             return (format!("connect response that is none: {}", readable(frame)), None);
         };
         let password = match self.sessions.iter_mut().find(|(id, _)| *id == granted.session) {
-            _ if granted.password.iter().all(|byte| *byte == 0) => format!("{} zeros", granted.password.len()),
+            _ if granted.password.iter().all(|byte| *byte == 0) => {
+                format!("{} zeros", granted.password.len())
+            }
             Some((_, known)) if known.is_empty() => {
                 known.clone_from(&granted.password);
                 format!("new, {} bytes", granted.password.len())
@@ -197,25 +199,30 @@ fn vector<T>(
 
 fn names(reader: &mut Reader<'_>) -> Option<String> {
     let names = vector(reader, |reader| reader.buffer().map(text))?;
-    Some(names.map_or_else(|| "null".to_owned(), |mut names| {
-        names.sort();
-        format!("[{}]", names.join(", "))
-    }))
+    Some(names.map_or_else(
+        || "null".to_owned(),
+        |mut names| {
+            names.sort();
+            format!("[{}]", names.join(", "))
+        },
+    ))
 }
 
 fn identities(reader: &mut Reader<'_>) -> Option<String> {
     let identities =
         vector(reader, |reader| Some(format!("{}:{}", text(reader.buffer()?), text(reader.buffer()?))))?;
-    Some(identities.map_or_else(|| "null".to_owned(), |mut identities| {
-        identities.sort();
-        format!("identities [{}]", identities.join(", "))
-    }))
+    Some(identities.map_or_else(
+        || "null".to_owned(),
+        |mut identities| {
+            identities.sort();
+            format!("identities [{}]", identities.join(", "))
+        },
+    ))
 }
 
 fn acl(reader: &mut Reader<'_>) -> Option<String> {
-    let entries = vector(reader, |reader| {
-        Some((reader.int()?, text(reader.buffer()?), text(reader.buffer()?)))
-    })?;
+    let entries =
+        vector(reader, |reader| Some((reader.int()?, text(reader.buffer()?), text(reader.buffer()?))))?;
     let Some(mut entries) = entries else { return Some("null".to_owned()) };
     // `auth` stands for all identities of a connection, in the order of a hash, with one set of permissions.
     entries.chunk_by_mut(|one, other| one.0 == other.0).for_each(<[_]>::sort);

@@ -200,7 +200,9 @@ impl Run {
                     // Its own session is still good after a wrong password; what else was refused is gone.
                     Some(_) | None => match connect.session {
                         SessionChoice::WrongPassword | SessionChoice::Unknown => {}
-                        SessionChoice::New | SessionChoice::Own | SessionChoice::Of(_) => client.session = None,
+                        SessionChoice::New | SessionChoice::Own | SessionChoice::Of(_) => {
+                            client.session = None
+                        }
                     },
                 }
                 line

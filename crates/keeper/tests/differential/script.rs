@@ -89,7 +89,11 @@ impl Step {
     pub(crate) fn requests(&self) -> usize {
         match self {
             Self::Burst(_, calls) => calls.len(),
-            Self::Request(..) | Self::Connect(..) | Self::Hangup(_) | Self::Garbage(..) | Self::Stranger(_) => 1,
+            Self::Request(..)
+            | Self::Connect(..)
+            | Self::Hangup(_)
+            | Self::Garbage(..)
+            | Self::Stranger(_) => 1,
         }
     }
 

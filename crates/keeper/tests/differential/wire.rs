@@ -83,8 +83,8 @@ pub(crate) fn readable(bytes: &[u8]) -> String {
     if bytes.len() <= SHOWN {
         return format!("\"{}\"", bytes.escape_ascii());
     }
-    let hash = bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     format!("\"{}…\" ({} bytes, hash {hash:016x})", bytes[..SHOWN].escape_ascii(), bytes.len())
 }

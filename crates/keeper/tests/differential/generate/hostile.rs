@@ -33,13 +33,14 @@ pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
 
 /// An operation that is for servers among themselves, for other kinds of server, or nobody's.
 pub(super) fn unknown(rng: &mut Rng) -> Call {
-    const OPS: [i32; 16] =
-        [-2, -1, 0, 10, 13, 16, 23, 24, 99, 108, 200, 1_000, i32::MIN, i32::MAX, -12, -9];
+    const OPS: [i32; 16] = [-2, -1, 0, 10, 13, 16, 23, 24, 99, 108, 200, 1_000, i32::MIN, i32::MAX, -12, -9];
     let op = OPS[rng.usize(..OPS.len())];
     let body = match rng.u32(..3) {
         0 => Vec::new(),
         1 => Writer::default().buffer(Some(b"/a")).int(-1).0,
-        _ if op == RECONFIG => Writer::default().buffer(None).buffer(None).buffer(Some(b"server.1=x")).long(-1).0,
+        _ if op == RECONFIG => {
+            Writer::default().buffer(None).buffer(None).buffer(Some(b"server.1=x")).long(-1).0
+        }
         _ => (0..rng.usize(..30)).map(|_| rng.u8(..)).collect(),
     };
     let hex: String = body.iter().map(|byte| format!("{byte:02x}")).collect();

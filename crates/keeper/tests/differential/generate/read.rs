@@ -48,8 +48,7 @@ pub(super) fn of_path(rng: &mut Rng) -> Call {
     ];
     const PREFIXES: [&str; 6] = ["", " ", " / ", "/a/", "/a/s", "x"];
     let (op, name) = OPS[rng.usize(..OPS.len())];
-    let path =
-        if op == GET_EPHEMERALS && rng.bool() { PREFIXES[rng.usize(..6)].into() } else { path(rng) };
+    let path = if op == GET_EPHEMERALS && rng.bool() { PREFIXES[rng.usize(..6)].into() } else { path(rng) };
     Call::new(op, Writer::default().buffer(Some(&path)).0, format!("{name} {}", shown(&path)))
 }
 

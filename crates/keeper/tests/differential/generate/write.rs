@@ -32,8 +32,7 @@ pub(super) fn create(rng: &mut Rng) -> Call {
     }
     let path = if matches!(flags, 2 | 3 | 6) { stem(rng) } else { path(rng) };
     let (data, (acl, acl_text)) = (data(rng), acl(rng));
-    let mut body =
-        Writer::default().buffer(Some(&path)).buffer(data.as_deref()).bytes(&acl).int(flags);
+    let mut body = Writer::default().buffer(Some(&path)).buffer(data.as_deref()).bytes(&acl).int(flags);
     let mut text = format!("create {} {} {acl_text} flags {flags}", shown(&path), optional(data.as_deref()));
     if op == CREATE_TTL {
         let ttl = ttl(rng);
@@ -104,9 +103,9 @@ fn create_in_multi(rng: &mut Rng) -> Call {
 
 /// Operations in the frame of a multi: a header before each, and one that says done.
 pub(super) fn enclose(rng: &mut Rng, op: i32, name: &str, calls: &[Call]) -> Call {
-    let body = calls.iter().fold(Writer::default(), |writer, call| {
-        writer.int(call.op).bool(false).int(-1).bytes(&call.body)
-    });
+    let body = calls
+        .iter()
+        .fold(Writer::default(), |writer, call| writer.int(call.op).bool(false).int(-1).bytes(&call.body));
     let body = match rng.u32(..60) {
         0 => body,
         1 => body.int(0).bool(true).int(0),
