@@ -7,13 +7,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use bellwether_keeper::model::{Compat, Config, ConnectionId, Effect, Input, Model, Now};
 use bellwether_keeper::proto::client::{decode_connected, decode_incoming, encode_connect, encode_request};
 use bellwether_keeper::proto::{
-    ConnectRequest, Op, Reply, Request, Response, decode_connect, decode_request, encode_connected,
-    encode_event, encode_reply,
+    ConnectRequest, CreateMode, Op, Reply, Request, Response, decode_connect, decode_request,
+    encode_connected, encode_event, encode_reply,
 };
 use bellwether_keeper::store::{Memory, Store as _};
 
 /// A first frame: what can be read is read again from what is written of it.
-pub fn connect(bytes: &[u8]) {
+pub(crate) fn connect(bytes: &[u8]) {
     if let Ok(request) = decode_connect(bytes) {
         let mut frame = Vec::new();
         encode_connect(&request, &mut frame);
@@ -22,7 +22,7 @@ pub fn connect(bytes: &[u8]) {
 }
 
 /// Any later frame, the same.
-pub fn request(bytes: &[u8]) {
+pub(crate) fn request(bytes: &[u8]) {
     if let Ok((xid, request)) = decode_request(bytes)
         && is_spelled_in_one_way(&request)
     {
@@ -33,14 +33,18 @@ pub fn request(bytes: &[u8]) {
 }
 
 /// What a client reads.
-pub fn answer(bytes: &[u8]) {
+pub(crate) fn answer(bytes: &[u8]) {
     drop(decode_connected(bytes));
     drop(decode_incoming(bytes));
 }
 
 /// Whether all of a request is in what was read of it: what was refused lost what it was refused for.
 fn is_spelled_in_one_way(request: &Request) -> bool {
-    let refused = |op: &Op| matches!(op, Op::Unknown { .. });
+    use CreateMode::{Ttl, TtlSequential};
+    // A TTL without a stat came from a create that has no room for a TTL.
+    let refused = |op: &Op| {
+        matches!(op, Op::Unknown { .. } | Op::Create { mode: Ttl(_) | TtlSequential(_), stat: false, .. })
+    };
     match request {
         Request::Malformed(_) | Request::Unsupported { .. } => false,
         Request::Write(op) => !refused(op),
@@ -60,7 +64,7 @@ const SUPER: &str = "admin:BCVaKdYdspv8rC2EU9HCAdHDkIA=";
 /// of no bytes is a new connection.
 ///
 /// Checked: no panic; the transaction number does not go back; what was handed to the store is what the model holds.
-pub fn model(bytes: &[u8]) {
+pub(crate) fn model(bytes: &[u8]) {
     let config = Config { super_digest: Some(SUPER.to_owned()), compat: compat(bytes), ..Config::default() };
     let mut play = Play::new(config);
     let mut rest = bytes;
