@@ -53,8 +53,7 @@ pub(super) enum Message {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) xid: i32,
-    /// `None` for a frame that could not be read behind its header.
-    pub(super) request: Option<Request>,
+    pub(super) request: Request,
     /// Of its frame.
     pub(super) size: usize,
     pub(super) received: Instant,

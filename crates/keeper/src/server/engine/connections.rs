@@ -109,7 +109,7 @@ impl Connection {
         self.done.arrivals.add(asked.received);
         self.record.received += 1;
         self.record.last_xid = asked.xid;
-        self.record.last_operation = asked.request.as_ref().map_or("NA", super::super::fourletter::operation);
+        self.record.last_operation = super::super::fourletter::operation(&asked.request);
     }
 
     fn release(&mut self, now: Instant) -> u64 {

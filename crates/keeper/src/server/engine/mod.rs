@@ -164,10 +164,7 @@ impl Engine {
         let Some(known) = self.connections.touch(connection) else { return };
         known.note(&asked);
         self.arrivals.add(asked.received);
-        let input = match asked.request {
-            Some(request) => Input::Request { xid: asked.xid, request },
-            None => Input::Malformed { xid: asked.xid },
-        };
+        let input = Input::Request { xid: asked.xid, request: asked.request };
         self.feed(now, connection, input);
     }
 

@@ -33,8 +33,7 @@ pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
 
 /// An operation that is for servers among themselves, for other kinds of server, or nobody's.
 pub(super) fn unknown(rng: &mut Rng) -> Call {
-    const OPS: [i32; 16] =
-        [-2, -1, 0, 10, 13, 16, 23, 24, 99, 108, 200, 1_000, i32::MIN, i32::MAX, -12, -9];
+    const OPS: [i32; 16] = [-2, -1, 0, 10, 13, 16, 23, 24, 99, 108, 200, 1_000, i32::MIN, i32::MAX, -12, -9];
     let op = OPS[rng.usize(..OPS.len())];
     let body = match rng.u32(..3) {
         0 => Vec::new(),
