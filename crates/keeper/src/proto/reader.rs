@@ -96,9 +96,13 @@ impl<'a> Reader<'a> {
         Ok(self.buffer()?.map(text).unwrap_or_default())
     }
 
-    /// The length of a vector whose elements take at least `smallest` bytes each.
+    /// The length of a vector whose elements take at least `smallest` bytes each. Java counts up to it, so that any
+    /// negative one but −1, which is the null vector, is an empty one.
     fn count(&mut self, smallest: usize) -> Result<usize, Malformed> {
         let count = self.i32()?;
+        if count < -1 {
+            return Ok(0);
+        }
         let possible = (self.frame.len() - self.at) / smallest;
         usize::try_from(count)
             .ok()

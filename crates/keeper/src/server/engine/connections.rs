@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use super::super::fourletter::operation;
 use super::super::inbox::Asked;
 use super::super::limits::{NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
 use super::super::outbox::{End, Outbox};
@@ -109,7 +110,7 @@ impl Connection {
         self.done.arrivals.add(asked.received);
         self.record.received += 1;
         self.record.last_xid = asked.xid;
-        self.record.last_operation = asked.request.as_ref().map_or("NA", super::super::fourletter::operation);
+        self.record.last_operation = operation(&asked.request);
     }
 
     fn release(&mut self, now: Instant) -> u64 {
