@@ -89,9 +89,8 @@ impl Load {
             }
             Self::Pairs => {
                 let parent = fresh(&mut client)?;
-                let frames = names(&parent, SPREAD)
-                    .iter()
-                    .flat_map(|path| [wire::create(path, &DATA), wire::delete(path)]);
+                let paths = names(&parent, SPREAD);
+                let frames = paths.iter().flat_map(|path| [wire::create(path, &DATA), wire::delete(path)]);
                 Ok(rate(client.run(WINDOW, false, cycle(frames.collect(), span))?, 1) / 2.0)
             }
             Self::MultiCreate => {

@@ -39,7 +39,7 @@ impl Line {
 
 pub(crate) fn table(lines: &[Line]) -> String {
     let mut table = Table::new();
-    table.load_preset(comfy_table::presets::ASCII_MARKDOWN);
+    table.load_style(comfy_table::presets::ASCII_MARKDOWN);
     table.set_header(["", "unit", "keeper", "ZooKeeper", "keeper is better by"]);
     for line in lines {
         table.add_row([

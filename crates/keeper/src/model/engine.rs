@@ -11,7 +11,7 @@ use super::tree::Tree;
 use super::watch::Watches;
 use super::write::{Author, Event, Journal, remove};
 use super::{Compat, Config, ConnectionId, Effect, Input, Now};
-use crate::proto::{ErrorCode, Intent, Reply, Request, Response, WatchedEvent};
+use crate::proto::{ErrorCode, Reply, Request, Response, WatchedEvent};
 use crate::store::Changes;
 
 /// One ZooKeeper server without its sockets, its disk and its clock.
@@ -70,11 +70,6 @@ impl Model {
             Input::Request { xid, request } => {
                 if self.heard_of(now, connection) {
                     self.answer(now, connection, xid, request, out);
-                }
-            }
-            Input::Malformed { xid } => {
-                if self.heard_of(now, connection) {
-                    self.refuse_malformed(connection, xid, Intent::Read, out);
                 }
             }
             Input::Disconnected => self.disconnected(connection),

@@ -28,7 +28,7 @@ impl Model {
                     author.set_acl(tree, journal, path, acl, *version)
                 })
                 .map(Response::Stat),
-            Request::MultiRead(reads) => Ok(Response::Multi(self.reader(connection).multi(reads))),
+            Request::MultiRead(reads) => self.reader(connection).multi(reads).map(Response::Multi),
             Request::Exists { path, watch } => {
                 self.reader(connection).exists(path, *watch).map(Response::Stat)
             }

@@ -4,17 +4,6 @@ use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
 use super::{AddWatchMode, ConnectRequest, CreateMode, Intent, Op, Request, WatcherKind};
 
-/// A frame that is no request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("malformed request")]
-pub struct MalformedRequest {
-    /// Its number. Always `None`: when the header can be read, the request is a
-    /// [`Malformed`](Request::Malformed) one, and it is answered.
-    pub xid: Option<i32>,
-    /// What is wrong with it.
-    pub source: Malformed,
-}
-
 /// The first frame of a connection, without its length.
 pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
     let mut reader = Reader::new(frame);
@@ -28,15 +17,14 @@ pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
     })
 }
 
-/// Any later frame, without its length. What has a header is a request, if only a
-/// [`Malformed`](Request::Malformed) one.
-pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), MalformedRequest> {
+/// Any later frame, without its length: a request's number and the request. Only a frame without a header is none;
+/// behind a header there is a request, if only a [`Malformed`](Request::Malformed) one.
+pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), Malformed> {
     let mut reader = Reader::new(frame);
-    let (xid, code) = header(&mut reader).map_err(|source| MalformedRequest { xid: None, source })?;
-    match body(code, &mut reader) {
-        Ok(request) => Ok((xid, request)),
-        Err(_malformed) => Ok((xid, Request::Malformed(intent(code)))),
-    }
+    let (xid, code) = (reader.i32()?, reader.i32()?);
+    // Whatever is wrong with the body, the answer is the same, and nobody but the client can do anything about it.
+    let request = body(code, &mut reader).unwrap_or_else(|_malformed| Request::Malformed(intent(code)));
+    Ok((xid, request))
 }
 
 fn intent(code: i32) -> Intent {
@@ -53,10 +41,6 @@ fn intent(code: i32) -> Intent {
         opcode::AUTH => Intent::Auth,
         _reads_and_watches => Intent::Read,
     }
-}
-
-fn header(reader: &mut Reader<'_>) -> Result<(i32, i32), Malformed> {
-    Ok((reader.i32()?, reader.i32()?))
 }
 
 fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {

@@ -124,8 +124,13 @@ impl<'a> Reader<'a> {
             .map(|_| {
                 let permissions = self.i32()?;
                 // A null scheme is an invalid ACL and not a malformed request; no scheme is called "".
-                let id = Id { scheme: self.string_or_empty()?, id: self.string()? };
-                Ok(Acl { permissions, id })
+                let scheme = self.string_or_empty()?;
+                // A null id is malformed only where somebody looks at it: kazoo sends one with `auth`.
+                let id = match scheme.as_str() {
+                    "world" | "digest" | "ip" => self.string()?,
+                    _ => self.string_or_empty()?,
+                };
+                Ok(Acl { permissions, id: Id { scheme, id } })
             })
             .collect()
     }

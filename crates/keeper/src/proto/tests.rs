@@ -99,10 +99,13 @@ fn a_refusal_is_a_header() {
     assert_eq!(unframed(&frame), hex("00000001 0000000000000002 ffffff9b"));
 }
 
+/// A `setACL` of the root up to the scheme of its only entry.
+const SET_ACL: &str = "00000001 00000007 00000001 2f 00000001 0000001f";
+
 #[test]
 fn hostile_lengths_are_told_and_not_believed() {
     for headless in ["", "00000001 000000"] {
-        assert!(decode_request(&hex(headless)).is_err_and(|error| error.xid.is_none()));
+        assert!(decode_request(&hex(headless)).is_err());
     }
     let malformed = |frame: &str, intent| {
         assert_eq!(decode_request(&hex(frame)), Ok((1, Request::Malformed(intent))), "{frame}");
@@ -124,6 +127,9 @@ fn hostile_lengths_are_told_and_not_believed() {
     ); // no read
     malformed("00000001 0000006a 00000001 2f 00000009", Intent::Read); // a mode that nobody knows
     malformed("00000001 00000011 00000001 2f 00000009", Intent::Read); // a kind that nobody knows
+    malformed("00000001 00000010", Intent::Read); // a reconfig of nothing
+    malformed("00000001 00000064 00000000 00000009", Intent::Auth); // a scheme that is cut short
+    malformed(&format!("{SET_ACL} 00000002 6970 ffffffff ffffffff"), Intent::Write); // a null id, for `ip`
 }
 
 #[test]
@@ -149,6 +155,12 @@ fn what_java_lets_pass_passes() {
         "a container by its flags alone"
     );
     assert_eq!(read(&format!("{create} 00000063")), Request::Write(Op::Unknown { code: 1 }));
+
+    let null_id = format!("{SET_ACL} 00000004 61757468 ffffffff ffffffff"); // auth
+    let id = Id { scheme: "auth".to_owned(), id: String::new() };
+    let expected =
+        Request::SetAcl { path: "/".to_owned(), acl: vec![Acl { permissions: 31, id }], version: -1 };
+    assert_eq!(read(&null_id), expected, "kazoo's CREATOR_ALL_ACL");
 }
 
 fn stat() -> impl Strategy<Value = Stat> {
