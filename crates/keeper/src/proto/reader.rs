@@ -158,6 +158,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Java replaces a surrogate that is spelled out as one character, and other bytes that are no UTF-8 as Rust does.
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    if let Ok(text) = str::from_utf8(bytes) {
+        return text.to_owned();
+    }
+    let (mut text, mut rest) = (String::new(), bytes);
+    while let Some(at) = rest.windows(3).position(is_surrogate) {
+        text.push_str(&String::from_utf8_lossy(&rest[..at]));
+        text.push(char::REPLACEMENT_CHARACTER);
+        rest = &rest[at + 3..];
+    }
+    text.push_str(&String::from_utf8_lossy(rest));
+    text
+}
+
+/// U+D800 to U+DFFF, as UTF-8 would spell them if it could.
+fn is_surrogate(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xed, 0xa0..=0xbf, 0x80..=0xbf])
 }

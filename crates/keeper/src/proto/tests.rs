@@ -139,6 +139,8 @@ fn what_java_lets_pass_passes() {
     assert_eq!(read("00000001 00000004 00000001 2f 07"), get("/", true), "any byte but 0 is true");
     assert_eq!(read("00000001 00000004 00000001 2f 00 dead"), get("/", false), "nobody reads what is behind");
     assert_eq!(read("00000001 00000004 00000002 2fff 00"), get("/\u{fffd}", false), "what is no UTF-8");
+    let spelled = read("00000001 00000004 00000008 2feda080fffe2fc3 00");
+    assert_eq!(spelled, get("/\u{fffd}\u{fffd}\u{fffd}/\u{fffd}", false), "one for a surrogate");
     assert_eq!(read("00000001 0000270f"), Request::Unsupported { code: 9999 });
     assert_eq!(read("00000001 00000067 ffffffff"), Request::GetEphemerals { prefix: String::new() });
     let reconfig = "00000001 00000010 ffffffff ffffffff 00000001 78 ffffffffffffffff";

@@ -32,7 +32,7 @@ use servers::Kind;
 /// The seeds of every run in CI.
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Requests per script and pair of servers. Short of a minute even on a slow machine: after one, ZooKeeper would look
-/// for empty containers, which the keeper does at another moment.
+/// for empty containers, which the keeper of this test never does.
 const REQUESTS: usize = 1_000;
 
 #[test]
@@ -63,7 +63,7 @@ fn check(pair: Pair, seeds: &[u64]) {
         if let Some(difference) = compare(pair, &script) {
             eprintln!("seed {seed} differs, now looking for the shortest script that does: {difference}");
             let (steps, difference) = minimise::minimise(pair, &script, difference);
-            let mut report = format!("seed {seed}: {} is not like {:?}\n", format!("{:?}", pair.1), pair.0);
+            let mut report = format!("seed {seed}: {:?} is not like {:?}\n", pair.1, pair.0);
             for (number, step) in steps.iter().enumerate() {
                 writeln!(report, "  {number:3} {step}").expect("a String takes all that is written");
             }

@@ -7,7 +7,7 @@ use crate::run::CLIENTS;
 use crate::script::Step;
 
 /// Each try starts two servers. Twenty tries halve a thousand steps down to some dozen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Takes out of a script that differs what it does not need for it, as far as patience goes.
 pub(crate) fn minimise(pair: Pair, script: &[Step], found: Difference) -> (Vec<Step>, Difference) {
