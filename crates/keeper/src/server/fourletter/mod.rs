@@ -100,7 +100,7 @@ pub(super) fn operation(request: &Request) -> &'static str {
         Request::Write(Op::Delete { .. }) => "DELE",
         Request::Write(Op::SetData { .. }) => "SETD",
         Request::Write(Op::Check { .. }) => "CHEC",
-        Request::Write(Op::Unknown { .. }) | Request::Unsupported { .. } => "NA",
+        Request::Write(Op::Unknown { .. }) | Request::Unsupported { .. } | Request::Malformed(_) => "NA",
         Request::Multi(_) => "MULT",
         Request::MultiRead(_) => "MLTR",
         Request::Exists { .. } => "EXIS",
