@@ -12,11 +12,19 @@ use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store,
 
 use self::wire::*;
 
-/// A store whose disk fills up.
+/// A store whose disk fills up, or stalls.
 struct Failing {
     rows: Memory,
     full: Arc<AtomicBool>,
-    panics: bool,
+    then: Then,
+}
+
+/// What a commit does when the disk is full.
+#[derive(Clone, Copy)]
+enum Then {
+    Fail,
+    Panic,
+    Stall(Duration),
 }
 
 impl Store for Failing {
@@ -28,9 +36,22 @@ impl Store for Failing {
         if !self.full.load(Ordering::SeqCst) {
             return self.rows.commit(changes);
         }
-        assert!(!self.panics, "a defect, as this test wants it");
-        let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        Err(StoreError::Full { file: "/var/lib/keeper/keeper.redb".into(), doing: "committing", source })
+        match self.then {
+            Then::Fail => {
+                let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+                Err(StoreError::Full {
+                    file: "/var/lib/keeper/keeper.redb".into(),
+                    doing: "committing",
+                    source,
+                })
+            }
+            Then::Panic => panic!("a defect, as this test wants it"),
+            Then::Stall(time) => {
+                std::thread::sleep(time);
+                self.full.store(false, Ordering::SeqCst);
+                self.rows.commit(changes)
+            }
+        }
     }
 
     fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError> {
@@ -42,15 +63,15 @@ impl Store for Failing {
     }
 }
 
-async fn failing(panics: bool) -> (Keeper, Arc<AtomicBool>) {
+async fn failing(then: Then) -> (Keeper, Arc<AtomicBool>) {
     let full = Arc::new(AtomicBool::new(false));
-    let store = Failing { rows: Memory::new(), full: Arc::clone(&full), panics };
-    (Keeper::builder().store(store).start().await.expect("a keeper"), full)
+    let store = Failing { rows: Memory::new(), full: Arc::clone(&full), then };
+    (Keeper::builder().store(store).tick_ms(200).start().await.expect("a keeper"), full)
 }
 
 #[tokio::test]
 async fn a_failed_commit_releases_nothing_and_stops_the_server() {
-    let (keeper, full) = failing(false).await;
+    let (keeper, full) = failing(Then::Fail).await;
     let address = keeper.address();
     let (mut watcher, _) = Wire::session(address).await;
     assert_eq!(watcher.call(1, ADD_WATCH, &add_watch_recursive("/")).await.error, 0);
@@ -79,7 +100,7 @@ async fn a_failed_commit_releases_nothing_and_stops_the_server() {
 
 #[tokio::test]
 async fn what_was_answered_before_the_disk_was_full_stays_answered() {
-    let (keeper, full) = failing(false).await;
+    let (keeper, full) = failing(Then::Fail).await;
     let (mut writer, _) = Wire::session(keeper.address()).await;
     for xid in 0..100 {
         assert_eq!(writer.call(xid, CREATE, &create(&format!("/a{xid}"), b"", PERSISTENT)).await.error, 0);
@@ -93,11 +114,33 @@ async fn what_was_answered_before_the_disk_was_full_stays_answered() {
 
 #[tokio::test]
 async fn a_panic_of_the_engine_stops_the_server() {
-    let (keeper, full) = failing(true).await;
+    let (keeper, full) = failing(Then::Panic).await;
     let (mut writer, _) = Wire::session(keeper.address()).await;
     full.store(true, Ordering::SeqCst);
     writer.send(1, CREATE, &create("/a", b"", PERSISTENT)).await;
     assert!(writer.closes().await);
     let reason = tokio::time::timeout(Duration::from_secs(10), keeper.wait()).await.expect("in time");
     assert!(matches!(reason, Err(StopReason::Panicked)), "{reason:?}");
+}
+
+#[tokio::test]
+async fn a_disk_that_stalls_costs_no_session_whose_client_goes_on_to_ping() {
+    let (keeper, full) = failing(Then::Stall(Duration::from_millis(1_500))).await;
+    let (mut writer, writing) = Wire::session(keeper.address()).await;
+    let mut pinging = Wire::open(keeper.address()).await;
+    let session = pinging.hello(1, 0, &[0; 16]).await.expect("a session");
+    assert_eq!(session.timeout_ms, 400);
+    assert!(writing.timeout_ms > 1_500, "the writer's session has nothing to do with it");
+    full.store(true, Ordering::SeqCst);
+    writer.send(1, CREATE, &create("/a", b"", PERSISTENT)).await;
+    let mut pings = 0;
+    while full.load(Ordering::SeqCst) {
+        pinging.send(-2, PING, &[]).await;
+        pings += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(writer.receive().await.expect("an answer").error, 0);
+    for _ in 0..pings {
+        assert_eq!(pinging.receive().await.expect("its session lives").error, 0);
+    }
 }

@@ -4,13 +4,14 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
-use bellwether_keeper::server::limits::{FRAME_BYTES, REPLY_BYTES};
+use bellwether_keeper::server::limits::FRAME_BYTES;
 use bellwether_keeper::server::{Keeper, Limits};
 
 use self::wire::*;
 
 const MARSHALLING_ERROR: i32 = -5;
 const UNIMPLEMENTED: i32 = -6;
+const BAD_ARGUMENTS: i32 = -8;
 
 /// That it goes on for others.
 async fn serves(keeper: &Keeper) {
@@ -163,22 +164,27 @@ async fn connections_beyond_the_limit_are_closed_and_places_come_back() {
 }
 
 #[tokio::test]
-async fn a_multi_read_that_asks_for_too_much_ends_its_connection_only() {
+async fn a_multi_read_that_asks_for_too_much_is_refused() {
     let keeper = keeper().await;
     let (mut wire, _) = Wire::session(keeper.address()).await;
     let data = vec![7; 1_000_000];
     assert_eq!(wire.call(1, CREATE, &create("/big", &data, PERSISTENT)).await.error, 0);
-    let mut body = Vec::new();
-    for _ in 0..=REPLY_BYTES / data.len() {
-        body.extend(GET_DATA.to_be_bytes());
-        body.push(0);
+    let times = |times| {
+        let mut body = Vec::new();
+        for _ in 0..times {
+            body.extend(GET_DATA.to_be_bytes());
+            body.push(0);
+            body.extend((-1_i32).to_be_bytes());
+            body.extend(read("/big", false));
+        }
         body.extend((-1_i32).to_be_bytes());
-        body.extend(read("/big", false));
-    }
-    body.extend((-1_i32).to_be_bytes());
-    body.push(1);
-    body.extend((-1_i32).to_be_bytes());
-    wire.send(2, MULTI_READ, &body).await;
-    assert!(wire.closes().await);
+        body.push(1);
+        body.extend((-1_i32).to_be_bytes());
+        body
+    };
+    let some = wire.call(2, MULTI_READ, &times(10)).await;
+    assert_eq!(some.error, 0);
+    assert!(some.body.len() > 10 * data.len());
+    assert_eq!(wire.call(3, MULTI_READ, &times(40_000)).await.error, BAD_ARGUMENTS);
     serves(&keeper).await;
 }

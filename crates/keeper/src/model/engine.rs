@@ -11,7 +11,7 @@ use super::tree::Tree;
 use super::watch::Watches;
 use super::write::{Author, Event, Journal, remove};
 use super::{Compat, Config, ConnectionId, Effect, Input, Now};
-use crate::proto::{ErrorCode, Intent, Reply, Request, Response, WatchedEvent};
+use crate::proto::{ErrorCode, Reply, Request, Response, WatchedEvent};
 use crate::store::Changes;
 
 /// One ZooKeeper server without its sockets, its disk and its clock.
@@ -70,11 +70,6 @@ impl Model {
             Input::Request { xid, request } => {
                 if self.heard_of(now, connection) {
                     self.answer(now, connection, xid, request, out);
-                }
-            }
-            Input::Malformed { xid } => {
-                if self.heard_of(now, connection) {
-                    self.refuse_malformed(connection, xid, Intent::Read, out);
                 }
             }
             Input::Disconnected => self.disconnected(connection),
@@ -164,13 +159,7 @@ impl Model {
             Compat::V3_8_0 => NO_ZXID,
         };
         for &hearer in &self.hearers {
-            let may_read = match self.config.compat {
-                Compat::V3_9 => {
-                    self.connections.get(&hearer).is_some_and(|known| known.identities.may_read(acl))
-                }
-                Compat::V3_8_0 => true,
-            };
-            if may_read {
+            if self.connections.get(&hearer).is_some_and(|known| known.identities.may_read(acl)) {
                 let event = WatchedEvent { kind: *kind, path: path.as_ref().to_owned(), zxid };
                 out.push(Effect::Notify(hearer, event));
             }

@@ -72,11 +72,6 @@ pub enum Input {
         /// What it asks.
         request: Request,
     },
-    /// A frame that could not be read behind its header.
-    Malformed {
-        /// Its number.
-        xid: i32,
-    },
     /// The socket is gone; the session goes on until it expires.
     Disconnected,
 }

@@ -8,6 +8,9 @@ use super::tree::Tree;
 use super::watch::{Modes, Watches};
 use crate::proto::{Acl, ErrorCode, OpResult, Request, Stat};
 
+/// What a multi-read may answer. A frame of a megabyte can ask 50,000 times for the same megabyte.
+const MULTI_READ_BYTES: usize = 32 * 1024 * 1024;
+
 /// Who reads.
 pub(super) struct Reader<'a> {
     pub(super) tree: &'a Tree,
@@ -77,9 +80,20 @@ impl<'a> Reader<'a> {
 
     /// Each read for itself: one that fails does not keep the others from being answered. None leaves a watch,
     /// whatever it asks: the real server drops that flag.
-    pub(super) fn multi(&mut self, reads: &[Request]) -> Vec<OpResult> {
-        let results = reads.iter().map(|read| self.one_of_multi(read));
-        results.map(|result| result.unwrap_or_else(|code| OpResult::Error(code.number()))).collect()
+    ///
+    /// Beyond [`MULTI_READ_BYTES`] the whole request is refused, where the real server runs out of memory.
+    pub(super) fn multi(&mut self, reads: &[Request]) -> Result<Vec<OpResult>, ErrorCode> {
+        let mut results = Vec::with_capacity(reads.len());
+        let mut bytes = 0;
+        for read in reads {
+            let result = self.one_of_multi(read).unwrap_or_else(|code| OpResult::Error(code.number()));
+            bytes += bulk(&result);
+            if bytes > MULTI_READ_BYTES {
+                return Err(ErrorCode::BadArguments);
+            }
+            results.push(result);
+        }
+        Ok(results)
     }
 
     fn one_of_multi(&mut self, read: &Request) -> Result<OpResult, ErrorCode> {
@@ -92,5 +106,20 @@ impl<'a> Reader<'a> {
             // Nothing else is decoded out of a multi-read; a driver that makes one up is told so.
             Err(ErrorCode::MarshallingError)
         }
+    }
+}
+
+/// The part of a result that can be large.
+fn bulk(result: &OpResult) -> usize {
+    match result {
+        OpResult::GetData { data, .. } => data.as_ref().map_or(0, |data| data.len()),
+        OpResult::GetChildren(names) => names.iter().map(String::len).sum(),
+        // Of a write, which is in no multi-read, or an error.
+        OpResult::Create { .. }
+        | OpResult::Create2 { .. }
+        | OpResult::Delete
+        | OpResult::SetData(_)
+        | OpResult::Check
+        | OpResult::Error(_) => 0,
     }
 }

@@ -7,7 +7,9 @@ use super::read::Reader;
 use super::watch::Modes;
 use super::write::{Author, Done, Journal};
 use super::{Compat, ConnectionId, Effect, Model, Now};
-use crate::proto::{AddWatchMode, ErrorCode, EventKind, Op, OpResult, Request, Response, Stat, WatchedEvent};
+use crate::proto::{
+    AddWatchMode, CreateMode, ErrorCode, EventKind, Op, OpResult, Request, Response, Stat, WatchedEvent,
+};
 
 impl Model {
     /// Does what is asked. Notifications go out first, so that no answer runs ahead of them.
@@ -26,7 +28,7 @@ impl Model {
                     author.set_acl(tree, journal, path, acl, *version)
                 })
                 .map(Response::Stat),
-            Request::MultiRead(reads) => Ok(Response::Multi(self.reader(connection).multi(reads))),
+            Request::MultiRead(reads) => self.reader(connection).multi(reads).map(Response::Multi),
             Request::Exists { path, watch } => {
                 self.reader(connection).exists(path, *watch).map(Response::Stat)
             }
@@ -124,13 +126,13 @@ impl Model {
         out: &mut Vec<Effect>,
     ) -> Vec<OpResult> {
         let mut failed_at = 0;
-        let blank = self.config.compat == Compat::V3_8_0;
+        let compat = self.config.compat;
         let all = self.transact(now, connection, out, |author: Author<'_>, tree, journal: &mut Journal| {
             let mut results = Vec::with_capacity(ops.len());
             for (index, op) in ops.iter().enumerate() {
                 failed_at = index;
                 results.push(match author.write(tree, journal, op)? {
-                    Done::Created { path, stat } => created(&path, stat, wants_stat(op), blank),
+                    Done::Created { path, stat } => created(&path, stat, op, compat),
                     Done::Deleted => OpResult::Delete,
                     Done::DataSet(stat) => OpResult::SetData(stat),
                     Done::Checked => OpResult::Check,
@@ -189,13 +191,24 @@ fn wants_stat(op: &Op) -> bool {
     matches!(op, Op::Create { stat: true, .. })
 }
 
-fn created(path: &Arc<str>, stat: Stat, wants_stat: bool, blank: bool) -> OpResult {
+/// Before it was mended (ZOOKEEPER-4026), a multi took `create2` for `create`: clients show a blank stat for it.
+fn created(path: &Arc<str>, stat: Stat, op: &Op, compat: Compat) -> OpResult {
     let path = path.as_ref().to_owned();
-    if wants_stat {
-        OpResult::Create2 { path, stat: if blank { Stat::default() } else { stat } }
-    } else {
-        OpResult::Create { path }
-    }
+    let extended = matches!(
+        op,
+        Op::Create {
+            mode: CreateMode::Container
+                | CreateMode::ContainerSequential
+                | CreateMode::Ttl(_)
+                | CreateMode::TtlSequential(_),
+            ..
+        }
+    );
+    let with_stat = match compat {
+        Compat::V3_9 => wants_stat(op),
+        Compat::V3_8_0 => wants_stat(op) && extended,
+    };
+    if with_stat { OpResult::Create2 { path, stat } } else { OpResult::Create { path } }
 }
 
 fn found(found: bool) -> Result<Response, ErrorCode> {

@@ -4,17 +4,6 @@ use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
 use super::{AddWatchMode, ConnectRequest, CreateMode, Intent, Op, Request, WatcherKind};
 
-/// A frame that is no request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("malformed request")]
-pub struct MalformedRequest {
-    /// Its number. Always `None`: when the header can be read, the request is a
-    /// [`Malformed`](Request::Malformed) one, and it is answered.
-    pub xid: Option<i32>,
-    /// What is wrong with it.
-    pub source: Malformed,
-}
-
 /// The first frame of a connection, without its length.
 pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
     let mut reader = Reader::new(frame);
@@ -30,9 +19,9 @@ pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
 
 /// Any later frame, without its length. What has a header is a request, if only a
 /// [`Malformed`](Request::Malformed) one.
-pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), MalformedRequest> {
+pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), Malformed> {
     let mut reader = Reader::new(frame);
-    let (xid, code) = header(&mut reader).map_err(|source| MalformedRequest { xid: None, source })?;
+    let (xid, code) = header(&mut reader)?;
     match body(code, &mut reader) {
         Ok(request) => Ok((xid, request)),
         Err(_malformed) => Ok((xid, Request::Malformed(intent(code)))),
@@ -81,7 +70,7 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
             stat: code == opcode::GET_CHILDREN2,
         },
         opcode::GET_ALL_CHILDREN_NUMBER => Request::CountDescendants { path: reader.string()? },
-        opcode::GET_EPHEMERALS => Request::GetEphemerals { prefix: reader.string()? },
+        opcode::GET_EPHEMERALS => Request::GetEphemerals { prefix: reader.string_or_empty()? },
         opcode::GET_ACL => Request::GetAcl { path: reader.string()? },
         opcode::SET_ACL => {
             Request::SetAcl { path: reader.string()?, acl: reader.acl()?, version: reader.i32()? }
@@ -100,6 +89,11 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
         }
         opcode::REMOVE_WATCHES => {
             Request::RemoveWatches { path: reader.string()?, kind: watcher_kind(reader)? }
+        }
+        opcode::RECONFIG => {
+            // Who joins, who leaves, who is a member, as of which configuration: of no use to a single server.
+            let _servers = (reader.buffer()?, reader.buffer()?, reader.buffer()?, reader.i64()?);
+            Request::Unsupported { code }
         }
         opcode::WHO_AM_I => Request::WhoAmI,
         opcode::CLOSE_SESSION => Request::CloseSession,

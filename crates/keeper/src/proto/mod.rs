@@ -16,7 +16,7 @@ mod tests;
 mod writer;
 
 pub use code::ErrorCode;
-pub use decode::{MalformedRequest, decode_connect, decode_request};
+pub use decode::{decode_connect, decode_request};
 pub use encode::{encode_connected, encode_event, encode_reply};
 pub use reader::Malformed;
 pub use request::{Acl, AddWatchMode, ConnectRequest, CreateMode, Id, Intent, Op, Request, WatcherKind};

@@ -91,7 +91,8 @@ impl<'a> Reader<'a> {
         Ok(text(bytes))
     }
 
-    fn string_or_empty(&mut self) -> Result<String, Malformed> {
+    /// [`string`](Self::string), where Java takes null for nothing.
+    pub(super) fn string_or_empty(&mut self) -> Result<String, Malformed> {
         Ok(self.buffer()?.map(text).unwrap_or_default())
     }
 

@@ -102,7 +102,7 @@ fn a_refusal_is_a_header() {
 #[test]
 fn hostile_lengths_are_told_and_not_believed() {
     for headless in ["", "00000001 000000"] {
-        assert!(decode_request(&hex(headless)).is_err_and(|error| error.xid.is_none()));
+        assert!(decode_request(&hex(headless)).is_err());
     }
     let malformed = |frame: &str, intent| {
         assert_eq!(decode_request(&hex(frame)), Ok((1, Request::Malformed(intent))), "{frame}");
@@ -124,6 +124,8 @@ fn hostile_lengths_are_told_and_not_believed() {
     ); // no read
     malformed("00000001 0000006a 00000001 2f 00000009", Intent::Read); // a mode that nobody knows
     malformed("00000001 00000011 00000001 2f 00000009", Intent::Read); // a kind that nobody knows
+    malformed("00000001 00000010", Intent::Read); // a reconfig of nothing
+    malformed("00000001 00000064 00000000 00000009", Intent::Auth); // a scheme that is cut short
 }
 
 #[test]
@@ -134,6 +136,9 @@ fn what_java_lets_pass_passes() {
     assert_eq!(read("00000001 00000004 00000001 2f 00 dead"), get("/", false), "nobody reads what is behind");
     assert_eq!(read("00000001 00000004 00000002 2fff 00"), get("/\u{fffd}", false), "what is no UTF-8");
     assert_eq!(read("00000001 0000270f"), Request::Unsupported { code: 9999 });
+    assert_eq!(read("00000001 00000067 ffffffff"), Request::GetEphemerals { prefix: String::new() });
+    let reconfig = "00000001 00000010 ffffffff ffffffff 00000001 78 ffffffffffffffff";
+    assert_eq!(read(reconfig), Request::Unsupported { code: 16 });
     let create = "00000001 00000001 00000002 2f61 ffffffff ffffffff";
     let (path, acl) = ("/a".to_owned(), vec![]);
     let expected = Op::Create { path, data: None, acl, mode: CreateMode::Persistent, stat: false };

@@ -182,11 +182,7 @@ fn decode(frames: &mut Frames, connection: ConnectionId, messages: &mut Vec<Mess
     let received = Instant::now();
     while let Some(frame) = frames.next()? {
         let size = frame.len();
-        let (xid, request) = match proto::decode_request(frame) {
-            Ok((xid, request)) => (xid, Some(request)),
-            Err(proto::MalformedRequest { xid: Some(xid), .. }) => (xid, None),
-            Err(proto::MalformedRequest { xid: None, source }) => return Err(Ended::Malformed(source)),
-        };
+        let (xid, request) = proto::decode_request(frame).map_err(Ended::Malformed)?;
         messages.push(Message::Request { connection, asked: Asked { xid, request, size, received } });
     }
     Ok(())

@@ -53,8 +53,7 @@ pub(super) enum Message {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) xid: i32,
-    /// `None` for a frame that could not be read behind its header.
-    pub(super) request: Option<Request>,
+    pub(super) request: Request,
     /// Of its frame.
     pub(super) size: usize,
     pub(super) received: Instant,
@@ -207,5 +206,85 @@ impl Inbox {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere leaves nothing half-done in here, and closing must work after one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ping(xid: i32) -> Message {
+        let asked = Asked { xid, request: Request::Ping, size: 8, received: Instant::now() };
+        Message::Request { connection: ConnectionId(1), asked }
+    }
+
+    fn xids(batch: &[Message]) -> Vec<i32> {
+        let xid = |message: &Message| match message {
+            Message::Request { asked, .. } => asked.xid,
+            _ => panic!("only requests were sent"),
+        };
+        batch.iter().map(xid).collect()
+    }
+
+    #[tokio::test]
+    async fn a_full_inbox_makes_senders_wait_until_it_is_taken() {
+        let inbox = Inbox::default();
+        let many = i32::try_from(INBOX_REQUESTS).unwrap();
+        inbox.send(&mut (0..many).map(ping).collect()).await.unwrap();
+        let mut last = vec![ping(many)];
+        {
+            let mut waits = std::pin::pin!(inbox.send(&mut last));
+            assert!(poll_once(waits.as_mut()).await.is_none(), "there was no room");
+            inbox.tell(Message::Drained(ConnectionId(2))).unwrap();
+            let mut batch = Vec::new();
+            inbox.take(&mut batch, None);
+            assert_eq!(batch.len(), INBOX_REQUESTS + 1, "what cannot be repeated needs no room");
+            waits.await.unwrap();
+        }
+        assert!(last.is_empty());
+        let mut batch = Vec::new();
+        inbox.take(&mut batch, None);
+        assert_eq!(xids(&batch), [many]);
+    }
+
+    #[tokio::test]
+    async fn a_sender_that_gives_up_keeps_what_it_had() {
+        let inbox = Inbox::default();
+        inbox.send(&mut (0..1_000).map(ping).collect()).await.unwrap();
+        let mut mine = vec![ping(7)];
+        assert!(poll_once(std::pin::pin!(inbox.send(&mut mine))).await.is_none());
+        assert_eq!(xids(&mine), [7]);
+    }
+
+    #[tokio::test]
+    async fn closing_wakes_who_waits_and_refuses_who_comes() {
+        let inbox = Inbox::default();
+        inbox.send(&mut (0..1_000).map(ping).collect()).await.unwrap();
+        let mut mine = vec![ping(7)];
+        let mut waits = std::pin::pin!(inbox.send(&mut mine));
+        assert!(poll_once(waits.as_mut()).await.is_none());
+        inbox.close();
+        assert_eq!(waits.await, Err(Closed));
+        assert_eq!(inbox.tell(Message::Stop), Err(Closed));
+        assert_eq!(inbox.closed().await, Closed);
+    }
+
+    #[test]
+    fn an_engine_with_a_deadline_wakes_without_messages() {
+        let inbox = Inbox::default();
+        let mut batch = Vec::new();
+        inbox.take(&mut batch, Some(Duration::from_millis(1)));
+        assert!(batch.is_empty());
+    }
+
+    /// Polls once.
+    async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(match future.as_mut().poll(context) {
+                std::task::Poll::Ready(output) => Some(output),
+                std::task::Poll::Pending => None,
+            })
+        })
+        .await
     }
 }

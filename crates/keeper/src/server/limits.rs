@@ -1,9 +1,9 @@
 //! Every bound of the server, and the argument for its size.
 //!
-//! What one hostile or stuck client can make the server hold is
-//! [`OUTSTANDING_BYTES`] (+ one frame) of requests, [`REPLIES_HIGH`] (+ one [`REPLY_BYTES`]) of replies and
-//! [`NOTICE_BYTES`] of notifications: about 75 MiB when it asks for the largest of replies, and about 11 MiB when
-//! its znodes are of the usual size. The number of clients is bounded by [`Limits::connections`].
+//! What one hostile or stuck client can make the server hold is [`OUTSTANDING_BYTES`] of requests, [`REPLIES_HIGH`]
+//! and one reply (a znode's megabyte, the model's 32 MiB of a multi-read, [`REPLY_BYTES`] of names), and
+//! [`NOTICE_BYTES`] of notifications: 12 MiB, or 75 with the longest of lists. [`Limits::connections`] bounds the
+//! number of clients. Znodes, sessions and watches are the service itself: they are bounded as in Java, by memory.
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ pub const REPLIES_HIGH: usize = 1024 * 1024;
 /// The parked requests go on below this: half, so that the engine is not woken for every write.
 pub const REPLIES_LOW: usize = REPLIES_HIGH / 2;
 
-/// The longest reply. A list of a million children fits; a multi-read that asks 50,000 times for the same megabyte
-/// (50 GB for a frame of one) does not, and closes its connection.
+/// The longest list that is answered: a million children fit. A longer one closes its connection, as no client could
+/// read it and none of the protocol's errors says so. Multi-reads are bounded by the model.
 pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Unsent notifications of one connection. They cannot be held back like replies, and none may be left out, so a
@@ -45,6 +45,10 @@ pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 /// How long a new connection may take for TLS and its first frame. Java's
 /// `zookeeper.nio.sessionlessCnxnTimeout`.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Between the look into the inbox that finds a session's time over and the one that ends it: for what waits in
+/// sockets after the process was stopped. Little against the shortest of sessions.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How long a connection that is to be closed may take to read what was sent before.
 pub const LINGER: Duration = Duration::from_secs(2);

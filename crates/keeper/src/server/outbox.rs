@@ -189,3 +189,53 @@ impl Outbox {
         self.queue.lock().expect("nobody panics while holding the queue")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::limits::REPLIES_HIGH;
+
+    #[tokio::test]
+    async fn bytes_are_counted_until_they_are_written_and_go_out_in_order() {
+        let outbox = Outbox::default();
+        outbox.deliver(&mut vec![1; 10], 4);
+        outbox.deliver(&mut vec![2; 20], 6);
+        let mut taken = Taken::default();
+        outbox.take(&mut taken).await;
+        outbox.deliver(&mut vec![3; 30], 30);
+        assert_eq!(taken.bytes, [vec![1; 10], vec![2; 20]].concat());
+        assert_eq!((outbox.unsent(), outbox.unsent_notices()), (60, 40));
+        assert!(!outbox.written(&taken));
+        assert_eq!((outbox.unsent(), outbox.unsent_notices()), (30, 30));
+        outbox.end(End::Flushed);
+        outbox.take(&mut taken).await;
+        assert_eq!((taken.bytes.len(), taken.last), (30, true), "the end is behind what was delivered");
+    }
+
+    #[tokio::test]
+    async fn a_writer_tells_once_when_parked_requests_may_go_on() {
+        let outbox = Outbox::default();
+        let mut taken = Taken::default();
+        outbox.deliver(&mut vec![1; REPLIES_HIGH], 0);
+        outbox.take(&mut taken).await;
+        outbox.park();
+        outbox.deliver(&mut vec![2; REPLIES_HIGH], 0);
+        assert!(!outbox.written(&taken), "there is as much again");
+        outbox.take(&mut taken).await;
+        assert!(outbox.written(&taken));
+        assert!(!outbox.unpark(), "it was told");
+        outbox.park();
+        assert!(outbox.unpark(), "nobody else tells");
+    }
+
+    #[tokio::test]
+    async fn a_cut_leaves_nothing_to_write() {
+        let outbox = Outbox::default();
+        outbox.deliver(&mut vec![1; 10], 0);
+        outbox.end(End::Cut);
+        let mut taken = Taken::default();
+        outbox.take(&mut taken).await;
+        assert_eq!((taken.bytes.len(), taken.last), (0, true));
+        assert_eq!(outbox.ended().await, End::Cut);
+    }
+}

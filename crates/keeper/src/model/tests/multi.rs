@@ -1,6 +1,6 @@
 use super::stage::{Stage, check, create, delete, set};
 use crate::model::{Compat, Config};
-use crate::proto::{CreateMode, ErrorCode, Op, OpResult, Request, Response, Stat};
+use crate::proto::{CreateMode, ErrorCode, Op, OpResult, Request, Response};
 
 fn with_stat(path: &str) -> Op {
     match create(path, CreateMode::Persistent) {
@@ -84,16 +84,17 @@ fn an_empty_multi_is_a_transaction() {
 }
 
 #[test]
-fn a_stat_inside_a_multi_is_blank_on_3_8_0_only() {
+fn a_create2_inside_a_multi_has_no_stat_on_3_8_0_only() {
     for compat in [Compat::V3_9, Compat::V3_8_0] {
         let mut stage = Stage::with(Config { compat, ..Config::default() });
         let (client, _) = stage.connect();
         let results = stage.multi(client, vec![with_stat("/a")]);
-        let stat = match compat {
-            Compat::V3_9 => stage.stat(client, "/a"),
-            Compat::V3_8_0 => Stat::default(),
+        let path = "/a".to_owned();
+        let expected = match compat {
+            Compat::V3_9 => OpResult::Create2 { path, stat: stage.stat(client, "/a") },
+            Compat::V3_8_0 => OpResult::Create { path },
         };
-        assert_eq!(results, [OpResult::Create2 { path: "/a".to_owned(), stat }]);
+        assert_eq!(results, [expected]);
         let alone = stage.write(client, with_stat("/b"));
         let stat = stage.stat(client, "/b");
         assert_eq!(alone, Ok(Response::PathStat("/b".to_owned(), stat)), "alone it never is");

@@ -71,7 +71,7 @@ fn whatever_a_client_sends_keeps_its_session_alive() {
     let (client, _) = stage.connect();
     for (at, input) in [
         (900, Input::Request { xid: -2, request: Request::Ping }),
-        (1800, Input::Malformed { xid: 1 }),
+        (1800, Input::Request { xid: 1, request: Request::Malformed(Intent::Read) }),
         (2700, Input::Request { xid: 2, request: Request::Exists { path: "/".to_owned(), watch: false } }),
     ] {
         stage.tick(at);

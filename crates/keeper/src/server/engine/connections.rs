@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use super::super::fourletter::operation;
 use super::super::inbox::Asked;
 use super::super::limits::{NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
 use super::super::outbox::{End, Outbox};
 use super::super::stats::{Arrivals, Latency};
 use crate::model::{ConnectionId, Effect};
-use crate::proto::{self, OpResult, Reply, Response};
+use crate::proto::{self, Reply, Response};
 
 /// Why a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -109,7 +110,7 @@ impl Connection {
         self.done.arrivals.add(asked.received);
         self.record.received += 1;
         self.record.last_xid = asked.xid;
-        self.record.last_operation = asked.request.as_ref().map_or("NA", super::super::fourletter::operation);
+        self.record.last_operation = operation(&asked.request);
     }
 
     fn release(&mut self, now: Instant) -> u64 {
@@ -249,15 +250,15 @@ impl Drop for Connections {
     }
 }
 
-/// The part of a reply that can be large: what its size is without the fixed rest, to be known before it is encoded.
+/// The part of a reply that can be large: to be known before it is encoded.
 fn bulk(reply: &Reply) -> usize {
     let Ok(response) = &reply.result else { return 0 };
     match response {
-        Response::Data(data, _) => data.as_ref().map_or(0, |data| data.len()),
         Response::Names(names) | Response::NamesStat(names, _) => names_bytes(names),
-        Response::Multi(results) => results.iter().map(result_bytes).sum(),
-        // Bounded by the request, by an ACL's size, or fixed.
-        Response::Empty
+        // Bounded by the model, by what one request could write, or fixed.
+        Response::Multi(_)
+        | Response::Data(..)
+        | Response::Empty
         | Response::WatchAdded
         | Response::Path(_)
         | Response::PathStat(..)
@@ -267,22 +268,6 @@ fn bulk(reply: &Reply) -> usize {
         | Response::Synced(_)
         | Response::Identities(_) => 0,
     }
-}
-
-fn result_bytes(result: &OpResult) -> usize {
-    /// Of a result's header, stat and lengths.
-    const FIXED: usize = 100;
-    FIXED
-        + match result {
-            OpResult::GetData { data, .. } => data.as_ref().map_or(0, |data| data.len()),
-            OpResult::GetChildren(names) => names_bytes(names),
-            OpResult::Create { .. }
-            | OpResult::Create2 { .. }
-            | OpResult::Delete
-            | OpResult::SetData(_)
-            | OpResult::Check
-            | OpResult::Error(_) => 0,
-        }
 }
 
 fn names_bytes(names: &[String]) -> usize {

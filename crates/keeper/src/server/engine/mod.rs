@@ -13,6 +13,9 @@
 //!   connections are closed, and clients see the one thing that they must expect at any time, a lost connection.
 //! * **Batches size themselves.** What arrives during a commit is the next batch, up to the inbox's bound; a lone
 //!   request is not delayed.
+//! * **A server that was away ends no session for it.** After a long commit, or when the process was stopped, what
+//!   clients sent meanwhile waits in the inbox and in sockets. So time passes for the model only up to the look into
+//!   the inbox before the last one; an idle server looks again after [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
 //! * **A connection that does not read is parked** (see [`Outbox`](super::outbox::Outbox)): its requests wait here,
 //!   in order, unanswered. Its session is not kept alive by what waits, so it expires in the end.
 
@@ -29,7 +32,7 @@ use super::clock::Clock;
 use super::fourletter::{self, Facts, Report, Source};
 use super::inbox::{Asked, Inbox, Message};
 use super::keeper::StopReason;
-use super::limits::INBOX_REQUESTS;
+use super::limits::{INBOX_REQUESTS, LOOK_AGAIN};
 use super::stats::{Arrivals, Traffic};
 use crate::model::{ConnectionId, Effect, Input, Model, Now};
 use crate::store::Store;
@@ -81,16 +84,15 @@ impl Engine {
     /// Serves until it is told to stop, or cannot keep its promise.
     pub(super) fn run(&mut self) -> Result<(), StopReason> {
         let mut batch = Vec::with_capacity(INBOX_REQUESTS);
+        let mut looked_ms = 0;
         while !self.stopping {
             self.inbox.take(&mut batch, self.patience());
             let now = self.clock.now();
-            if self.model.next_tick().is_some_and(|due| due <= now.monotonic_ms) {
-                self.model.tick(now, &mut self.effects);
-                self.perform(now);
-            }
             for message in batch.drain(..) {
                 self.accept(now, message);
             }
+            self.tick(Now { monotonic_ms: looked_ms, ..now });
+            looked_ms = now.monotonic_ms;
             self.commit()?;
             self.release();
         }
@@ -98,7 +100,15 @@ impl Engine {
     }
 
     fn patience(&self) -> Option<Duration> {
-        self.model.next_tick().map(|due| self.clock.until(due))
+        self.model.next_tick().map(|due| self.clock.until(due).max(LOOK_AGAIN))
+    }
+
+    /// Lets time pass up to the look into the inbox before this one: all that came until then was handled.
+    fn tick(&mut self, now: Now) {
+        if self.model.next_tick().is_some_and(|due| due <= now.monotonic_ms) {
+            self.model.tick(now, &mut self.effects);
+            self.perform(now);
+        }
     }
 
     fn accept(&mut self, now: Now, message: Message) {
@@ -164,11 +174,7 @@ impl Engine {
         let Some(known) = self.connections.touch(connection) else { return };
         known.note(&asked);
         self.arrivals.add(asked.received);
-        let input = match asked.request {
-            Some(request) => Input::Request { xid: asked.xid, request },
-            None => Input::Malformed { xid: asked.xid },
-        };
-        self.feed(now, connection, input);
+        self.feed(now, connection, Input::Request { xid: asked.xid, request: asked.request });
     }
 
     fn feed(&mut self, now: Now, connection: ConnectionId, input: Input) {

@@ -1,0 +1,66 @@
+//! The same script on two servers, step by step, until they differ.
+
+use std::fmt::{self, Write as _};
+use std::thread;
+
+use crate::intended;
+use crate::run::{Record, Run};
+use crate::script::Step;
+use crate::servers::{Kind, Server};
+
+/// Two kinds of server, the first of which is right.
+pub(crate) type Pair = (Kind, Kind);
+
+/// The first step at which two servers were not alike.
+#[derive(Debug)]
+pub(crate) struct Difference {
+    /// Which step of the script.
+    pub(crate) at: usize,
+    step: Step,
+    one: Record,
+    other: Record,
+}
+
+/// Runs a script on two fresh servers.
+pub(crate) fn compare(pair: Pair, script: &[Step]) -> Option<Difference> {
+    let (one, other) = thread::scope(|scope| {
+        let one = scope.spawn(|| Server::fresh(pair.0));
+        let other = Server::fresh(pair.1);
+        (one.join().expect("the first server starts"), other)
+    });
+    let (mut first, mut second) = (Run::new(one.address()), Run::new(other.address()));
+    script.iter().enumerate().find_map(|(at, step)| {
+        let t0 = std::time::Instant::now();
+        let (one, other) = thread::scope(|scope| {
+            let one = scope.spawn(|| first.step(step));
+            let other = second.step(step);
+            (one.join().expect("a step does not panic"), other)
+        });
+        if t0.elapsed().as_millis() > 1000 {
+            eprintln!("SLOW {:?} {step}: {one:?}", t0.elapsed());
+        }
+        let alike = one == other || intended::explains(step, &one, &other);
+        (!alike).then(|| Difference { at, step: step.clone(), one, other })
+    })
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "step {}: {}", self.at, self.step)?;
+        let mut text = String::new();
+        for line in 0..self.one.len().max(self.other.len()) {
+            match (self.one.get(line), self.other.get(line)) {
+                (Some(one), Some(other)) if one == other => writeln!(text, "    both: {one}")?,
+                (one, other) => {
+                    if let Some(one) = one {
+                        writeln!(text, "  expects: {one}")?;
+                    }
+                    if let Some(other) = other {
+                        writeln!(text, "  answers: {other}")?;
+                    }
+                }
+            }
+        }
+        f.write_str(&text)
+    }
+}
