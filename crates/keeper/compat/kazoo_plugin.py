@@ -16,6 +16,7 @@ import pytest
 from kazoo.testing import KazooTestHarness
 from kazoo.testing.common import ZookeeperCluster
 
+import report
 import servers
 import tls
 
@@ -117,7 +118,7 @@ def pytest_collection_modifyitems(config, items):
     kept, out = [], []
     for item in items:
         name = short(item.nodeid)
-        gone = any(name == pattern or name.startswith(pattern + "::") for pattern in patterns)
+        gone = any(report.covers(pattern, name) for pattern in patterns)
         (out if gone else kept).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=out)
@@ -129,6 +130,10 @@ class Recorder:
     def __init__(self, path):
         self.path = path
         self.seen = None
+
+    def pytest_deselected(self, items):
+        for item in items:
+            self.write({"test": short(item.nodeid), "outcome": "left out"})
 
     def pytest_runtest_protocol(self, item):
         asks = item.cls is not None and issubclass(item.cls, KazooTestHarness)
@@ -144,5 +149,8 @@ class Recorder:
             self.seen["why"] = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else report.longreprtext
 
     def pytest_runtest_logfinish(self):
+        self.write(self.seen)
+
+    def write(self, line):
         with self.path.open("a") as file:
-            file.write(json.dumps(self.seen) + "\n")
+            file.write(json.dumps(line) + "\n")

@@ -16,10 +16,12 @@ class Run:
 
     name: str
     version: str
-    # Test -> {"outcome", "seconds", "why", "tries", "asks_server"}.
-    tests: dict
     # (session, command, what was printed) for each step.
     transcript: list
+    # Test -> {"outcome", "seconds", "why", "tries", "asks_server"}.
+    tests: dict
+    # The tests that ran nowhere.
+    left_out: list
 
 
 def missing():
@@ -87,6 +89,7 @@ def last_line(text):
 def document(runs, expectations, versions, command):
     """The whole of `docs/keeper-compatibility.md`."""
     real, *others = runs
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
     parts = [
         "# Is the keeper a ZooKeeper?",
         paragraph(
@@ -99,11 +102,11 @@ def document(runs, expectations, versions, command):
             "empty for every class of tests. Reasons are kept in `crates/keeper/compat/expectations.toml`; the "
             "command fails when the keeper does worse than ZooKeeper, or answers zkCli otherwise, for no reason there."
         ),
-        table(["what", "version, as it says"], [*versions, ("date", datetime.datetime.now(datetime.UTC).date().isoformat())]),
+        table(["what", "version, as it says"], [*versions, ("date", today)]),
         "## kazoo's suite",
         module_table(runs),
-        "Left out, as one plain server cannot be asked:",
-        table(["test", "reason"], [(f"`{e['test']}`", e["reason"]) for e in expectations["left_out"]]),
+        f"Left out of the suite's {len(real.tests) + len(real.left_out)} tests, on all servers:",
+        table(["test", "how many", "reason"], left_out(real, expectations)),
         *notes(runs),
     ]
     for ours in others:
@@ -117,6 +120,12 @@ def document(runs, expectations, versions, command):
     return "\n\n".join(parts) + "\n"
 
 
+def left_out(run, expectations):
+    for entry in expectations["left_out"]:
+        how_many = sum(covers(entry["test"], name) for name in run.left_out)
+        yield f"`{entry['test']}`", str(how_many), entry["reason"]
+
+
 def notes(runs):
     """What a table of outcomes would hide."""
     again = [(f"`{name}`", run.name) for run in runs for name, test in run.tests.items() if test["tries"] > 1]
@@ -124,8 +133,8 @@ def notes(runs):
     tls = paragraph(
         f"Of the {len(runs[0].tests)} tests, {asking} talk to a server; the others are about kazoo alone. "
         "`TestSSLClient` runs against the servers' own TLS. A keeper's port speaks either plain or TLS, so there the "
-        "harness asks a keeper that speaks TLS, and looks after it through a plain front; and its certificates are made "
-        "anew as X.509's version 3, as the keeper's TLS takes no version 1."
+        "harness asks a keeper that speaks TLS, and looks after it through a plain front; and its certificates are "
+        "made anew as X.509's version 3, as the keeper's TLS takes no version 1."
     )
     if not again:
         return [tls, "Every result is a test's first; none had to be tried again."]

@@ -12,7 +12,7 @@ import zkcli
 
 def run_of(name, outcomes, transcript=()):
     tests = {test: {"outcome": outcome, "why": "E  boom", "tries": 1} for test, outcome in outcomes.items()}
-    return report.Run(name, "1", tests, list(transcript))
+    return report.Run(name, "1", list(transcript), tests, [])
 
 
 class Regressions(unittest.TestCase):
