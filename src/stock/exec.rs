@@ -1,8 +1,9 @@
 //! Runs a listed program, without a shell, in a process group of its own.
 //!
 //! The group is killed when the attempt ends, however it ends: the program's own end (its stragglers go with
-//! it), a timeout, a cancel, the end of the worker's session. Only a node that is itself killed outright cannot
-//! do that any more. The program sees little of the node's environment, which may hold secrets.
+//! it), a timeout, a cancel, the end of the worker's session, and the end of the node itself, even by SIGKILL
+//! ([`Group`]). What leaves its group (`setsid`) is not followed. The program sees little of the node's
+//! environment, which may hold secrets.
 
 use std::collections::BTreeSet;
 use std::process::{ExitStatus, Stdio};
@@ -49,16 +50,49 @@ pub(super) struct Output {
     stderr: String,
 }
 
-/// Kills its process group when dropped. Its leader may be gone by then: the kernel gives the number to no other
-/// group while a member lives, and a group without members is not there to be killed.
-struct Group(Pid);
+/// Reads a pipe that only this node can write to, and never does: its end of file is the node's end.
+const GUARD: &str = "read -r never; kill -KILL 0";
+
+/// A process group that dies with this value, and with this process.
+///
+/// Its leader is a guard, started before there is anything to guard, so there is no moment in which a program
+/// runs unguarded. A node that was killed outright drops nothing, but the kernel closes its pipes (they are
+/// close-on-exec: no sibling holds them open), and then the guard kills the group, itself included.
+struct Group {
+    guard: tokio::process::Child,
+    id: Pid,
+}
+
+impl Group {
+    fn new() -> std::io::Result<Self> {
+        let guard = tokio::process::Command::new("/bin/sh")
+            .args(["-c", GUARD])
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let id =
+            guard.id().and_then(|id| i32::try_from(id).ok()).expect("a child that nobody awaited has an id");
+        Ok(Self { guard, id: Pid::from_raw(id) })
+    }
+
+    fn id(&self) -> i32 {
+        self.id.as_raw()
+    }
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
-        match killpg(self.0, Signal::SIGKILL) {
-            // Gone already, or only zombies are left.
-            Ok(()) | Err(nix::errno::Errno::ESRCH | nix::errno::Errno::EPERM) => {}
-            Err(error) => tracing::warn!(group = %self.0, %error, "a process group could not be killed"),
+        // A guard that was reaped no longer keeps the number from being given to another group.
+        if self.guard.id().is_none() {
+            return;
+        }
+        match killpg(self.id, Signal::SIGKILL) {
+            Ok(()) | Err(nix::errno::Errno::ESRCH) => {} // ESRCH: only zombies are left.
+            Err(error) => tracing::warn!(group = %self.id, %error, "a process group could not be killed"),
         }
     }
 }
@@ -74,6 +108,8 @@ pub(super) async fn run(
     if !allowed.contains(program) {
         return Err(HandlerError::new(format!("this worker does not allow the program {program:?}")));
     }
+    let group =
+        Group::new().map_err(|error| HandlerError::new(format!("no process group to run in: {error}")))?;
     let mut child = tokio::process::Command::new(program)
         .args(arguments)
         .env_clear()
@@ -84,12 +120,10 @@ pub(super) async fn run(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
+        .process_group(group.id())
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| HandlerError::new(format!("{program:?} could not be started: {error}")))?;
-    let leader = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-    let group = leader.map(Group);
 
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let status = {

@@ -91,7 +91,7 @@ async fn a_newer_layout_is_refused_with_both_versions() {
 async fn a_reader_makes_no_namespace() {
     let to = namespace("cli-reader");
     for arguments in [&["job", "list"][..], &["job", "show", "a"], &["worker", "list"], &["leader", "show"]] {
-        run_in(&to, arguments).exits(3).says("there is no namespace at");
+        run_in(&to, arguments).exits(3).says("there is no namespace at").says("this build serves version 1");
     }
     let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
     assert_eq!(zk.children("/".to_owned()).await.unwrap(), Some(vec![]));

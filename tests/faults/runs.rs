@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// One short write to a file that is open for appending: lines of different runs do not mix.
 const RUN: &str = r#"echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs""#;
 
-/// Ends with the file, or with the directory: a run outlives its killed node, but not its test.
+/// Ends with the file, or with the directory: no run outlives its test.
 const HELD: &str = r#"
 echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"
 while [ -e "$1/hold" ]; do sleep 0.05; done

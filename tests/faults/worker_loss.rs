@@ -1,10 +1,11 @@
 //! Workers are killed with jobs in flight.
 
-use bellwether::State;
+use bellwether::{Job, State};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::txn::Op;
 use bellwether_core::{metric, path};
-use bellwether_testkit::{Proxy, eventually};
+use bellwether_testkit::{Proxy, eventually, eventually_some};
+use serde_json::json;
 
 use crate::stage::{SOON, Stage};
 
@@ -54,6 +55,34 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_losses_and_the_others_fi
     let killed = workers.iter_mut().map(|worker| usize::from(worker.has_exited())).sum::<usize>();
     assert_eq!(killed, 3, "each loss was a worker");
     stage.settled(1).await;
+}
+
+#[tokio::test]
+async fn the_programs_of_a_killed_node_die_with_it() {
+    let stage = Stage::set("exec-killed").await;
+    let _leader = stage.node("leader").candidate().start();
+    let mut node = stage.node("killed").worker().start();
+    stage.workers(1).await;
+    let pids = stage.runs.dir().join("pids");
+    // The program and a child of its own, neither of which reads or writes anything of the node's.
+    let script = format!("sleep 600 & echo $$ $! > {}; wait", pids.display());
+    stage.submit([Job::new("exec", &json!({ "argv": ["/bin/sh", "-c", script] })).unwrap()]).await;
+    let pids = eventually_some("the program tells its numbers", SOON, async || {
+        let text = std::fs::read_to_string(&pids).ok()?;
+        let numbers = text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        (numbers.len() == 2).then_some(numbers)
+    })
+    .await;
+    let alive =
+        |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !dead(&stat));
+    assert!(pids.iter().all(alive), "they run until somebody ends them: {pids:?}");
+    node.kill();
+    eventually("program and child are dead", SOON, async || !pids.iter().any(alive)).await;
+}
+
+/// By `/proc/{pid}/stat`, whose state stands behind the name in parentheses: a zombie waits for its parent only.
+fn dead(stat: &str) -> bool {
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))
 }
 
 #[tokio::test]

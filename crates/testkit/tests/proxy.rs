@@ -204,6 +204,24 @@ async fn watch_events_can_be_lost_while_replies_pass() {
 }
 
 #[tokio::test]
+async fn a_delayed_watch_event_comes_late_and_never_after_what_it_tells_of() {
+    let mut stage = Stage::set("late-events");
+    let path = stage.path("watched");
+    stage.proxy.delay_events(MOMENT);
+    assert!(!stage.victim.watch(&path).unwrap());
+
+    let start = Instant::now();
+    stage.witness.create(&path, b"").unwrap();
+    assert!(stage.victim.exists(&path).unwrap(), "the reply behind the event");
+    assert!(start.elapsed() >= MOMENT, "it has to wait for the event: {:?}", start.elapsed());
+
+    stage.proxy.heal();
+    assert!(stage.victim.watch(&path).unwrap());
+    stage.witness.set_data(&path, b"new").unwrap();
+    stage.victim.next_event(MOMENT).unwrap();
+}
+
+#[tokio::test]
 async fn an_expired_session_has_lost_its_ephemerals_and_cannot_return() {
     let mut stage = Stage::set("expiry");
     let path = stage.path("mine");

@@ -42,7 +42,7 @@ pub enum NamespaceError {
     },
     /// Somebody else lives there.
     #[error(
-        "{chroot} holds other data ({found}) and no /layout of Bellwether (this build makes layout version {known}): \
+        "{chroot} holds other data ({found}) and has no layout version; this build serves version {known}: \
          give a chroot of its own, such as …/bellwether"
     )]
     Foreign {
@@ -54,10 +54,15 @@ pub enum NamespaceError {
         known: u16,
     },
     /// There is nothing and nothing was to be made.
-    #[error("there is no namespace at {chroot}: start a node there first, or check the chroot")]
+    #[error(
+        "there is no namespace at {chroot}, so no layout version; this build serves version {known}: \
+         start a node there first, or check the chroot"
+    )]
     Absent {
         /// Where it would be.
         chroot: String,
+        /// The version that this build serves.
+        known: u16,
     },
     /// The connection was lost meanwhile: try again.
     #[error("the connection to ZooKeeper was lost while opening the namespace")]
@@ -101,7 +106,7 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError>
         (false, _) => check_not_foreign(zk).await?,
     }
     if !create {
-        return Err(NamespaceError::Absent { chroot: chroot(zk) });
+        return Err(NamespaceError::Absent { chroot: chroot(zk), known: LAYOUT_VERSION });
     }
     make_chroot(zk).await?;
     make_parts(zk).await?;

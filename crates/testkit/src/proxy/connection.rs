@@ -128,7 +128,12 @@ async fn read_replies(from: &mut (impl AsyncRead + Unpin), queue: Queue, observe
     }
     while let Ok(frame) = Frame::read(from).await {
         let xid = frame.xid();
-        if xid == Some(EVENT_XID) && queue.controls().events == Events::Drop {
+        if xid == Some(EVENT_XID) {
+            match queue.controls().events {
+                Events::Pass => queue.forward(frame),
+                Events::Delay(by) => queue.forward_late(frame, by),
+                Events::Drop => {}
+            }
             continue;
         }
         let fate = xid.and_then(|xid| fates.lock().unwrap_or_else(PoisonError::into_inner).remove(&xid));

@@ -41,6 +41,7 @@ pub(super) enum Door {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Events {
     Pass,
+    Delay(Duration),
     Drop,
 }
 

@@ -3,6 +3,8 @@
 //! The queue gives a delay without a loss of throughput, and puts the end of a connection in its place among the
 //! frames. It is unbounded, as tests are small and a bound would be one more way to block.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -52,19 +54,23 @@ impl Queue {
     }
 
     pub(super) fn forward(&self, frame: Frame) {
-        self.push(frame, None);
+        self.push(frame, Duration::ZERO, None);
+    }
+
+    pub(super) fn forward_late(&self, frame: Frame, by: Duration) {
+        self.push(frame, by, None);
     }
 
     pub(super) fn hold(&self, frame: Frame, trigger: Trigger, gate: Gate) {
-        self.push(frame, Some((trigger, gate)));
+        self.push(frame, Duration::ZERO, Some((trigger, gate)));
     }
 
     pub(super) fn end(&self, end: End) {
         self.send(Item::End(end));
     }
 
-    fn push(&self, frame: Frame, hold: Option<(Trigger, Gate)>) {
-        let due = Instant::now() + self.controls().delay;
+    fn push(&self, frame: Frame, late: Duration, hold: Option<(Trigger, Gate)>) {
+        let due = Instant::now() + self.controls().delay + late;
         self.send(Item::Frame { due, frame, hold });
     }
 

@@ -124,6 +124,12 @@ impl Proxy {
         self.control(|controls| controls.delay = delay);
     }
 
+    /// Delays each watch event by `delay`, and with it what follows on its connection: ZooKeeper promises that an
+    /// event is seen before the change that it is about, and no fault of a network breaks that.
+    pub fn delay_events(&self, delay: Duration) {
+        self.control(|controls| controls.events = Events::Delay(delay));
+    }
+
     /// Swallows watch events, and only them, until [`heal`](Self::heal).
     pub fn drop_events(&self) {
         self.control(|controls| controls.events = Events::Drop);
