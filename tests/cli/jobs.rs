@@ -166,3 +166,18 @@ fn a_payload_comes_from_the_argument_a_file_or_stdin() {
     let text = ["job", "submit", "sum", "plain", "--content-type", "text/plain", "--output", "json"];
     assert_eq!(payload(run_in(&to, &text)), json!("plain"));
 }
+
+#[tokio::test]
+async fn a_job_that_waits_in_its_lane_is_shown_with_the_one_that_comes_first() {
+    let to = namespace("cli-lane");
+    for id in ["b", "a"] {
+        run_in(&to, &["job", "submit", "sum", "1", "--id", id, "--lane", "account-7"]).exits(0);
+    }
+    let shown = run_in(&to, &["job", "show", "a"]).exits(0).stdout;
+    assert!(shown.contains("b comes first in its lane") && shown.contains("account-7"), "{shown}");
+    let [first, second] =
+        ["b", "a"].map(|id| run_in(&to, &["job", "show", id, "--output", "json"]).exits(0).json());
+    let fields = |job: &Value| ["lane", "behind", "waiting"].map(|field| job[field].clone());
+    assert_eq!(fields(&first), [json!("account-7"), json!(null), json!("unknown_kind")]);
+    assert_eq!(fields(&second), [json!("account-7"), json!("b"), json!("lane")]);
+}

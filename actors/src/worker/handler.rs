@@ -101,7 +101,8 @@ impl JobContext {
     }
 
     /// Until when no other worker can be given this job, as far as is known now: it moves on while ZooKeeper
-    /// answers. A side effect that must not happen twice should not begin later.
+    /// answers. A side effect that must not happen twice should not begin later. The run of a job with a lane is
+    /// dropped then, as the next job of the lane may begin.
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
         self.trust.until()
