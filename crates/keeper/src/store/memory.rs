@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::reduce::Reduced;
-use super::{Backup, Changes, NodeRow, Reader, SessionRow, Snapshot, Status, Store, StoreError};
+use super::{Backup, Change, Changes, NodeRow, Reader, SessionRow, Snapshot, Status, Store, StoreError};
 
 /// A store without a file.
 #[derive(Debug, Clone, Default)]
@@ -52,23 +51,17 @@ impl Store for Memory {
     }
 
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
-        let reduced = Reduced::of(&changes.rows);
-        for (path, row) in reduced.nodes {
-            match row {
-                Some(row) => drop(self.nodes.insert(path.to_owned(), row.clone())),
-                None => drop(self.nodes.remove(path)),
-            }
-        }
-        for (path, data) in reduced.data {
-            match data {
-                Some(data) => drop(self.data.insert(path.to_owned(), Arc::clone(data))),
-                None => drop(self.data.remove(path)),
-            }
-        }
-        for (id, row) in reduced.sessions {
-            match row {
-                Some(row) => drop(self.sessions.insert(id, row.clone())),
-                None => drop(self.sessions.remove(&id)),
+        for change in &changes.rows {
+            match change {
+                Change::PutNode(path, row) => drop(self.nodes.insert(path.clone(), row.clone())),
+                Change::PutData(path, Some(data)) => drop(self.data.insert(path.clone(), Arc::clone(data))),
+                Change::PutData(path, None) => drop(self.data.remove(path)),
+                Change::DeleteNode(path) => {
+                    self.nodes.remove(path);
+                    self.data.remove(path);
+                }
+                Change::PutSession(id, row) => drop(self.sessions.insert(*id, row.clone())),
+                Change::DeleteSession(id) => drop(self.sessions.remove(id)),
             }
         }
         self.zxid = changes.zxid;

@@ -17,7 +17,6 @@
 mod disk;
 mod error;
 mod memory;
-mod reduce;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

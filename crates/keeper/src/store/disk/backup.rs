@@ -13,7 +13,7 @@ use redb::{Builder, ReadTransaction, ReadableDatabase as _};
 
 use super::directory::{self, Directory};
 use super::tables::{Fault, Visitor, Writer};
-use super::{CACHE_BYTES, fault_told, open_checked, open_file, tables, told};
+use super::{CACHE_BYTES, fault_told, open_checked, open_file, tables, told, waiting};
 use crate::store::{Backup, NodeRow, Reader, SessionRow, Snapshot, StoreError};
 
 /// A commit that stays readable.
@@ -86,15 +86,15 @@ pub(super) struct Copy<'t> {
 impl Visitor for Copy<'_> {
     fn node(&mut self, path: &str, row: NodeRow, data: Option<&[u8]>) -> Result<(), Fault> {
         self.nodes += 1;
-        self.writer.node(path, Some(&row))?;
+        self.writer.node(path, &row)?;
         match data {
-            Some(data) => Ok(self.writer.data(path, Some(data))?),
+            Some(data) => Ok(self.writer.data(path, data)?),
             None => Ok(()),
         }
     }
 
     fn session(&mut self, id: i64, row: SessionRow) -> Result<(), Fault> {
-        Ok(self.writer.session(id, Some(&row))?)
+        Ok(self.writer.session(id, &row)?)
     }
 }
 
@@ -163,6 +163,8 @@ fn copy_checked(source: &mut File, from: &Path, unfinished: &Path) -> Result<Bac
     let mut copy = || io::copy(source, &mut new_file(unfinished)?);
     copy().map_err(|source| StoreError::io(unfinished, "copying the backup", source))?;
     let database = open_checked(from, || open_file(unfinished))?;
+    // The source may be the file of a keeper that was killed.
+    waiting::fold(&database).map_err(|fault| fault_told(from, "folding the waiting batches", fault))?;
     let mut rows = Count(0);
     let mut read = || -> Result<i64, Fault> { tables::walk(&database.begin_read()?, &mut rows) };
     let zxid = read().map_err(|fault| fault_told(from, "reading the rows", fault))?;

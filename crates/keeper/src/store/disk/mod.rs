@@ -1,8 +1,9 @@
 //! Rows in one file that survives kills and power losses.
 //!
 //! ```text
-//!  commit ──► reduce (last word per row) ──► one redb transaction ──► fdatasync ──► Ok
-//!                                                     └── any failure ──► Failed, for good
+//!  commit ──► one redb transaction: the batch as one row of `waiting` ──► fdatasync ──► Ok
+//!                │                                                    └── any failure ──► Failed, for good
+//!                └── when enough wait: their last word on each row, into the rows' own tables
 //! ```
 //!
 //! * **Recovery:** redb is copy-on-write. A commit writes new pages and a checksummed root beside the old one, and
@@ -21,6 +22,7 @@ mod row;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::cell::Cell;
 use std::fs::OpenOptions;
@@ -30,11 +32,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use redb::backends::FileBackend;
-use redb::{Builder, Database, Durability, ReadableDatabase as _, StorageBackend};
+use redb::{Builder, Database, ReadableDatabase as _, StorageBackend};
 
 use self::directory::Directory;
 use self::length::SyncedGrowth;
-use self::tables::{Fault, Writer};
+use self::tables::Fault;
+use self::waiting::{FOLD_BYTES, Waiting};
 use super::{Changes, Reader, Snapshot, Status, Store, StoreError};
 
 pub(super) use self::backup::backup_snapshot;
@@ -51,6 +54,7 @@ pub struct Disk {
     file: PathBuf,
     state: State,
     commits: u64,
+    waiting: Waiting,
     // Behind the state: the file is closed before another process may have the directory.
     _directory: Option<Directory>,
 }
@@ -77,12 +81,12 @@ impl Disk {
             directory::publish(&unfinished, &file)?;
         }
         let database = open_checked(&file, || open_file(&file))?;
-        Ok(Self { file, state: State::Open(database), commits: 0, _directory: Some(directory) })
+        Self::of(file, database, FOLD_BYTES, Some(directory))
     }
 
     /// A store on a disk that a test made.
     #[cfg(test)]
-    fn on(backend: impl StorageBackend + Clone) -> Result<Self, StoreError> {
+    fn on(backend: impl StorageBackend + Clone, fold_bytes: usize) -> Result<Self, StoreError> {
         let file = PathBuf::from("simulated");
         let fresh =
             backend.len().map_err(|source| StoreError::io(&file, "asking for the length", source))? == 0;
@@ -92,7 +96,38 @@ impl Disk {
                 .expect("no test disturbs the first start");
         }
         let database = open_checked(&file, || Ok(backend))?;
-        Ok(Self { file, state: State::Open(database), commits: 0, _directory: None })
+        Self::of(file, database, fold_bytes, None)
+    }
+
+    /// Folds what waits, so that the rows' tables are all there is to read.
+    fn of(
+        file: PathBuf,
+        database: Database,
+        fold_bytes: usize,
+        directory: Option<Directory>,
+    ) -> Result<Self, StoreError> {
+        waiting::fold(&database).map_err(|fault| fault_told(&file, "folding the waiting batches", fault))?;
+        let waiting = Waiting::none(fold_bytes);
+        Ok(Self { file, state: State::Open(database), commits: 0, waiting, _directory: directory })
+    }
+
+    /// Runs a write transaction. Whatever fails in it, the store has failed.
+    fn write(
+        &mut self,
+        doing: &'static str,
+        write: impl FnOnce(&Database, &mut Waiting) -> Result<(), Fault>,
+    ) -> Result<(), StoreError> {
+        let State::Open(database) = &self.state else {
+            return Err(StoreError::Failed { file: self.file.clone() });
+        };
+        write(database, &mut self.waiting).map_err(|fault| {
+            self.state = State::Failed;
+            fault_told(&self.file, doing, fault)
+        })
+    }
+
+    fn fold(&mut self) -> Result<(), StoreError> {
+        self.write("folding the waiting batches", |database, waiting| waiting.fold(database))
     }
 
     fn database(&self) -> Result<&Database, StoreError> {
@@ -105,6 +140,7 @@ impl Disk {
 
 impl Store for Disk {
     fn load(&mut self) -> Result<Snapshot, StoreError> {
+        self.fold()?;
         let database = self.database()?;
         let read = || -> Result<Snapshot, Fault> {
             let mut snapshot = Snapshot::default();
@@ -115,16 +151,13 @@ impl Store for Disk {
     }
 
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
-        let committed = commit(self.database()?, changes);
-        if let Err(error) = committed {
-            self.state = State::Failed;
-            return Err(told(&self.file, "committing a batch", error));
-        }
+        self.write("committing a batch", |database, waiting| waiting.commit(database, changes))?;
         self.commits += 1;
         Ok(())
     }
 
     fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError> {
+        self.fold()?;
         let transaction = self.database()?.begin_read();
         let transaction = transaction.map_err(|error| told(&self.file, "opening a view", error.into()))?;
         Ok(Box::new(backup::View::new(self.file.clone(), transaction)))
@@ -135,13 +168,6 @@ impl Store for Disk {
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         Status { file: Some(self.file.clone()), bytes, commits: self.commits }
     }
-}
-
-fn commit(database: &Database, changes: &Changes) -> Result<(), redb::Error> {
-    let mut transaction = database.begin_write()?;
-    transaction.set_durability(Durability::Immediate)?;
-    Writer::open(&transaction)?.batch(changes)?;
-    Ok(transaction.commit()?)
 }
 
 fn open_file(file: &Path) -> Result<FileBackend, redb::DatabaseError> {

@@ -20,7 +20,7 @@ use crate::proto::{Acl, Id};
 use crate::store::{NodeRow, SessionRow};
 
 /// The layout above.
-const ROW_VERSION: u8 = 1;
+pub(super) const ROW_VERSION: u8 = 1;
 /// A 64-bit number takes at most ten groups of seven bits.
 const MAX_GROUPS: u32 = 10;
 /// Permissions, scheme and id take at least a byte each: the bound on what a count may promise.
@@ -50,6 +50,9 @@ pub enum RowError {
     /// Data without a znode.
     #[error("there is data, but no znode of this path")]
     Orphan,
+    /// A change of a kind that nobody knows.
+    #[error("change {0} is unknown")]
+    Change(u8),
     /// A row that every file has is missing.
     #[error("the row is missing")]
     Missing,
@@ -145,7 +148,7 @@ fn encode_acl(acl: &[Acl], to: &mut Vec<u8>) {
     }
 }
 
-fn number(value: i64, to: &mut Vec<u8>) {
+pub(super) fn number(value: i64, to: &mut Vec<u8>) {
     let mut rest = ((value << 1) ^ (value >> 63)) as u64;
     while rest >= 0x80 {
         to.push(rest as u8 | 0x80);
@@ -158,16 +161,16 @@ fn length(value: usize, to: &mut Vec<u8>) {
     number(i64::try_from(value).expect("nothing in memory is longer than an i64 counts"), to);
 }
 
-fn bytes(value: &[u8], to: &mut Vec<u8>) {
+pub(super) fn bytes(value: &[u8], to: &mut Vec<u8>) {
     length(value.len(), to);
     to.extend_from_slice(value);
 }
 
 /// What is left to read.
-struct Input<'a>(&'a [u8]);
+pub(super) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    fn versioned(bytes: &'a [u8]) -> Result<Self, RowError> {
+    pub(super) fn versioned(bytes: &'a [u8]) -> Result<Self, RowError> {
         match bytes.split_first() {
             Some((&ROW_VERSION, rest)) => Ok(Self(rest)),
             Some((&other, _)) => Err(RowError::Version(other)),
@@ -175,7 +178,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn number(&mut self, field: &'static str) -> Result<i64, RowError> {
+    pub(super) fn number(&mut self, field: &'static str) -> Result<i64, RowError> {
         let mut value = 0_u64;
         for group in 0..MAX_GROUPS {
             let (&byte, rest) = self.0.split_first().ok_or(RowError::Short(field))?;
@@ -204,7 +207,7 @@ impl<'a> Input<'a> {
         usize::try_from(self.number(field)?).map_err(|_| RowError::Range(field))
     }
 
-    fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], RowError> {
+    pub(super) fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], RowError> {
         let length = self.length(field)?;
         let (value, rest) = self.0.split_at_checked(length).ok_or(RowError::Short(field))?;
         self.0 = rest;
@@ -232,7 +235,14 @@ impl<'a> Input<'a> {
             .collect()
     }
 
-    fn end(self) -> Result<(), RowError> {
+    /// The next byte, or `None` at the end.
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(byte)
+    }
+
+    pub(super) fn end(self) -> Result<(), RowError> {
         match self.0.len() {
             0 => Ok(()),
             more => Err(RowError::Trailing(more)),

@@ -5,8 +5,8 @@
 use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
 
 use super::row::{self, AclPool, RowError};
-use crate::store::reduce::Reduced;
-use crate::store::{Changes, NodeRow, SessionRow, Snapshot};
+use super::waiting::Folded;
+use crate::store::{NodeRow, SessionRow, Snapshot};
 
 type Bytes = &'static [u8];
 
@@ -19,6 +19,9 @@ const NODES: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.no
 const DATA: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.data");
 /// Session → timeout and password.
 const SESSIONS: TableDefinition<'_, i64, Bytes> = TableDefinition::new("keeper.sessions");
+
+/// Number → a batch that is not in the other tables yet; see [`waiting`](super::waiting).
+const WAITING: TableDefinition<'_, u64, Bytes> = TableDefinition::new("keeper.waiting");
 
 const FORMAT_KEY: &[u8] = b"format";
 const ZXID_KEY: &[u8] = b"zxid";
@@ -51,6 +54,7 @@ pub(super) struct Writer<'t> {
     nodes: Table<'t, Bytes, Bytes>,
     data: Table<'t, Bytes, Bytes>,
     sessions: Table<'t, i64, Bytes>,
+    waiting: Table<'t, u64, Bytes>,
     /// The row at hand.
     encoded: Vec<u8>,
 }
@@ -63,6 +67,7 @@ impl<'t> Writer<'t> {
             nodes: transaction.open_table(NODES)?,
             data: transaction.open_table(DATA)?,
             sessions: transaction.open_table(SESSIONS)?,
+            waiting: transaction.open_table(WAITING)?,
             encoded: Vec::new(),
         })
     }
@@ -73,19 +78,36 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Writes a batch.
-    pub(super) fn batch(&mut self, changes: &Changes) -> Result<(), redb::Error> {
-        let reduced = Reduced::of(&changes.rows);
-        for (path, row) in reduced.nodes {
-            self.node(path, row)?;
+    /// Adds a batch to those that wait.
+    pub(super) fn wait(&mut self, number: u64, batch: &[u8]) -> Result<(), redb::Error> {
+        self.waiting.insert(number, batch)?;
+        Ok(())
+    }
+
+    /// Takes the batches that wait, in their order.
+    pub(super) fn take_waiting(&mut self) -> Result<Vec<Vec<u8>>, redb::Error> {
+        let mut batches = Vec::new();
+        while let Some((_, batch)) = self.waiting.pop_first()? {
+            batches.push(batch.value().to_vec());
         }
-        for (path, data) in reduced.data {
-            self.data(path, data.map(|data| &**data))?;
+        Ok(batches)
+    }
+
+    /// Writes the last word of some batches on each row.
+    pub(super) fn fold(&mut self, folded: &Folded<'_>) -> Result<(), redb::Error> {
+        for (path, row) in &folded.nodes {
+            put(&mut self.nodes, path, *row)?;
         }
-        for (id, row) in reduced.sessions {
-            self.session(id, row)?;
+        for (path, data) in &folded.data {
+            put(&mut self.data, path, *data)?;
         }
-        self.zxid(changes.zxid)
+        for (id, row) in &folded.sessions {
+            match row {
+                Some(row) => drop(self.sessions.insert(id, row)?),
+                None => drop(self.sessions.remove(id)?),
+            }
+        }
+        folded.zxid.map_or(Ok(()), |zxid| self.zxid(zxid))
     }
 
     pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
@@ -93,37 +115,30 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    pub(super) fn node(&mut self, path: &str, row: Option<&NodeRow>) -> Result<(), redb::Error> {
-        match row {
-            Some(row) => {
-                self.encoded.clear();
-                row::encode_node(row, &mut self.encoded);
-                self.nodes.insert(path.as_bytes(), self.encoded.as_slice())?;
-            }
-            None => drop(self.nodes.remove(path.as_bytes())?),
-        }
-        Ok(())
+    pub(super) fn node(&mut self, path: &str, row: &NodeRow) -> Result<(), redb::Error> {
+        self.encoded.clear();
+        row::encode_node(row, &mut self.encoded);
+        put(&mut self.nodes, path.as_bytes(), Some(&self.encoded))
     }
 
-    pub(super) fn data(&mut self, path: &str, data: Option<&[u8]>) -> Result<(), redb::Error> {
-        match data {
-            Some(data) => drop(self.data.insert(path.as_bytes(), data)?),
-            None => drop(self.data.remove(path.as_bytes())?),
-        }
-        Ok(())
+    pub(super) fn data(&mut self, path: &str, data: &[u8]) -> Result<(), redb::Error> {
+        put(&mut self.data, path.as_bytes(), Some(data))
     }
 
-    pub(super) fn session(&mut self, id: i64, row: Option<&SessionRow>) -> Result<(), redb::Error> {
-        match row {
-            Some(row) => {
-                self.encoded.clear();
-                row::encode_session(row, &mut self.encoded);
-                self.sessions.insert(id, self.encoded.as_slice())?;
-            }
-            None => drop(self.sessions.remove(id)?),
-        }
+    pub(super) fn session(&mut self, id: i64, row: &SessionRow) -> Result<(), redb::Error> {
+        self.encoded.clear();
+        row::encode_session(row, &mut self.encoded);
+        self.sessions.insert(id, self.encoded.as_slice())?;
         Ok(())
     }
+}
+
+fn put(table: &mut Table<'_, Bytes, Bytes>, key: &[u8], value: Option<&[u8]>) -> Result<(), redb::Error> {
+    match value {
+        Some(value) => drop(table.insert(key, value)?),
+        None => drop(table.remove(key)?),
+    }
+    Ok(())
 }
 
 /// Makes the tables of a new file.

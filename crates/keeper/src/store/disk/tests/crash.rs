@@ -5,6 +5,7 @@
 
 use fastrand::Rng;
 
+use super::super::waiting::FOLD_BYTES;
 use super::device::Device;
 use super::{row, session};
 use crate::store::{Change, Changes, Disk, Memory, Store as _, StoreError};
@@ -31,6 +32,11 @@ fn cases(case: impl Fn(u64) + std::panic::RefUnwindSafe) {
             std::panic::resume_unwind(panic);
         }
     }
+}
+
+/// From a fold with each batch to none in a life.
+fn any_fold_bytes(random: &mut Rng) -> usize {
+    [0, 5_000, 50_000, FOLD_BYTES][random.usize(..4)]
 }
 
 fn any_batch(random: &mut Rng, zxid: i64) -> Changes {
@@ -61,12 +67,12 @@ fn adopt_orphans(changes: &mut Changes, model: &Memory) {
 }
 
 /// A store on the device after as many power losses as its opening takes.
-fn reopened(device: &Device, random: &mut Rng) -> Disk {
+fn reopened(device: &Device, random: &mut Rng, fold_bytes: usize) -> Disk {
     loop {
         if random.bool() {
             device.light_fuse(random.u64(..20));
         }
-        match Disk::on(device.clone()) {
+        match Disk::on(device.clone(), fold_bytes) {
             Ok(store) => return store,
             Err(StoreError::Io { .. } | StoreError::Database { .. }) => device.power_cycle(random),
             Err(error) => {
@@ -92,13 +98,14 @@ fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
     let crashes = std::sync::atomic::AtomicU64::new(0);
     cases(|seed| {
         let random = &mut Rng::with_seed(seed);
+        let fold_bytes = any_fold_bytes(random);
         let device = Device::new();
-        drop(Disk::on(device.clone()).expect("the first start is undisturbed"));
+        drop(Disk::on(device.clone(), fold_bytes).expect("the first start is undisturbed"));
         let mut acknowledged = Memory::new();
         let mut attempted = Memory::new();
         let mut zxid = 0;
         for _ in 0..LIVES {
-            let mut store = reopened(&device, random);
+            let mut store = reopened(&device, random, fold_bytes);
             let Ok(model) = matched(&mut store, acknowledged.clone(), attempted.clone()) else {
                 // The power went while the rows were read.
                 drop(store);
@@ -141,8 +148,9 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
     let failures = std::sync::atomic::AtomicU64::new(0);
     cases(|seed| {
         let random = &mut Rng::with_seed(seed);
+        let fold_bytes = any_fold_bytes(random);
         let device = Device::new();
-        let mut store = Disk::on(device.clone()).expect("there is space for the start");
+        let mut store = Disk::on(device.clone(), fold_bytes).expect("there is space for the start");
         device.set_free_blocks(Some(random.usize(..60)));
         let mut acknowledged = Memory::new();
         let mut attempted = Memory::new();
@@ -165,12 +173,12 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
             device.power_cycle(random);
         }
         // While the disk is still full, the store says so or serves.
-        match Disk::on(device.clone()) {
+        match Disk::on(device.clone(), fold_bytes) {
             Ok(mut store) => drop(matched(&mut store, acknowledged.clone(), attempted.clone())),
             Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{error}"),
         }
         device.set_free_blocks(None);
-        let mut store = Disk::on(device.clone()).expect("there is space again");
+        let mut store = Disk::on(device.clone(), fold_bytes).expect("there is space again");
         matched(&mut store, acknowledged, attempted).expect("there is space again");
     });
     assert!(
@@ -182,11 +190,11 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
 #[test]
 fn a_batch_is_durable_after_one_sync() {
     let device = Device::new();
-    let mut store = Disk::on(device.clone()).unwrap();
+    let mut store = Disk::on(device.clone(), FOLD_BYTES).unwrap();
     store.commit(&Changes { zxid: 1, rows: vec![Change::PutNode("/a".into(), row(1))] }).unwrap();
     device.light_fuse(0);
     drop(store);
     device.power_cycle(&mut Rng::with_seed(1));
-    assert_eq!(Disk::on(device.clone()).unwrap().load().unwrap().zxid, 1);
+    assert_eq!(Disk::on(device.clone(), FOLD_BYTES).unwrap().load().unwrap().zxid, 1);
     assert!(device.steps() > 0);
 }

@@ -10,7 +10,7 @@ use super::{batch, put, session};
 use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
 
 fn filled(device: &Device) -> Snapshot {
-    let mut store = Disk::on(device.clone()).expect("an undisturbed start");
+    let mut store = Disk::on(device.clone(), 5_000).expect("an undisturbed start");
     for zxid in 1..20 {
         let rows = (0..10).flat_map(|n| put(&format!("/{zxid}/{n}"), n, &[7; 900]));
         store
@@ -32,7 +32,7 @@ fn a_damaged_page_is_refused_or_was_not_in_use() {
         let damaged = device.copied();
         let at = random.usize(..damaged.length());
         damaged.flip(at, 1 << random.u8(..8));
-        match Disk::on(damaged).and_then(|mut store| store.load()) {
+        match Disk::on(damaged, 5_000).and_then(|mut store| store.load()) {
             Ok(found) => assert!(found == whole, "byte {at} changed what is read"),
             Err(StoreError::Corrupt { .. } | StoreError::Foreign { .. }) => refused += 1,
             Err(error) => panic!("byte {at} is told as {error:?}"),
@@ -58,6 +58,8 @@ fn closed_store(dir: &std::path::Path) -> std::path::PathBuf {
     let mut store = Disk::open(dir).expect("a new directory");
     store.commit(&batch(1, put("/a", 1, b"x"))).expect("a healthy disk");
     drop(store);
+    // Opening folds what waits, so that nothing overwrites what a test puts there.
+    drop(Disk::open(dir).expect("it is whole"));
     dir.join("keeper.redb")
 }
 
