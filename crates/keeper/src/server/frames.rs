@@ -109,4 +109,40 @@ mod tests {
         assert_eq!(frames.next().unwrap().map(<[u8]>::len), Some(FRAME_BYTES));
         assert!(frames.space().capacity() <= BUFFER_KEEPS, "{}", frames.buffer.capacity());
     }
+
+    /// All frames of a stream that arrives in these pieces, and how it ended.
+    fn cut(stream: &[u8], mut piece: impl FnMut() -> usize) -> (Vec<Vec<u8>>, Option<BadLength>) {
+        let (mut frames, mut seen, mut rest) = (Frames::default(), Vec::new(), stream);
+        while !rest.is_empty() {
+            let (arrived, later) = rest.split_at(piece().clamp(1, rest.len()));
+            rest = later;
+            frames.space().extend(arrived);
+            loop {
+                match frames.next() {
+                    Ok(Some(frame)) => seen.push(frame.to_vec()),
+                    Ok(None) => break,
+                    Err(refused) => return (seen, Some(refused)),
+                }
+            }
+            assert!(frames.buffer.capacity() <= stream.len() + 2 * ROOM, "an announced length is no promise");
+        }
+        (seen, None)
+    }
+
+    #[test]
+    fn any_bytes_are_cut_alike_however_they_arrive() {
+        let seed = fastrand::u64(..);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for _ in 0..3_000 {
+            let mut stream = Vec::new();
+            for _ in 0..rng.usize(..6) {
+                match rng.u32(..8) {
+                    0 => stream.extend((0..rng.usize(..9)).map(|_| rng.u8(..))),
+                    _ => stream.extend(framed(&vec![rng.u8(..); rng.usize(..40)])),
+                }
+            }
+            let whole = cut(&stream, || usize::MAX);
+            assert_eq!(cut(&stream, || rng.usize(1..9)), whole, "seed {seed}: {}", stream.escape_ascii());
+        }
+    }
 }
