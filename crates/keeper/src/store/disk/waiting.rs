@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use redb::{Database, Durability};
 
 use super::row::{self, Input, ROW_VERSION, RowError};
-use super::tables::{Fault, Writer};
+use super::tables::{self, Fault, Writer};
 use crate::store::{Change, Changes};
 
 /// Bytes of batches that may wait. More of them fold better, but hold up the commit that folds them, and the next
@@ -91,18 +91,15 @@ pub(super) fn fold(database: &Database) -> Result<(), Fault> {
 fn fold_and(database: &Database, batch: Option<&[u8]>) -> Result<(), Fault> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
-    let mut writer = Writer::open(&transaction)?;
-    let waiting = writer.take_waiting()?;
+    let waiting = tables::take_waiting(&transaction)?;
     if waiting.is_empty() && batch.is_none() {
-        drop(writer);
         return Ok(transaction.abort()?);
     }
     let mut folded = Folded::default();
     for batch in waiting.iter().map(Vec::as_slice).chain(batch) {
         folded.add(batch).map_err(|error| Fault::Row("a waiting batch".to_owned(), error))?;
     }
-    writer.fold(&folded)?;
-    drop(writer);
+    Writer::open(&transaction)?.fold(&folded)?;
     Ok(transaction.commit()?)
 }
 
