@@ -1,6 +1,7 @@
 //! Developer tasks: `cargo xtask --help`.
 
 mod cargo;
+mod compat;
 mod demo;
 mod failure;
 mod install;
@@ -34,6 +35,12 @@ enum Task {
     },
     /// Everything that a change must pass: format, lints, documentation, tests.
     Ci,
+    /// Compare the keeper with a real ZooKeeper: kazoo's test suite and a zkCli session on both. Needs Python and pip.
+    Compat {
+        /// Passed on, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        arguments: Vec<String>,
+    },
     /// Watch a cluster lose its leader and a worker, and nothing else: a throw-away ZooKeeper, three nodes, real jobs.
     ///
     /// Exit code 0 only if every job succeeded and every attempt is explained. Uses the development build unless told
@@ -70,6 +77,10 @@ fn run(task: Task) -> Result<(), Failure> {
             cargo::check()?;
             install::zookeeper()?;
             cargo::test(&[], &[])
+        }
+        Task::Compat { arguments } => {
+            install::zookeeper()?;
+            compat::run(&arguments)
         }
         Task::Demo(demo) => {
             install::zookeeper()?;

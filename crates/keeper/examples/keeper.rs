@@ -1,7 +1,8 @@
 //! A keeper on its own, for tools that want a ZooKeeper to talk to.
 //!
 //! `keeper --listen 127.0.0.1:2181 (--data-dir DIR | --memory) [--compat 3.8.0] [--tick-ms N] [--super-digest U:H]
-//! [--max-session-timeout-ms N]`; prints `listening on ADDRESS` when it serves, and ends with SIGINT or SIGTERM.
+//! [--max-session-timeout-ms N]`; with the feature `tls` also `--tls-certificates FILE --tls-key FILE
+//! --tls-client-authority FILE`, all three or none, for a port that speaks nothing else. Prints `listening on ADDRESS` when it serves, and ends with SIGINT or SIGTERM.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -41,6 +42,8 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let mut listen: SocketAddr = "127.0.0.1:2181".parse()?;
     let mut storage = None;
     let mut config = Config::default();
+    #[cfg(feature = "tls")]
+    let mut tls: [Option<std::path::PathBuf>; 3] = Default::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         if name == "--memory" {
@@ -62,11 +65,26 @@ async fn serve() -> Result<(), Box<dyn Error>> {
                     _ => return Err(format!("unknown release {value}: 3.8.0 or 3.9").into()),
                 }
             }
+            #[cfg(feature = "tls")]
+            "--tls-certificates" => tls[0] = Some(value.into()),
+            #[cfg(feature = "tls")]
+            "--tls-key" => tls[1] = Some(value.into()),
+            #[cfg(feature = "tls")]
+            "--tls-client-authority" => tls[2] = Some(value.into()),
             _ => return Err(format!("unknown argument {name}").into()),
         }
     }
     let storage = storage.ok_or("either --data-dir DIR or --memory")?;
-    let keeper = Keeper::builder().listen(listen).store(storage).config(config).start().await?;
+    let builder = Keeper::builder().listen(listen).store(storage).config(config);
+    #[cfg(feature = "tls")]
+    let builder = match tls {
+        [Some(certificates), Some(key), Some(authority)] => {
+            builder.tls(bellwether_keeper::server::Tls::new(certificates, key).client_authority(authority))
+        }
+        [None, None, None] => builder,
+        _ => return Err("TLS needs certificates, a key and an authority for clients".into()),
+    };
+    let keeper = builder.start().await?;
     writeln!(std::io::stdout(), "listening on {}", keeper.address())?;
 
     let mut terminate = signal(SignalKind::terminate())?;

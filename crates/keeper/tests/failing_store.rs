@@ -66,7 +66,7 @@ impl Store for Failing {
 async fn failing(then: Then) -> (Keeper, Arc<AtomicBool>) {
     let full = Arc::new(AtomicBool::new(false));
     let store = Failing { rows: Memory::new(), full: Arc::clone(&full), then };
-    (Keeper::builder().store(store).tick_ms(200).start().await.expect("a keeper"), full)
+    (Keeper::builder().store(store).tick_ms(500).start().await.expect("a keeper"), full)
 }
 
 #[tokio::test]
@@ -125,12 +125,12 @@ async fn a_panic_of_the_engine_stops_the_server() {
 
 #[tokio::test]
 async fn a_disk_that_stalls_costs_no_session_whose_client_goes_on_to_ping() {
-    let (keeper, full) = failing(Then::Stall(Duration::from_millis(1_500))).await;
+    let (keeper, full) = failing(Then::Stall(Duration::from_millis(2_500))).await;
     let (mut writer, writing) = Wire::session(keeper.address()).await;
     let mut pinging = Wire::open(keeper.address()).await;
     let session = pinging.hello(1, 0, &[0; 16]).await.expect("a session");
-    assert_eq!(session.timeout_ms, 400);
-    assert!(writing.timeout_ms > 1_500, "the writer's session has nothing to do with it");
+    assert_eq!(session.timeout_ms, 1_000);
+    assert!(writing.timeout_ms > 2_500, "the writer's session has nothing to do with it");
     full.store(true, Ordering::SeqCst);
     writer.send(1, CREATE, &create("/a", b"", PERSISTENT)).await;
     let mut pings = 0;

@@ -27,7 +27,9 @@ async fn memory_stays_bounded_when_clients_do_not_read() {
 /// Notifications cannot wait: the connection is closed.
 async fn notifications_close_their_connection() {
     let keeper = keeper().await;
-    let (mut deaf, session) = Wire::session(keeper.address()).await;
+    let mut deaf = Wire::open(keeper.address()).await;
+    // Its session must outlast the test: an expired one is closed, too.
+    let session = deaf.hello(40_000, 0, &[0; 16]).await.expect("a session");
     assert_eq!(deaf.call(1, ADD_WATCH, &add_watch_recursive("/")).await.error, 0);
 
     let (mut writer, _) = Wire::session(keeper.address()).await;
@@ -58,7 +60,8 @@ async fn replies_stop_and_go_on_when_they_are_read() {
     const SIZE: usize = 100_000;
     const READS: usize = 5 * OUTSTANDING_REQUESTS;
     let keeper = keeper().await;
-    let (mut deaf, _) = Wire::session(keeper.address()).await;
+    let mut deaf = Wire::open(keeper.address()).await;
+    deaf.hello(40_000, 0, &[0; 16]).await.expect("a session");
     assert_eq!(deaf.call(1, CREATE, &create("/big", &vec![7; SIZE], PERSISTENT)).await.error, 0);
     let before = resident();
     // Half a gigabyte of answers.

@@ -7,9 +7,8 @@ pub enum Compat {
     #[default]
     V3_9,
     /// 3.8.0, as Debian ships it, without its hole: no client hears of what it may not read (CVE-2024-23944). A
-    /// `create2` inside a multi is answered as a `create`; notifications carry zxid −1; a connection's newest watch
-    /// on a path takes the place of one of another mode; checking or removing one-shot watches finds lasting ones,
-    /// too; the kinds of 3.9 are unknown there; and a malformed write takes a number.
+    /// `create2` inside a multi is answered as a `create`, notifications carry zxid −1, a connection has one watch per
+    /// table and path, and a malformed write takes a number.
     V3_8_0,
 }
 

@@ -191,22 +191,18 @@ fn wants_stat(op: &Op) -> bool {
     matches!(op, Op::Create { stat: true, .. })
 }
 
+/// Containers and TTL znodes.
+fn perishable(op: &Op) -> bool {
+    use CreateMode::{Container, ContainerSequential, Ttl, TtlSequential};
+    matches!(op, Op::Create { mode: Container | ContainerSequential | Ttl(_) | TtlSequential(_), .. })
+}
+
 /// Before it was mended (ZOOKEEPER-4026), a multi took `create2` for `create`: clients show a blank stat for it.
 fn created(path: &Arc<str>, stat: Stat, op: &Op, compat: Compat) -> OpResult {
     let path = path.as_ref().to_owned();
-    let extended = matches!(
-        op,
-        Op::Create {
-            mode: CreateMode::Container
-                | CreateMode::ContainerSequential
-                | CreateMode::Ttl(_)
-                | CreateMode::TtlSequential(_),
-            ..
-        }
-    );
     let with_stat = match compat {
         Compat::V3_9 => wants_stat(op),
-        Compat::V3_8_0 => wants_stat(op) && extended,
+        Compat::V3_8_0 => wants_stat(op) && perishable(op),
     };
     if with_stat { OpResult::Create2 { path, stat } } else { OpResult::Create { path } }
 }

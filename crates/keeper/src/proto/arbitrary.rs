@@ -73,6 +73,16 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// An operation of a multi: its flags have no word for a sequential container.
+fn part() -> impl Strategy<Value = Op> {
+    op().prop_map(|mut op| {
+        if let Op::Create { mode: mode @ CreateMode::ContainerSequential, .. } = &mut op {
+            *mode = CreateMode::Container;
+        }
+        op
+    })
+}
+
 pub(crate) fn request() -> impl Strategy<Value = Request> {
     let paths = || prop::collection::vec(path(), 0..3);
     let kind = prop::sample::select(vec![
@@ -85,7 +95,7 @@ pub(crate) fn request() -> impl Strategy<Value = Request> {
     let watch_mode = prop::sample::select(vec![AddWatchMode::Persistent, AddWatchMode::PersistentRecursive]);
     prop_oneof![
         8 => op().prop_map(Request::Write),
-        4 => prop::collection::vec(op(), 0..5).prop_map(Request::Multi),
+        4 => prop::collection::vec(part(), 0..5).prop_map(Request::Multi),
         2 => (path(), any::<bool>()).prop_map(|(path, watch)| Request::Exists { path, watch }),
         2 => (path(), any::<bool>()).prop_map(|(path, watch)| Request::GetData { path, watch }),
         2 => (path(), any::<bool>(), any::<bool>())

@@ -17,15 +17,14 @@ pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
     })
 }
 
-/// Any later frame, without its length. What has a header is a request, if only a
-/// [`Malformed`](Request::Malformed) one.
+/// Any later frame, without its length: a request's number and the request. Only a frame without a header is none;
+/// behind a header there is a request, if only a [`Malformed`](Request::Malformed) one.
 pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), Malformed> {
     let mut reader = Reader::new(frame);
-    let (xid, code) = header(&mut reader)?;
-    match body(code, &mut reader) {
-        Ok(request) => Ok((xid, request)),
-        Err(_malformed) => Ok((xid, Request::Malformed(intent(code)))),
-    }
+    let (xid, code) = (reader.i32()?, reader.i32()?);
+    // Whatever is wrong with the body, the answer is the same, and nobody but the client can do anything about it.
+    let request = body(code, &mut reader).unwrap_or_else(|_malformed| Request::Malformed(intent(code)));
+    Ok((xid, request))
 }
 
 fn intent(code: i32) -> Intent {
@@ -44,10 +43,6 @@ fn intent(code: i32) -> Intent {
     }
 }
 
-fn header(reader: &mut Reader<'_>) -> Result<(i32, i32), Malformed> {
-    Ok((reader.i32()?, reader.i32()?))
-}
-
 fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
     Ok(match code {
         opcode::CREATE
@@ -57,7 +52,7 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
         | opcode::DELETE
         | opcode::SET_DATA
         | opcode::CHECK => Request::Write(operation(code, reader)?),
-        opcode::MULTI => Request::Multi(multi(reader, operation)?),
+        opcode::MULTI => Request::Multi(multi(reader, part)?),
         opcode::MULTI_READ => Request::MultiRead(multi(reader, |code, reader| match code {
             opcode::GET_DATA | opcode::GET_CHILDREN => body(code, reader),
             _ => Err(reader.malformed("read of a multi-read")),
@@ -120,6 +115,28 @@ fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
         opcode::CHECK => Op::Check { path: reader.string()?, version: reader.i32()? },
         _ => return Err(reader.malformed("operation of a multi")),
     })
+}
+
+/// An operation of a multi. There, the flags of a create win over its code.
+fn part(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
+    match code {
+        opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER | opcode::CREATE_TTL => {
+            let (path, data, acl) = (reader.string()?, reader.data()?, reader.acl()?);
+            let flags = reader.i32()?;
+            let ttl = if code == opcode::CREATE_TTL { reader.i64()? } else { NO_TTL };
+            let meant = match flags {
+                flag::CONTAINER => opcode::CREATE_CONTAINER,
+                flag::TTL | flag::TTL_SEQUENTIAL => opcode::CREATE_TTL,
+                _ => opcode::CREATE,
+            };
+            let stat = code != opcode::CREATE || meant != opcode::CREATE;
+            Ok(match create_mode(meant, flags, ttl) {
+                Some(mode) => Op::Create { path, data, acl, mode, stat },
+                None => Op::Unknown { code },
+            })
+        }
+        code => operation(code, reader),
+    }
 }
 
 /// What a create without the field for it has for a TTL: out of bounds, so that the mode is refused.

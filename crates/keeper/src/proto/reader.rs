@@ -96,9 +96,13 @@ impl<'a> Reader<'a> {
         Ok(self.buffer()?.map(text).unwrap_or_default())
     }
 
-    /// The length of a vector whose elements take at least `smallest` bytes each.
+    /// The length of a vector whose elements take at least `smallest` bytes each. Java counts up to it, so that any
+    /// negative one but −1, which is the null vector, is an empty one.
     fn count(&mut self, smallest: usize) -> Result<usize, Malformed> {
         let count = self.i32()?;
+        if count < -1 {
+            return Ok(0);
+        }
         let possible = (self.frame.len() - self.at) / smallest;
         usize::try_from(count)
             .ok()
@@ -120,8 +124,13 @@ impl<'a> Reader<'a> {
             .map(|_| {
                 let permissions = self.i32()?;
                 // A null scheme is an invalid ACL and not a malformed request; no scheme is called "".
-                let id = Id { scheme: self.string_or_empty()?, id: self.string()? };
-                Ok(Acl { permissions, id })
+                let scheme = self.string_or_empty()?;
+                // A null id is malformed only where somebody looks at it: kazoo sends one with `auth`.
+                let id = match scheme.as_str() {
+                    "world" | "digest" | "ip" => self.string()?,
+                    _ => self.string_or_empty()?,
+                };
+                Ok(Acl { permissions, id: Id { scheme, id } })
             })
             .collect()
     }

@@ -99,6 +99,9 @@ fn a_refusal_is_a_header() {
     assert_eq!(unframed(&frame), hex("00000001 0000000000000002 ffffff9b"));
 }
 
+/// A `setACL` of the root up to the scheme of its only entry.
+const SET_ACL: &str = "00000001 00000007 00000001 2f 00000001 0000001f";
+
 #[test]
 fn hostile_lengths_are_told_and_not_believed() {
     for headless in ["", "00000001 000000"] {
@@ -126,6 +129,7 @@ fn hostile_lengths_are_told_and_not_believed() {
     malformed("00000001 00000011 00000001 2f 00000009", Intent::Read); // a kind that nobody knows
     malformed("00000001 00000010", Intent::Read); // a reconfig of nothing
     malformed("00000001 00000064 00000000 00000009", Intent::Auth); // a scheme that is cut short
+    malformed(&format!("{SET_ACL} 00000002 6970 ffffffff ffffffff"), Intent::Write); // a null id, for `ip`
 }
 
 #[test]
@@ -139,6 +143,8 @@ fn what_java_lets_pass_passes() {
     assert_eq!(read("00000001 00000067 ffffffff"), Request::GetEphemerals { prefix: String::new() });
     let reconfig = "00000001 00000010 ffffffff ffffffff 00000001 78 ffffffffffffffff";
     assert_eq!(read(reconfig), Request::Unsupported { code: 16 });
+    let watches = "00000001 00000065 0000000000000000 fffffffe 80000000 00000000";
+    assert!(matches!(read(watches), Request::SetWatches { .. }), "a negative number of watches is none");
     let create = "00000001 00000001 00000002 2f61 ffffffff ffffffff";
     let (path, acl) = ("/a".to_owned(), vec![]);
     let expected = Op::Create { path, data: None, acl, mode: CreateMode::Persistent, stat: false };
@@ -149,6 +155,12 @@ fn what_java_lets_pass_passes() {
         "a container by its flags alone"
     );
     assert_eq!(read(&format!("{create} 00000063")), Request::Write(Op::Unknown { code: 1 }));
+
+    let null_id = format!("{SET_ACL} 00000004 61757468 ffffffff ffffffff"); // auth
+    let id = Id { scheme: "auth".to_owned(), id: String::new() };
+    let expected =
+        Request::SetAcl { path: "/".to_owned(), acl: vec![Acl { permissions: 31, id }], version: -1 };
+    assert_eq!(read(&null_id), expected, "kazoo's CREATOR_ALL_ACL");
 }
 
 fn stat() -> impl Strategy<Value = Stat> {

@@ -30,15 +30,11 @@ pub(crate) fn compare(pair: Pair, script: &[Step]) -> Option<Difference> {
     });
     let (mut first, mut second) = (Run::new(one.address()), Run::new(other.address()));
     script.iter().enumerate().find_map(|(at, step)| {
-        let t0 = std::time::Instant::now();
         let (one, other) = thread::scope(|scope| {
             let one = scope.spawn(|| first.step(step));
             let other = second.step(step);
             (one.join().expect("a step does not panic"), other)
         });
-        if t0.elapsed().as_millis() > 1000 {
-            eprintln!("SLOW {:?} {step}: {one:?}", t0.elapsed());
-        }
         let alike = one == other || intended::explains(step, &one, &other);
         (!alike).then(|| Difference { at, step: step.clone(), one, other })
     })

@@ -205,5 +205,6 @@ fn everything_below_is_counted() {
     };
     assert_eq!(count(&mut stage, "/a"), Ok(Response::Count(3)));
     assert_eq!(count(&mut stage, "/"), Ok(Response::Count(8)));
+    assert_eq!(count(&mut stage, ""), Ok(Response::Count(9)));
     assert_eq!(count(&mut stage, "/no"), Err(ErrorCode::NoNode));
 }

@@ -1,0 +1,146 @@
+"""The same `zkCli.sh` session on two servers, and what differs in what it prints.
+
+zkCli reads commands from its standard input and says nothing when it is done with one, so each is followed by one
+whose answer is known (`version`). Watch events are printed by a thread of their own, between any two lines: they are
+taken out of the stream, waited for where the script says so, and put behind the command that caused them.
+
+What is not the same on two runs of one server is masked: session ids, times, the port. Transaction numbers are not:
+both servers are fresh, and the same writes must count the same.
+"""
+
+import os
+import pathlib
+import queue
+import re
+import subprocess
+import threading
+import time
+
+SCRIPT = pathlib.Path(__file__).with_name("zkcli.txt")
+ZKCLI = pathlib.Path("/usr/share/zookeeper/bin/zkCli.sh")
+# A command takes milliseconds; the first waits for a JVM and a connection.
+COMMAND_SECONDS = 30
+# The second is its answer to everything once the server has refused it.
+SENTINELS = ("ZooKeeper CLI version:", "Not connected")
+EVENT = re.compile(r"WatchedEvent state:\S+ type:\S+ path:\S*")
+MASKS = [
+    (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
+    (re.compile(r"(ctime|mtime) = .*"), r"\1 = TIME"),
+    (re.compile(r"(ephemeralOwner) = 0x(?!ff)[0-9a-f]{8,}"), r"\1 = SESSION"),
+]
+
+
+class ZkCliFailed(Exception):
+    """zkCli ended or went silent; the message has what it printed last."""
+
+
+class ZkCli:
+    """One process of zkCli with its session."""
+
+    def __init__(self, address):
+        environment = os.environ | {"CLIENT_JVMFLAGS": "-Dfile.encoding=UTF-8", "TZ": "UTC"}
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", str(ZKCLI), "-server", address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+        self.lines = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+        # Its greeting, and the event of the connection.
+        self.tell("", events=1)
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def tell(self, command, events=0):
+        """Gives it a command; returns what it printed, and then the events."""
+        self.process.stdin.write(f"{command}\nversion\n")
+        self.process.stdin.flush()
+        printed, seen, done = [], [], False
+        deadline = time.monotonic() + COMMAND_SECONDS
+        while not done or len(seen) < events:
+            try:
+                line = self.lines.get(timeout=max(0, deadline - time.monotonic()))
+            except queue.Empty:
+                raise ZkCliFailed(f"`{command}`: no end after {COMMAND_SECONDS} s; {seen}; {printed}") from None
+            if line is None:
+                raise ZkCliFailed(f"`{command}`: zkCli ended after {printed}")
+            if event := EVENT.search(line):
+                seen.append(event[0])
+            elif line.startswith(SENTINELS):
+                done = True
+            elif line and line != "WATCHER::" and not line.startswith("SLF4J"):
+                printed.append(line)
+        masked = [mask(line) for line in printed]
+        # Identities come in the order of a hash table.
+        return (sorted(masked) if command == "whoami" else masked) + seen
+
+    def quit(self):
+        self.process.stdin.write("quit\n")
+        self.process.stdin.close()
+        try:
+            self.process.wait(COMMAND_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise ZkCliFailed("`quit`: zkCli does not end") from None
+
+
+def mask(line):
+    """The line without what differs from run to run."""
+    for pattern, instead in MASKS:
+        line = pattern.sub(instead, line)
+    if line.startswith("[") and line.endswith("]"):
+        # Names in the order of a hash table.
+        line = "[" + ", ".join(sorted(line[1:-1].split(", "))) + "]"
+    return line
+
+
+def commands(script):
+    """The script as (session, command, events); a restart is a command of its own."""
+    session, steps = "", []
+    for line in script.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("!session "):
+            session = line.removeprefix("!session ")
+        elif line.startswith("!events "):
+            steps[-1] = (*steps[-1][:2], int(line.removeprefix("!events ")))
+        else:
+            steps.append((session, line, 0))
+    return steps
+
+
+def transcript(server):
+    """Runs the script on the server: (session, command, what was printed) for each step."""
+    answers, session, client = [], None, None
+    try:
+        for name, command, events in commands(SCRIPT.read_text()):
+            if client is not None and (name != session or command == "!restart"):
+                client.quit()
+                client = None
+            if command == "!restart":
+                server.stop()
+                server.run()
+                continue
+            if client is None:
+                client, session = ZkCli(server.address), name
+            answers.append((name, command, client.tell(command, events)))
+        client.quit()
+    finally:
+        if client is not None:
+            client.process.kill()
+    return answers
+
+
+def differences(real, ours):
+    """The steps whose answers differ: (session, command, on the one, on the other)."""
+    return [
+        (session, command, expected, answer)
+        for (session, command, expected), (_, _, answer) in zip(real, ours, strict=True)
+        if expected != answer
+    ]

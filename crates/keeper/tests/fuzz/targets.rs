@@ -1,0 +1,234 @@
+//! What is fuzzed: functions of any bytes, which must not panic, and what they promise beyond that.
+//!
+//! Two drivers share them: libFuzzer (`crates/keeper/fuzz`), and `tests/fuzz`, which mutates the corpus a little in CI.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use bellwether_keeper::model::{Compat, Config, ConnectionId, Effect, Input, Model, Now};
+use bellwether_keeper::proto::client::{decode_connected, decode_incoming, encode_connect, encode_request};
+use bellwether_keeper::proto::{
+    ConnectRequest, CreateMode, Op, Reply, Request, Response, decode_connect, decode_request,
+    encode_connected, encode_event, encode_reply,
+};
+use bellwether_keeper::store::{Memory, Store as _};
+
+/// A first frame: what can be read is read again from what is written of it.
+pub(crate) fn connect(bytes: &[u8]) {
+    if let Ok(request) = decode_connect(bytes) {
+        let mut frame = Vec::new();
+        encode_connect(&request, &mut frame);
+        assert_eq!(decode_connect(&frame[4..]), Ok(request));
+    }
+}
+
+/// Any later frame, the same.
+pub(crate) fn request(bytes: &[u8]) {
+    if let Ok((xid, request)) = decode_request(bytes)
+        && is_spelled_in_one_way(&request)
+    {
+        let mut frame = Vec::new();
+        encode_request(xid, &request, &mut frame);
+        assert_eq!(decode_request(&frame[4..]), Ok((xid, request)));
+    }
+}
+
+/// What a client reads.
+pub(crate) fn answer(bytes: &[u8]) {
+    drop(decode_connected(bytes));
+    drop(decode_incoming(bytes));
+}
+
+/// Whether all of a request is in what was read of it: what was refused lost what it was refused for.
+fn is_spelled_in_one_way(request: &Request) -> bool {
+    use CreateMode::{Ttl, TtlSequential};
+    // A TTL without a stat came from a create that has no room for a TTL.
+    let refused = |op: &Op| {
+        matches!(op, Op::Unknown { .. } | Op::Create { mode: Ttl(_) | TtlSequential(_), stat: false, .. })
+    };
+    match request {
+        Request::Malformed(_) | Request::Unsupported { .. } => false,
+        Request::Write(op) => !refused(op),
+        Request::Multi(ops) => !ops.iter().any(refused),
+        _others => true,
+    }
+}
+
+/// How many connections the model sees.
+const CONNECTIONS: u8 = 4;
+/// A znode more makes nothing new. What is fuzzed is the model, not the allocator.
+const MOST_FRAMES: usize = 200;
+/// Who may do everything, to look at everything: `admin:x`.
+const SUPER: &str = "admin:BCVaKdYdspv8rC2EU9HCAdHDkIA=";
+
+/// A conversation: for each frame a byte that says who sends it, two that say how long it is, and the frame. A frame
+/// of no bytes is a new connection.
+///
+/// Checked: no panic; the transaction number does not go back; what was handed to the store is what the model holds.
+pub(crate) fn model(bytes: &[u8]) {
+    let config = Config { super_digest: Some(SUPER.to_owned()), compat: compat(bytes), ..Config::default() };
+    let mut play = Play::new(config);
+    let mut rest = bytes;
+    for _ in 0..MOST_FRAMES {
+        let Some((&[who, high, low], behind)) = rest.split_first_chunk() else { break };
+        let length = usize::from(u16::from_be_bytes([high, low])).min(behind.len());
+        let (frame, behind) = behind.split_at(length);
+        rest = behind;
+        play.frame(who % CONNECTIONS, frame);
+    }
+    play.compare();
+}
+
+fn compat(bytes: &[u8]) -> Compat {
+    match bytes.first() {
+        Some(first) if first & 0x80 != 0 => Compat::V3_8_0,
+        Some(_) | None => Compat::V3_9,
+    }
+}
+
+struct Play {
+    config: Config,
+    model: Model,
+    store: Memory,
+    connections: [Option<ConnectionId>; CONNECTIONS as usize],
+    next: u64,
+    now_ms: u64,
+}
+
+impl Play {
+    fn new(config: Config) -> Self {
+        let model = Model::new(config.clone(), now(0));
+        let mut play =
+            Self { config, model, store: Memory::new(), connections: [None; 4], next: 0, now_ms: 0 };
+        play.commit();
+        play
+    }
+
+    fn frame(&mut self, who: u8, frame: &[u8]) {
+        self.now_ms += 7;
+        let slot = usize::from(who);
+        let before = self.model.zxid();
+        let effects = match self.connections[slot] {
+            Some(connection) if !frame.is_empty() => match decode_request(frame) {
+                Ok((xid, request)) => self.input(connection, Input::Request { xid, request }),
+                Err(_no_header) => {
+                    self.connections[slot] = None;
+                    self.input(connection, Input::Disconnected)
+                }
+            },
+            Some(_) | None => {
+                let request = decode_connect(frame).unwrap_or_else(|_| newcomer());
+                let connection = ConnectionId(self.next);
+                self.next += 1;
+                self.connections[slot] = Some(connection);
+                self.input(connection, hello(request))
+            }
+        };
+        for effect in &effects {
+            encode(effect);
+            if let Effect::Close(gone) = effect {
+                for slot in &mut self.connections {
+                    if *slot == Some(*gone) {
+                        *slot = None;
+                    }
+                }
+            }
+        }
+        assert!(self.model.zxid() >= before, "the transaction number went back");
+        self.commit();
+    }
+
+    fn input(&mut self, connection: ConnectionId, input: Input) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.model.handle(now(self.now_ms), connection, input, &mut out);
+        self.model.tick(now(self.now_ms), &mut out);
+        out
+    }
+
+    fn commit(&mut self) {
+        self.store.commit(&self.model.take_changes()).expect("memory takes every commit");
+    }
+
+    /// The model that a restart would make sees the same tree.
+    fn compare(mut self) {
+        let snapshot = self.store.load().expect("memory is read back");
+        let restored = Model::restore(self.config.clone(), snapshot, now(self.now_ms));
+        let mut restored = restored.expect("what a model wrote is a tree");
+        let at = now(self.now_ms);
+        let (one, other) = (Viewer::of(&mut self.model, at), Viewer::of(&mut restored, at));
+        assert_eq!(one.see("/"), other.see("/"), "the store does not hold what the model does");
+    }
+}
+
+/// One that may see everything.
+struct Viewer<'m> {
+    model: std::cell::RefCell<&'m mut Model>,
+    now: Now,
+}
+
+const VIEWER: ConnectionId = ConnectionId(u64::MAX);
+
+impl<'m> Viewer<'m> {
+    fn of(model: &'m mut Model, now: Now) -> Self {
+        let mut out = Vec::new();
+        model.handle(now, VIEWER, hello(newcomer()), &mut out);
+        let viewer = Self { model: std::cell::RefCell::new(model), now };
+        viewer.ask(Request::Auth { scheme: "digest".to_owned(), auth: b"admin:x".to_vec() });
+        viewer
+    }
+
+    fn ask(&self, request: Request) -> Option<Reply> {
+        let mut out = Vec::new();
+        self.model.borrow_mut().handle(self.now, VIEWER, Input::Request { xid: 1, request }, &mut out);
+        out.into_iter().find_map(|effect| match effect {
+            Effect::Reply(_, reply) => Some(reply),
+            Effect::Connected(..) | Effect::Notify(..) | Effect::Close(_) => None,
+        })
+    }
+
+    /// All that there is to know about a znode and those below it.
+    fn see(&self, path: &str) -> Vec<(String, Vec<Option<Reply>>)> {
+        let own = || path.to_owned();
+        let data = self.ask(Request::GetData { path: own(), watch: false });
+        let acl = self.ask(Request::GetAcl { path: own() });
+        let list = self.ask(Request::GetChildren { path: own(), watch: false, stat: false });
+        let names = match &list {
+            Some(Reply { result: Ok(Response::Names(names)), .. }) => names.clone(),
+            other => panic!("no list of children of {path:?}: {other:?}"),
+        };
+        let mut seen = vec![(own(), vec![data, acl, list])];
+        for name in names {
+            let above = if path == "/" { "" } else { path };
+            seen.extend(self.see(&format!("{above}/{name}")));
+        }
+        seen
+    }
+}
+
+fn newcomer() -> ConnectRequest {
+    ConnectRequest {
+        last_zxid_seen: 0,
+        timeout_ms: 30_000,
+        session_id: 0,
+        password: vec![0; 16],
+        read_only: Some(false),
+    }
+}
+
+fn hello(request: ConnectRequest) -> Input {
+    Input::Connect { request, peer: IpAddr::V4(Ipv4Addr::LOCALHOST), password: [9; 16] }
+}
+
+fn now(ms: u64) -> Now {
+    Now { wall_ms: 1_700_000_000_000 + ms.cast_signed(), monotonic_ms: ms }
+}
+
+/// Whatever the model says can be said.
+fn encode(effect: &Effect) {
+    let mut out = Vec::new();
+    match effect {
+        Effect::Connected(_, response) => encode_connected(response, &mut out),
+        Effect::Reply(_, reply) => encode_reply(reply, &mut out),
+        Effect::Notify(_, event) => encode_event(event, &mut out),
+        Effect::Close(_) => {}
+    }
+}
