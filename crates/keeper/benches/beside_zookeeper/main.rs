@@ -142,7 +142,12 @@ fn with_many_znodes(arguments: &Arguments) -> io::Result<(Vec<f64>, Vec<f64>)> {
             server.restart()?;
             first_answer(server.address(), &last)?;
             spans.push(begin.elapsed().as_secs_f64() * 1_000.0);
-            eprintln!("restart: {}: {:.0}", server.name(), spans[spans.len() - 1]);
+            let spent = processor_time(server.process_id()?)?;
+            eprintln!(
+                "restart: {}: {:.0}, {spent:?} of them processor time",
+                server.name(),
+                spans[spans.len() - 1]
+            );
         }
         restarts.push(median(spans));
         #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]

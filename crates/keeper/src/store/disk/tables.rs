@@ -85,20 +85,20 @@ impl<'t> Writer<'t> {
     }
 
     /// Writes the last word of some batches on each row.
-    pub(super) fn fold(&mut self, folded: &Folded<'_>) -> Result<(), redb::Error> {
-        for (path, row) in &folded.nodes {
-            put(&mut self.nodes, path, *row)?;
+    pub(super) fn fold(&mut self, mut folded: Folded<'_>) -> Result<(), redb::Error> {
+        for (path, row) in folded.nodes() {
+            put(&mut self.nodes, path, row)?;
         }
-        for (path, data) in &folded.data {
-            put(&mut self.data, path, *data)?;
+        for (path, data) in folded.data() {
+            put(&mut self.data, path, data)?;
         }
-        for (id, row) in &folded.sessions {
+        for (id, row) in folded.sessions() {
             match row {
                 Some(row) => drop(self.sessions.insert(id, row)?),
                 None => drop(self.sessions.remove(id)?),
             }
         }
-        folded.zxid.map_or(Ok(()), |zxid| self.zxid(zxid))
+        folded.zxid().map_or(Ok(()), |zxid| self.zxid(zxid))
     }
 
     pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
