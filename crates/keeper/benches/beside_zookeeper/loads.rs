@@ -16,8 +16,9 @@ const MULTI_CREATES: usize = 100_000;
 const DATA: [u8; 100] = [b'd'; 100];
 /// Operations of a multi.
 const MULTI: usize = 100;
+const MULTI_OPERATIONS: f64 = 100.0;
 /// Multis that wait for their answers: enough that neither side waits for the other.
-const MULTI_WINDOW: usize = 4;
+const MULTI_WINDOW: usize = 8;
 const WINDOW: usize = 256;
 const WATCHERS: usize = 4;
 /// Changes that each watcher hears of.
@@ -71,27 +72,27 @@ impl Load {
         }
     }
 
-    /// Operations per second.
-    pub(crate) fn measure(self, server: SocketAddr, span: Duration) -> io::Result<f64> {
+    /// Runs it for as long as `span`.
+    pub(crate) fn measure(self, server: SocketAddr, span: Duration) -> io::Result<Measured> {
         let mut client = Client::connect(server)?;
         match self {
             Self::SetData(window) => {
                 let frames =
                     names(SPREAD_PARENT, SPREAD).iter().map(|path| wire::set_data(path, &DATA)).collect();
-                Ok(rate(client.run(window, false, cycle(frames, span))?, 1))
+                Ok(operations(client.run(window, false, cycle(frames, span))?, 1.0))
             }
             Self::Create(window) => {
                 let parent = fresh(&mut client)?;
                 let frames = names(&parent, CREATES).iter().map(|path| wire::create(path, &DATA)).collect();
                 let run = client.run(window, false, once(frames, span))?;
                 sweep(&mut client, &parent, run.replies)?;
-                Ok(rate(run, 1))
+                Ok(operations(run, 1.0))
             }
             Self::Pairs => {
                 let parent = fresh(&mut client)?;
                 let paths = names(&parent, SPREAD);
                 let frames = paths.iter().flat_map(|path| [wire::create(path, &DATA), wire::delete(path)]);
-                Ok(rate(client.run(WINDOW, false, cycle(frames.collect(), span))?, 1) / 2.0)
+                Ok(operations(client.run(WINDOW, false, cycle(frames.collect(), span))?, 0.5))
             }
             Self::MultiCreate => {
                 let parent = fresh(&mut client)?;
@@ -99,7 +100,7 @@ impl Load {
                 let frames = paths.chunks(MULTI).map(|paths| wire::multi_create(paths, &DATA)).collect();
                 let run = client.run(MULTI_WINDOW, true, once(frames, span))?;
                 sweep(&mut client, &parent, run.replies * MULTI as u64)?;
-                Ok(rate(run, MULTI))
+                Ok(operations(run, MULTI_OPERATIONS))
             }
             Self::MultiPairs => {
                 let parent = fresh(&mut client)?;
@@ -107,12 +108,15 @@ impl Load {
                 let frames = paths
                     .chunks(MULTI)
                     .flat_map(|paths| [wire::multi_create(paths, &DATA), wire::multi_delete(paths)]);
-                Ok(rate(client.run(MULTI_WINDOW, true, cycle(frames.collect(), span))?, MULTI) / 2.0)
+                Ok(operations(
+                    client.run(MULTI_WINDOW, true, cycle(frames.collect(), span))?,
+                    MULTI_OPERATIONS / 2.0,
+                ))
             }
             Self::MultiGet => {
                 let paths = names(SPREAD_PARENT, SPREAD);
                 let frames = paths.chunks(MULTI).map(wire::multi_get).collect();
-                Ok(rate(client.run(MULTI_WINDOW, true, cycle(frames, span))?, MULTI))
+                Ok(operations(client.run(MULTI_WINDOW, true, cycle(frames, span))?, MULTI_OPERATIONS))
             }
             Self::Watch => watch(client, server),
         }
@@ -141,7 +145,7 @@ pub(crate) fn prepare(server: SocketAddr) -> io::Result<()> {
     names(SPREAD_PARENT, SPREAD).iter().try_for_each(|path| client.call(&wire::create(path, &DATA)))
 }
 
-fn watch(mut writer: Client, server: SocketAddr) -> io::Result<f64> {
+fn watch(mut writer: Client, server: SocketAddr) -> io::Result<Measured> {
     let paths = names(SPREAD_PARENT, SPREAD);
     let frames: Vec<_> = paths.iter().map(|path| wire::set_data(path, &DATA)).collect();
     let mut watchers = Vec::new();
@@ -169,8 +173,8 @@ fn watch(mut writer: Client, server: SocketAddr) -> io::Result<f64> {
         listener.join().map_err(|_| io::Error::other("a watcher panicked"))??;
     }
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-    let events = (CHANGES * WATCHERS as u64) as f64;
-    Ok(events / begin.elapsed().as_secs_f64())
+    let operations = (CHANGES * WATCHERS as u64) as f64;
+    Ok(Measured { operations, elapsed: begin.elapsed() })
 }
 
 /// Goes round the frames until the time is over, always to the end of a round.
@@ -200,10 +204,17 @@ fn once(frames: Vec<Vec<u8>>, span: Duration) -> impl FnMut(&mut Vec<u8>) -> boo
     }
 }
 
-fn rate(run: Run, operations: usize) -> f64 {
+/// What a load came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured {
+    pub(crate) operations: f64,
+    pub(crate) elapsed: Duration,
+}
+
+fn operations(run: Run, each: f64) -> Measured {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-    let all = (run.replies * operations as u64) as f64;
-    all / run.elapsed.as_secs_f64()
+    let operations = run.replies as f64 * each;
+    Measured { operations, elapsed: run.elapsed }
 }
 
 /// A parent that nobody used.

@@ -4,7 +4,8 @@
 //! [--keeper-only] [--output json]`
 //!
 //! Rounds alternate between the servers and the median of each is shown: on a machine that others use, too, the ratio
-//! is worth more than either figure. Not a test: figures depend on the machine, and nothing here can fail by being slow.
+//! is worth more than either figure, and the processor time that the server took for an operation more than both. (It
+//! includes the sweeping up behind a load.) Not a test: figures depend on the machine, and nothing here can fail by being slow.
 
 #![allow(clippy::print_stdout, reason = "figures are its output")]
 
@@ -25,7 +26,7 @@ use clap::{Parser, ValueEnum};
 use crate::client::Client;
 use crate::loads::Load;
 use crate::report::{Line, Unit};
-use crate::servers::{Server, resident};
+use crate::servers::{Server, processor_time, resident};
 
 /// For the JVM to compile what it will run.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -89,18 +90,24 @@ fn measure(arguments: &Arguments) -> io::Result<()> {
     let mut lines = Vec::new();
     servers.iter().try_for_each(|server| loads::prepare(server.address()))?;
     for load in Load::ALL.into_iter().filter(|load| wanted(&load.name())) {
-        let mut figures = vec![Vec::new(); servers.len()];
+        let mut rates = vec![Vec::new(); servers.len()];
+        let mut processor = vec![Vec::new(); servers.len()];
         for server in &servers {
             load.measure(server.address(), WARM_UP)?;
         }
         for _ in 0..arguments.rounds {
-            for (server, figures) in servers.iter().zip(&mut figures) {
-                let figure = load.measure(server.address(), Duration::from_secs(arguments.seconds))?;
-                eprintln!("{}: {}: {figure:.0}", load.name(), server.name());
-                figures.push(figure);
+            for (number, server) in servers.iter().enumerate() {
+                let before = processor_time(server.process_id()?)?;
+                let measured = load.measure(server.address(), Duration::from_secs(arguments.seconds))?;
+                let spent = processor_time(server.process_id()?)?.saturating_sub(before);
+                let rate = measured.operations / measured.elapsed.as_secs_f64();
+                eprintln!("{}: {}: {rate:.0} per second", load.name(), server.name());
+                rates[number].push(rate);
+                processor[number].push(spent.as_secs_f64() * 1e6 / measured.operations);
             }
         }
-        lines.push(line(load.name(), Unit::PerSecond, figures.into_iter().map(median)));
+        lines.push(line(load.name(), Unit::PerSecond, rates.into_iter().map(median)));
+        lines.push(line(String::new(), Unit::Processor, processor.into_iter().map(median)));
     }
     drop(servers);
     if wanted("memory") {
@@ -135,7 +142,12 @@ fn with_many_znodes(arguments: &Arguments) -> io::Result<(Vec<f64>, Vec<f64>)> {
             server.restart()?;
             first_answer(server.address(), &last)?;
             spans.push(begin.elapsed().as_secs_f64() * 1_000.0);
-            eprintln!("restart: {}: {:.0}", server.name(), spans[spans.len() - 1]);
+            let spent = processor_time(server.process_id()?)?;
+            eprintln!(
+                "restart: {}: {:.0}, {spent:?} of them processor time",
+                server.name(),
+                spans[spans.len() - 1]
+            );
         }
         restarts.push(median(spans));
         #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]

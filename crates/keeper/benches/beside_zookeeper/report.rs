@@ -14,6 +14,8 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     PerSecond,
+    /// Microseconds of the server's processor time per operation.
+    Processor,
     Megabytes,
     Milliseconds,
 }
@@ -22,6 +24,7 @@ impl Unit {
     fn name(self) -> &'static str {
         match self {
             Self::PerSecond => "per second",
+            Self::Processor => "CPU µs each",
             Self::Megabytes => "MB",
             Self::Milliseconds => "ms",
         }
@@ -32,7 +35,7 @@ impl Line {
     fn ratio(&self) -> f64 {
         match self.unit {
             Unit::PerSecond => self.keeper / self.zookeeper,
-            Unit::Megabytes | Unit::Milliseconds => self.zookeeper / self.keeper,
+            Unit::Processor | Unit::Megabytes | Unit::Milliseconds => self.zookeeper / self.keeper,
         }
     }
 }
@@ -45,8 +48,8 @@ pub(crate) fn table(lines: &[Line]) -> String {
         table.add_row([
             line.what.clone(),
             line.unit.name().to_owned(),
-            format!("{:.0}", line.keeper),
-            format!("{:.0}", line.zookeeper),
+            figure(line.keeper),
+            figure(line.zookeeper),
             format!("{:.1} x", line.ratio()),
         ]);
     }
@@ -56,6 +59,10 @@ pub(crate) fn table(lines: &[Line]) -> String {
         }
     }
     table.to_string()
+}
+
+fn figure(value: f64) -> String {
+    if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 pub(crate) fn json(lines: &[Line]) -> serde_json::Value {

@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use bellwether_testkit::{Profile, ZooKeeperServer};
 use tempfile::TempDir;
@@ -12,6 +13,8 @@ use tempfile::TempDir;
 pub(crate) const SERVE: &str = "--serve";
 /// Java's default.
 const TICK_MS: u32 = 2_000;
+/// Linux tells processor time in hundredths of a second, whatever its own grain is.
+const MILLISECONDS_PER_TICK: u64 = 10;
 
 /// A server that can be measured.
 pub(crate) trait Server {
@@ -117,6 +120,15 @@ pub(crate) fn resident(process_id: u32) -> io::Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| io::Error::other("the process is gone"))
+}
+
+/// Processor time of a process so far, in the grain of the kernel's clock.
+pub(crate) fn processor_time(process_id: u32) -> io::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat"))?;
+    // Behind the name, which may hold anything; utime and stime are fields 14 and 15 of all.
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * MILLISECONDS_PER_TICK))
 }
 
 /// Serves until it is killed, and says where.

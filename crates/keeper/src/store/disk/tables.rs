@@ -84,30 +84,21 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Takes the batches that wait, in their order.
-    pub(super) fn take_waiting(&mut self) -> Result<Vec<Vec<u8>>, redb::Error> {
-        let mut batches = Vec::new();
-        while let Some((_, batch)) = self.waiting.pop_first()? {
-            batches.push(batch.value().to_vec());
-        }
-        Ok(batches)
-    }
-
     /// Writes the last word of some batches on each row.
-    pub(super) fn fold(&mut self, folded: &Folded<'_>) -> Result<(), redb::Error> {
-        for (path, row) in &folded.nodes {
-            put(&mut self.nodes, path, *row)?;
+    pub(super) fn fold(&mut self, mut folded: Folded<'_>) -> Result<(), redb::Error> {
+        for (path, row) in folded.nodes() {
+            put(&mut self.nodes, path, row)?;
         }
-        for (path, data) in &folded.data {
-            put(&mut self.data, path, *data)?;
+        for (path, data) in folded.data() {
+            put(&mut self.data, path, data)?;
         }
-        for (id, row) in &folded.sessions {
+        for (id, row) in folded.sessions() {
             match row {
                 Some(row) => drop(self.sessions.insert(id, row)?),
                 None => drop(self.sessions.remove(id)?),
             }
         }
-        folded.zxid.map_or(Ok(()), |zxid| self.zxid(zxid))
+        folded.zxid().map_or(Ok(()), |zxid| self.zxid(zxid))
     }
 
     pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
@@ -139,6 +130,19 @@ fn put(table: &mut Table<'_, Bytes, Bytes>, key: &[u8], value: Option<&[u8]>) ->
         None => drop(table.remove(key)?),
     }
     Ok(())
+}
+
+/// Takes the batches that wait, in their order.
+pub(super) fn take_waiting(transaction: &WriteTransaction) -> Result<Vec<Vec<u8>>, redb::Error> {
+    let waiting = transaction.open_table(WAITING)?;
+    let mut batches = Vec::new();
+    for entry in waiting.iter()? {
+        batches.push(entry?.1.value().to_vec());
+    }
+    drop(waiting);
+    // All at once: taking them one by one would rewrite the pages between.
+    transaction.delete_table(WAITING)?;
+    Ok(batches)
 }
 
 /// Makes the tables of a new file.

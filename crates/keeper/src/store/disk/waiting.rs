@@ -15,12 +15,10 @@
 //!           4 deleted │ path         5 session │ id │ row      6 session ended │ id
 //! ```
 
-use std::collections::BTreeMap;
-
 use redb::{Database, Durability};
 
 use super::row::{self, Input, ROW_VERSION, RowError};
-use super::tables::{Fault, Writer};
+use super::tables::{self, Fault, Writer};
 use crate::store::{Change, Changes};
 
 /// Bytes of batches that may wait. More of them fold better, but hold up the commit that folds them, and the next
@@ -91,18 +89,15 @@ pub(super) fn fold(database: &Database) -> Result<(), Fault> {
 fn fold_and(database: &Database, batch: Option<&[u8]>) -> Result<(), Fault> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
-    let mut writer = Writer::open(&transaction)?;
-    let waiting = writer.take_waiting()?;
+    let waiting = tables::take_waiting(&transaction)?;
     if waiting.is_empty() && batch.is_none() {
-        drop(writer);
         return Ok(transaction.abort()?);
     }
     let mut folded = Folded::default();
     for batch in waiting.iter().map(Vec::as_slice).chain(batch) {
         folded.add(batch).map_err(|error| Fault::Row("a waiting batch".to_owned(), error))?;
     }
-    writer.fold(&folded)?;
-    drop(writer);
+    Writer::open(&transaction)?.fold(folded)?;
     Ok(transaction.commit()?)
 }
 
@@ -146,14 +141,17 @@ fn encode(changes: &Changes, to: &mut Vec<u8>) {
     }
 }
 
-/// The last word of some batches on each row; `None` is gone. Sorted, as neighbours share pages.
+/// What some batches say of each row, in their order; `None` is gone.
 #[derive(Debug, Default)]
 pub(super) struct Folded<'a> {
-    pub(super) zxid: Option<i64>,
-    pub(super) nodes: BTreeMap<&'a [u8], Option<&'a [u8]>>,
-    pub(super) data: BTreeMap<&'a [u8], Option<&'a [u8]>>,
-    pub(super) sessions: BTreeMap<i64, Option<&'a [u8]>>,
+    zxid: Option<i64>,
+    nodes: Vec<(&'a [u8], Word<'a>)>,
+    data: Vec<(&'a [u8], Word<'a>)>,
+    sessions: Vec<(i64, Word<'a>)>,
 }
+
+/// A row, or that there is none.
+pub(super) type Word<'a> = Option<&'a [u8]>;
 
 impl<'a> Folded<'a> {
     /// Adds a later batch. Its rows are checked when they are read from their tables.
@@ -162,21 +160,47 @@ impl<'a> Folded<'a> {
         self.zxid = Some(from.number("zxid")?);
         while let Some(change) = from.byte() {
             match change {
-                NODE => drop(self.nodes.insert(from.bytes("path")?, Some(from.bytes("row")?))),
-                DATA => drop(self.data.insert(from.bytes("path")?, Some(from.bytes("data")?))),
-                NO_DATA => drop(self.data.insert(from.bytes("path")?, None)),
+                NODE => self.nodes.push((from.bytes("path")?, Some(from.bytes("row")?))),
+                DATA => self.data.push((from.bytes("path")?, Some(from.bytes("data")?))),
+                NO_DATA => self.data.push((from.bytes("path")?, None)),
                 DELETED => {
                     let path = from.bytes("path")?;
-                    self.nodes.insert(path, None);
-                    self.data.insert(path, None);
+                    self.nodes.push((path, None));
+                    self.data.push((path, None));
                 }
-                SESSION => drop(self.sessions.insert(from.number("session")?, Some(from.bytes("row")?))),
-                SESSION_ENDED => drop(self.sessions.insert(from.number("session")?, None)),
+                SESSION => self.sessions.push((from.number("session")?, Some(from.bytes("row")?))),
+                SESSION_ENDED => self.sessions.push((from.number("session")?, None)),
                 unknown => return Err(RowError::Change(unknown)),
             }
         }
         Ok(())
     }
+
+    /// The newest transaction of the batches.
+    pub(super) fn zxid(&self) -> Option<i64> {
+        self.zxid
+    }
+
+    pub(super) fn nodes(&mut self) -> impl Iterator<Item = (&'a [u8], Word<'a>)> {
+        last_words(&mut self.nodes)
+    }
+
+    pub(super) fn data(&mut self) -> impl Iterator<Item = (&'a [u8], Word<'a>)> {
+        last_words(&mut self.data)
+    }
+
+    pub(super) fn sessions(&mut self) -> impl Iterator<Item = (i64, Word<'a>)> {
+        last_words(&mut self.sessions)
+    }
+}
+
+/// The last word on each key, sorted: neighbours share pages. Batches come sorted, which the sort makes use of.
+fn last_words<'a, K: Ord + Copy>(words: &mut [(K, Word<'a>)]) -> impl Iterator<Item = (K, Word<'a>)> {
+    words.sort_by_key(|(key, _)| *key);
+    let words = &*words;
+    (0..words.len())
+        .filter(|&at| words.get(at + 1).is_none_or(|(next, _)| *next != words[at].0))
+        .map(|at| words[at])
 }
 
 #[cfg(test)]
@@ -200,10 +224,10 @@ mod tests {
         let second = encoded(vec![data(b"3")]);
         let mut folded = Folded::default();
         folded.add(&first).unwrap();
-        assert_eq!(folded.data[b"/a".as_slice()], Some(b"2".as_slice()));
+        assert_eq!(folded.data().collect::<Vec<_>>(), [(b"/a".as_slice(), Some(b"2".as_slice()))]);
         folded.add(&second).unwrap();
-        assert_eq!(folded.data[b"/a".as_slice()], Some(b"3".as_slice()));
-        assert_eq!(folded.zxid, Some(7));
+        assert_eq!(folded.data().collect::<Vec<_>>(), [(b"/a".as_slice(), Some(b"3".as_slice()))]);
+        assert_eq!(folded.zxid(), Some(7));
     }
 
     #[test]
@@ -217,9 +241,9 @@ mod tests {
         ]);
         let mut folded = Folded::default();
         folded.add(&batch).unwrap();
-        assert_eq!(folded.nodes[b"/a".as_slice()], None);
-        assert_eq!(folded.data[b"/a".as_slice()], None);
-        assert_eq!(folded.sessions[&7], None);
+        assert_eq!(folded.nodes().collect::<Vec<_>>(), [(b"/a".as_slice(), None)]);
+        assert_eq!(folded.data().collect::<Vec<_>>(), [(b"/a".as_slice(), None)]);
+        assert_eq!(folded.sessions().collect::<Vec<_>>(), [(7, None)]);
     }
 
     #[test]

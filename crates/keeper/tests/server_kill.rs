@@ -1,0 +1,130 @@
+//! A server that is killed while clients create znodes: what it acknowledged is there, stat and all.
+//!
+//! The server is this test binary again, told by the environment to serve until it is killed.
+
+#![cfg(all(unix, feature = "server"))]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bellwether_keeper::server::{Keeper, Storage};
+use zookeeper_client::{Acls, Client, CreateMode, Stat};
+
+const SERVE: &str = "KEEPER_SERVE";
+const TEST: &str = "every_acknowledged_znode_of_a_killed_server_is_there_with_its_stat";
+const READY: &str = "listening on ";
+const CLIENTS: usize = 4;
+const ROUNDS: usize = 3;
+/// Acknowledgements of one client before the kill.
+const ENOUGH: usize = 40;
+/// Longer than any healthy server keeps a client waiting.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server process. It ends with the test, however that ends.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(dir: &Path) -> Self {
+        let mut process = Command::new(std::env::current_exe().expect("a test has a path"))
+            .args(["--exact", TEST, "--nocapture", "--test-threads=1"])
+            .env(SERVE, dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a test can be started");
+        let out = process.stdout.take().expect("it is piped");
+        let mut server = Self { process, address: String::new() };
+        let address = BufReader::new(out).lines().find_map(|line| {
+            let line = line.expect("it writes text");
+            line.split_once(READY).map(|(_, address)| address.to_owned())
+        });
+        server.address = address.expect("it serves");
+        server
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it is ours");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Serves until it is killed, or until the test is gone and its end of the pipe with it.
+async fn serve(dir: &Path) {
+    let storage = Storage::Directory(dir.to_owned());
+    let keeper = Keeper::builder().store(storage).start().await.expect("the directory is free");
+    let mut out = std::io::stdout();
+    writeln!(out, "{READY}{}", keeper.connect_string()).and_then(|()| out.flush()).expect("the test listens");
+    tokio::task::spawn_blocking(|| {
+        let mut nothing = String::new();
+        // An end of the file and an error mean the same.
+        drop(std::io::stdin().read_line(&mut nothing));
+    })
+    .await
+    .expect("reading does not panic");
+}
+
+async fn connect(address: &str) -> Client {
+    tokio::time::timeout(PATIENCE, Client::connect(address)).await.expect("in time").expect("a client")
+}
+
+/// Creates znodes until the server is gone; answers those that were acknowledged. Tells when they are enough.
+async fn create(
+    client: Client,
+    prefix: String,
+    enough: tokio::sync::mpsc::Sender<()>,
+) -> Vec<(String, Stat)> {
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let mut acknowledged = Vec::new();
+    for number in 0.. {
+        let path = format!("{prefix}-{number}");
+        let Ok((stat, _)) = client.create(&path, path.as_bytes(), &options).await else { break };
+        acknowledged.push((path, stat));
+        if acknowledged.len() == ENOUGH {
+            // The test may have had enough already.
+            let (Ok(()) | Err(_)) = enough.try_send(());
+        }
+    }
+    acknowledged
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_acknowledged_znode_of_a_killed_server_is_there_with_its_stat() {
+    if let Some(dir) = std::env::var_os(SERVE) {
+        return serve(Path::new(&dir)).await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut acknowledged = Vec::new();
+    for round in 0..ROUNDS {
+        let mut server = Server::start(dir.path());
+        let (enough, mut told) = tokio::sync::mpsc::channel(1);
+        let mut clients = Vec::new();
+        for number in 0..CLIENTS {
+            let client = connect(&server.address).await;
+            clients.push(tokio::spawn(create(client, format!("/{round}-{number}"), enough.clone())));
+        }
+        tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+        server.kill();
+        for client in clients {
+            acknowledged.extend(client.await.unwrap());
+        }
+        assert!(acknowledged.len() > round * ENOUGH);
+
+        let server = Server::start(dir.path());
+        let client = connect(&server.address).await;
+        for (path, stat) in &acknowledged {
+            let (data, found) = client.get_data(path).await.unwrap();
+            assert_eq!((data.as_slice(), found), (path.as_bytes(), *stat), "{path} of round {round}");
+        }
+    }
+}
