@@ -37,6 +37,13 @@ pub(crate) fn test(
         test.arg("--").args(binary_arguments);
     }
     test.env("BELLWETHER_TEST_SERVER", server.name());
+    if (chosen, server) == (false, Server::Keeper) {
+        // What the shipped keeper does not have.
+        let tests = ["--test", "tls", "--test", "hooks"];
+        run(cargo()
+            .args(["test", "--package", "bellwether-keeper", "--features", "tls,testing"])
+            .args(tests))?;
+    }
     if !chosen {
         // Builds the command, too, so that no test has to.
         run(cargo().args(["test", "--no-run"]).args(&packages))?;
