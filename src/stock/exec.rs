@@ -50,8 +50,9 @@ pub(super) struct Output {
     stderr: String,
 }
 
-/// Reads a pipe that only this node can write to, and never does: its end of file is the node's end.
-const GUARD: &str = "read -r never; kill -KILL 0";
+/// Reads a pipe that only this node can write to, and never does: its end of file is the node's end. It ignores what
+/// a program may send to its own group, or a service manager to all processes of a node, and goes by SIGKILL alone.
+const GUARD: &str = "trap '' HUP INT QUIT TERM USR1 USR2 ALRM; read -r never; kill -KILL 0";
 
 /// A process group that dies with this value, and with this process.
 ///

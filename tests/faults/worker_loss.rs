@@ -64,8 +64,9 @@ async fn the_programs_of_a_killed_node_die_with_it() {
     let mut node = stage.node("killed").worker().start();
     stage.workers(1).await;
     let pids = stage.runs.dir().join("pids");
-    // The program and a child of its own, neither of which reads or writes anything of the node's.
-    let script = format!("sleep 600 & echo $$ $! > {}; wait", pids.display());
+    // The program and a child of its own, neither of which reads or writes anything of the node's. A signal to the
+    // whole group, as scripts send it to end their children, ends neither them nor who watches over them.
+    let script = format!("trap '' TERM; sleep 600 & kill -TERM 0; echo $$ $! > {}; wait", pids.display());
     stage.submit([Job::new("exec", &json!({ "argv": ["/bin/sh", "-c", script] })).unwrap()]).await;
     let pids = eventually_some("the program tells its numbers", SOON, async || {
         let text = std::fs::read_to_string(&pids).ok()?;
