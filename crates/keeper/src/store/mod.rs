@@ -1,7 +1,8 @@
 //! What survives: the changed rows of each batch, committed before anybody hears of them.
 //!
 //! The model keeps the whole tree in memory and hands over the rows that a batch changed; a store writes them
-//! all or none, and returns once they would survive a power loss. There is no log to replay and none to truncate.
+//! all or none, and returns once they would survive a power loss. There is one file, whose transactions are the
+//! database's: no log of our own beside it, no torn tail, nothing to truncate.
 //!
 //! | a server wants | it takes |
 //! | --- | --- |

@@ -8,7 +8,7 @@
 //!
 //! * **Recovery:** redb is copy-on-write. A commit writes new pages and a checksummed root beside the old one, and
 //!   syncs once. After a crash, a root whose pages do not all carry their checksums is one whose sync had not
-//!   returned, and the root before it counts. So nothing is replayed, and nothing is half there.
+//!   returned, and the root before it counts. So nothing is half there. What waited is folded before it is read.
 //! * **Start:** a file that was closed in order is checked against its checksums; one that was not is repaired, which
 //!   checks them too. Then every row is decoded and matched.
 //! * **Limits:** the file does not shrink below what it needed at its largest. A restart reads all of it.
