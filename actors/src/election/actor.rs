@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_core::machine::leadership::{Config, Effect, Event, Inactive, Leadership, Status};
+use bellwether_core::machine::leadership::{Config, Effect, Event, Inactive, Leadership, Status, Why};
 use bellwether_core::name::NodeId;
 use bellwether_core::time::Millis;
 use bellwether_zk::Zk;
@@ -132,6 +132,9 @@ impl State {
                 }
             }
             Effect::Tell(status) => self.tell(status),
+            Effect::Lost { epoch, why: why @ Why::SteppedDown } => {
+                tracing::info!(node = %self.node, epoch, why = why.as_str(), "leadership given up");
+            }
             Effect::Lost { epoch, why } => {
                 tracing::warn!(node = %self.node, epoch, why = why.as_str(), "leadership lost");
             }

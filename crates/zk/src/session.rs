@@ -238,6 +238,6 @@ impl States {
 
 impl fmt::Debug for Zk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "session {:#x}", self.session_id())
+        write!(f, "{:#x}", self.session_id())
     }
 }
