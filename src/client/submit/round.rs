@@ -67,7 +67,7 @@ fn gather(occupancy: &Occupancy, jobs: Vec<Submission>) -> (Batch<Submission>, V
     let mut blocked = BTreeSet::new();
     for job in jobs {
         // Nothing of it is in flight here, so this ends it.
-        if job.reply.is_closed() {
+        if !job.is_waited_for() {
             continue;
         }
         let lane = job.record.placement.lane.clone();
