@@ -4,7 +4,7 @@ use std::future::ready;
 use std::pin::pin;
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Retried, Waiting};
+use bellwether::client::{Cancelled, Filter, Retried, Waiting};
 use bellwether::{Client, Job, State};
 use bellwether_core::job::{Turn, TurnIndex};
 use bellwether_core::name::Lane;
@@ -109,6 +109,25 @@ async fn a_job_whose_turn_an_operator_deleted_says_so_and_can_be_cancelled() {
     assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
     assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(2));
     assert_eq!(turns(&hand).await, ["2-a"]);
+}
+
+fn multi_read_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
+    move |request| request.op == op::MULTI_READ && request.mentions(text)
+}
+
+#[tokio::test]
+async fn a_page_of_a_listing_whose_turns_are_not_answered_is_read_again() {
+    let to = namespace("lanes-list");
+    let proxy = Proxy::to(&to);
+    let client = Client::builder().deadline(Duration::from_secs(2));
+    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    client.submit(laned("a")).await.unwrap();
+    let mut listing = client.list(Filter { state: Some(State::Queued), kind: None });
+    let held = proxy.hold_reply(multi_read_about("/account-7"));
+    listing.next().await.unwrap_err();
+    held.release();
+    assert_eq!(listing.next().await.unwrap().map(|view| view.id), Some(id("a")));
+    assert_eq!(listing.next().await.unwrap(), None);
 }
 
 /// Calls that nobody polls must not stand in the way of others, wherever they wait.
