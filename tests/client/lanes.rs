@@ -130,6 +130,26 @@ async fn a_page_of_a_listing_whose_turns_are_not_answered_is_read_again() {
     assert_eq!(listing.next().await.unwrap(), None);
 }
 
+/// The turn goes with the job's end, which comes between the reads.
+#[tokio::test]
+async fn a_job_that_ends_while_it_is_looked_at_has_not_lost_its_turn() {
+    let to = namespace("lanes-ends");
+    let proxy = Proxy::to(&to);
+    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    client.submit(laned("a")).await.unwrap();
+    let placed = proxy.hold_reply(multi_read_about("/queue/"));
+    let ends = async {
+        placed.fired().await;
+        hand.succeed(&id("a"), worker, "1").await;
+        placed.release();
+    };
+    let job = id("a");
+    let (view, ()) = tokio::join!(client.get(&job), ends);
+    let view = view.unwrap().unwrap();
+    assert_eq!((view.state, view.waiting), (State::Queued, Some(Waiting::NoLeader)), "as it was placed");
+}
+
 /// Calls that nobody polls must not stand in the way of others, wherever they wait.
 #[tokio::test]
 async fn a_lane_takes_a_job_between_two_items_of_a_stream() {
