@@ -173,30 +173,19 @@ fn bytes(job: &Submission) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use bellwether_actors::clock;
-    use tokio::sync::oneshot;
-
-    use super::super::Reply;
     use super::*;
-    use crate::client::Job;
-
-    fn submission() -> (Submission, oneshot::Receiver<Reply>) {
-        let (id, record) = Job::new("sum", &1).unwrap().into_record(clock::wall()).unwrap();
-        let (reply, accepted) = oneshot::channel();
-        (Submission { id, record, fate: Arc::default(), maybe: false, puzzles: 0, reply }, accepted)
-    }
 
     #[test]
     fn what_callers_gave_up_does_not_pile_up_while_nothing_can_be_sent() {
         let mut pending = Pending::default();
-        let (waited_for, _accepted): (Vec<_>, Vec<_>) = (0..10).map(|_| submission()).unzip();
+        let (waited_for, _accepted): (Vec<_>, Vec<_>) = (0..10).map(|_| Submission::sample()).unzip();
         let kept = waited_for.iter().map(|job| job.id.clone()).collect::<Vec<_>>();
         pending.gathered(waited_for);
         for _ in 0..1_000 {
-            pending.gathered(vec![submission().0]);
+            pending.gathered(vec![Submission::sample().0]);
             assert!(pending.len() < ABANDONED);
         }
-        pending.gathered((0..ABANDONED).map(|_| submission().0).collect());
+        pending.gathered((0..ABANDONED).map(|_| Submission::sample().0).collect());
         assert_eq!(pending.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>(), kept);
         assert_eq!(pending.bytes, 10, "as long as their payloads");
     }

@@ -86,6 +86,16 @@ impl Submission {
     }
 }
 
+#[cfg(test)]
+impl Submission {
+    /// One like any other, and where its answer comes.
+    fn sample() -> (Self, oneshot::Receiver<Reply>) {
+        let (id, record) = Job::new("sum", &1).unwrap().into_record(clock::wall()).unwrap();
+        let (reply, accepted) = oneshot::channel();
+        (Self { id, record, fate: Arc::default(), maybe: false, puzzles: 0, reply }, accepted)
+    }
+}
+
 /// A job that was accepted.
 #[derive(Debug)]
 pub struct JobHandle<K = Untyped> {
