@@ -116,7 +116,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// When the string is malformed, the session timeout is out of its bounds, no server serves within the deadline (each is named, with its reason), or
-    /// the namespace is absent, foreign or newer.
+    /// the namespace is absent, foreign or of another layout.
     pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
         let connect = to.parse::<ConnectString>()?;
         let Self { session_timeout, create_namespace, deadline } = self;
