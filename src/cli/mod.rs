@@ -28,7 +28,7 @@ const EXIT_CODES: &str = "Exit codes:
   0  success
   1  failure: a job is dead, cancelled or in conflict, or ZooKeeper refused
   2  usage: bad arguments, names or payload
-  3  ZooKeeper is unreachable, or the namespace is absent, foreign or newer
+  3  ZooKeeper is unreachable, or the namespace is absent, foreign or of another layout
   4  not found
   5  timed out";
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::job::{Turn, TurnIndex};
+use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::path;
 use bellwether_core::wire;
@@ -32,14 +32,32 @@ pub(super) async fn tell_turns<'a>(
     }
     let lanes = lanes.into_iter().collect::<Vec<_>>();
     let orders = link.read(by, |zk| orders(zk.clone(), lanes.clone())).await?;
+    let mut without = Vec::new();
     for view in views {
         let Some(order) = view.lane.as_ref().and_then(|lane| orders.get(lane)) else { continue };
         let own = (view.generation, view.id.clone());
         if !order.contains(&own) {
-            view.waiting = Some(Waiting::NoTurn);
+            without.push(view);
         } else if let Some((_, first)) = order.first().filter(|first| **first != own) {
             view.waiting = Some(Waiting::Lane);
             view.behind = Some(first.clone());
+        }
+    }
+    tell_without(link, by, without).await
+}
+
+/// A job that ended since it was placed has no turn, and rightly so. One whose entry is in the queue still, of the same
+/// generation, was open all the time, and so should its turn have been there.
+async fn tell_without(link: &Link, by: Deadline, views: Vec<&mut JobView>) -> Result<(), Error> {
+    if views.is_empty() {
+        return Ok(());
+    }
+    let paths = views.iter().map(|view| path::queue_entry(&view.id)).collect::<Vec<_>>();
+    let nodes = link.read(by, |zk| zk.get_many(paths.clone())).await?;
+    for (view, node) in views.into_iter().zip(nodes) {
+        let entry = node.and_then(|node| wire::decode::<QueueEntry>(&node.data).ok());
+        if entry.is_some_and(|entry| entry.generation == view.generation) {
+            view.waiting = Some(Waiting::NoTurn);
         }
     }
     Ok(())

@@ -67,7 +67,7 @@ impl Listing {
     /// where it stopped.
     ///
     /// # Cancellation
-    /// A dropped call may skip a page.
+    /// A dropped call skips nothing.
     pub async fn next(&mut self) -> Result<Option<JobView>, Error> {
         loop {
             if let Some(view) = self.page.pop_front() {
@@ -89,7 +89,7 @@ impl Listing {
         let ids = self.names.iter().take(MAX_READ_BATCH).cloned().collect::<Vec<_>>();
         let link = &self.client.0.link;
         let found = locate(link, by, &ids).await?;
-        self.names.drain(..ids.len());
+        let read = ids.len();
         let views = ids.into_iter().zip(found).filter_map(|(id, found)| {
             // Absent: deleted since it was listed.
             Some(view(id, found?, self.cluster.as_ref()))
@@ -100,6 +100,8 @@ impl Listing {
         });
         let mut views = views.collect::<Vec<_>>();
         tell_turns(link, by, &mut views).await?;
+        // Last, and without a wait between: whatever fails before, or is dropped, reads this page again.
+        self.names.drain(..read);
         self.page.extend(views);
         Ok(())
     }

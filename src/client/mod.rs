@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use bellwether_actors::session::SessionConfig;
 use bellwether_zk::ConnectString;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 
 pub use cluster::{LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
@@ -63,8 +63,6 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     inbox: Inbox,
-    /// Where submissions with a lane wait for room in the inbox: first come, first served.
-    line: Mutex<()>,
     link: Arc<Link>,
     deadline: Duration,
     /// A permit for each job that is watched.
@@ -118,7 +116,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// When the string is malformed, the session timeout is out of its bounds, no server serves within the deadline (each is named, with its reason), or
-    /// the namespace is absent, foreign or newer.
+    /// the namespace is absent, foreign or of another layout.
     pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
         let connect = to.parse::<ConnectString>()?;
         let Self { session_timeout, create_namespace, deadline } = self;
@@ -128,7 +126,7 @@ impl ClientBuilder {
         link.usable_by(Deadline::after(deadline)).await?;
         let inbox = submit::start(Arc::clone(&link));
         let watches = Semaphore::new(MAX_WATCHED);
-        Ok(Client(Arc::new(Inner { inbox, line: Mutex::new(()), link, deadline, watches })))
+        Ok(Client(Arc::new(Inner { inbox, link, deadline, watches })))
     }
 }
 

@@ -41,7 +41,7 @@ pub enum StartError {
     /// The session timeout is out of its bounds.
     #[error(transparent)]
     SessionTimeout(#[from] SessionTimeoutError),
-    /// The namespace is foreign or of a newer layout.
+    /// The namespace is foreign or of another layout.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// ZooKeeper gave no session in time.

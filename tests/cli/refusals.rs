@@ -75,15 +75,18 @@ fn every_unreachable_server_is_named_with_its_reason_within_the_timeout() {
 }
 
 #[tokio::test]
-async fn a_newer_layout_is_refused_with_both_versions() {
-    let to = namespace("cli-newer");
-    let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
-    open_namespace(&zk, true).await.unwrap();
-    let data = encode(&Layout { version: 7 });
-    let newer = Op::Set { path: path::LAYOUT.into(), data, version: 0 };
-    assert_eq!(zk.commit(vec![newer]).await, Outcome::Applied(()));
-    for arguments in [&["job", "list"][..], &["job", "submit", "sum"]] {
-        run_in(&to, arguments).exits(3).says("has layout version 7; this build serves version 1");
+async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
+    for (name, version) in [("cli-newer", 7), ("cli-older", 1)] {
+        let to = namespace(name);
+        let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
+        open_namespace(&zk, true).await.unwrap();
+        let data = encode(&Layout { version });
+        let other = Op::Set { path: path::LAYOUT.into(), data, version: 0 };
+        assert_eq!(zk.commit(vec![other]).await, Outcome::Applied(()));
+        for arguments in [&["job", "list"][..], &["job", "submit", "sum"]] {
+            let refused = run_in(&to, arguments).exits(3).says(&format!("has layout version {version}"));
+            refused.says("this build serves version 2");
+        }
     }
 }
 
@@ -91,7 +94,7 @@ async fn a_newer_layout_is_refused_with_both_versions() {
 async fn a_reader_makes_no_namespace() {
     let to = namespace("cli-reader");
     for arguments in [&["job", "list"][..], &["job", "show", "a"], &["worker", "list"], &["leader", "show"]] {
-        run_in(&to, arguments).exits(3).says("there is no namespace at").says("this build serves version 1");
+        run_in(&to, arguments).exits(3).says("there is no namespace at").says("this build serves version 2");
     }
     let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
     assert_eq!(zk.children("/".to_owned()).await.unwrap(), Some(vec![]));

@@ -1,13 +1,18 @@
 //! Lanes as a client makes and sees them; the test plays leader and worker.
 
+use std::future::ready;
+use std::pin::pin;
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Retried, Waiting};
+use bellwether::client::{Cancelled, Filter, Retried, Waiting};
 use bellwether::{Client, Job, State};
-use bellwether_core::job::Turn;
+use bellwether_core::job::{Turn, TurnIndex};
 use bellwether_core::name::Lane;
-use bellwether_core::{path, txn};
+use bellwether_core::{path, txn, wire};
 use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
+
+use futures::StreamExt;
+use tokio::time::timeout;
 
 use crate::hand::{Hand, SOON, client, id};
 
@@ -24,6 +29,19 @@ async fn turns(hand: &Hand) -> Vec<String> {
     let mut turns = hand.zk.children(lane).await.unwrap().unwrap_or_default();
     turns.sort();
     turns
+}
+
+/// The lane's jobs, as their turns order them.
+async fn order(hand: &Hand) -> Vec<String> {
+    let mut order = Vec::new();
+    for name in turns(hand).await {
+        let (generation, job) = path::parse_turn(&name).unwrap();
+        let node = hand.read(turn(generation, job.as_str())).await;
+        let TurnIndex(index) = wire::decode(&node.data).unwrap();
+        order.push((node.created, index, job.to_string()));
+    }
+    order.sort();
+    order.into_iter().map(|(_, _, job)| job).collect()
 }
 
 /// Who comes before each of these, as `job show` says it.
@@ -93,6 +111,63 @@ async fn a_job_whose_turn_an_operator_deleted_says_so_and_can_be_cancelled() {
     assert_eq!(turns(&hand).await, ["2-a"]);
 }
 
+fn multi_read_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
+    move |request| request.op == op::MULTI_READ && request.mentions(text)
+}
+
+#[tokio::test]
+async fn a_page_of_a_listing_whose_turns_are_not_answered_is_read_again() {
+    let to = namespace("lanes-list");
+    let proxy = Proxy::to(&to);
+    let client = Client::builder().deadline(Duration::from_secs(2));
+    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    client.submit(laned("a")).await.unwrap();
+    let mut listing = client.list(Filter { state: Some(State::Queued), kind: None });
+    let held = proxy.hold_reply(multi_read_about("/account-7"));
+    listing.next().await.unwrap_err();
+    held.release();
+    assert_eq!(listing.next().await.unwrap().map(|view| view.id), Some(id("a")));
+    assert_eq!(listing.next().await.unwrap(), None);
+}
+
+/// The turn goes with the job's end, which comes between the reads.
+#[tokio::test]
+async fn a_job_that_ends_while_it_is_looked_at_has_not_lost_its_turn() {
+    let to = namespace("lanes-ends");
+    let proxy = Proxy::to(&to);
+    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 1, &[]).await;
+    client.submit(laned("a")).await.unwrap();
+    let placed = proxy.hold_reply(multi_read_about("/queue/"));
+    let ends = async {
+        placed.fired().await;
+        hand.succeed(&id("a"), worker, "1").await;
+        placed.release();
+    };
+    let job = id("a");
+    let (view, ()) = tokio::join!(client.get(&job), ends);
+    let view = view.unwrap().unwrap();
+    assert_eq!((view.state, view.waiting), (State::Queued, Some(Waiting::NoLeader)), "as it was placed");
+}
+
+/// Calls that nobody polls must not stand in the way of others, wherever they wait.
+#[tokio::test]
+async fn a_lane_takes_a_job_between_two_items_of_a_stream() {
+    const JOBS: usize = 600;
+    let to = namespace("lanes-stream");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let mut stream = pin!(client.submit_stream((0..JOBS).map(|n| laned(&format!("job-{n}")))));
+    stream.next().await.expect("there are 600").expect("it is accepted");
+    timeout(Duration::from_secs(5), client.submit(laned("between")))
+        .await
+        .expect("in time")
+        .expect("accepted");
+    assert!(stream.all(|answer| ready(answer.is_ok())).await);
+    let mut order = order(&hand).await;
+    assert_eq!(order.pop().as_deref(), Some("between"), "its first poll came last");
+    assert_eq!(order, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>());
+}
+
 /// The first submission to a lane is rejected, because the lane is not there yet; with that rejection, or the reply after
 /// it, lost, the rest of the lane must not come before it.
 #[tokio::test]
@@ -113,17 +188,6 @@ async fn the_order_of_a_lane_survives_what_happens_to_any_of_its_submissions() {
         let answers = client.submit_many((0..JOBS).map(|n| laned(&format!("job-{n}"))), |_| {}).await;
         fault.fired().await;
         assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|job| !job.is_duplicate())), "{name}");
-        let names = turns(&hand).await;
-        let mut order = Vec::new();
-        for name in &names {
-            let (generation, job) = path::parse_turn(name).unwrap();
-            let node = hand.read(turn(generation, job.as_str())).await;
-            let index =
-                bellwether_core::wire::decode::<bellwether_core::job::TurnIndex>(&node.data).unwrap().0;
-            order.push((node.created, index, job.to_string()));
-        }
-        order.sort();
-        let order = order.into_iter().map(|(_, _, job)| job).collect::<Vec<_>>();
-        assert_eq!(order, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>(), "{name}");
+        assert_eq!(order(&hand).await, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>(), "{name}");
     }
 }

@@ -1,5 +1,6 @@
 //! Making a namespace, and refusing one that is not ours.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use bellwether_core::budget::MAX_IN_FLIGHT;
@@ -21,6 +22,19 @@ pub enum NamespaceError {
         "namespace {chroot} has layout version {found}; this build serves version {known}: upgrade this build"
     )]
     Newer {
+        /// Where it is.
+        chroot: String,
+        /// Its layout's version.
+        found: u16,
+        /// The version that this build serves.
+        known: u16,
+    },
+    /// It was laid out by an older build, whose jobs this one cannot read.
+    #[error(
+        "namespace {chroot} has layout version {found}, of a build before the first release; \
+         this build serves version {known}: start with an empty namespace"
+    )]
+    Older {
         /// Where it is.
         chroot: String,
         /// Its layout's version.
@@ -84,9 +98,11 @@ impl NamespaceError {
         match self {
             Self::Disconnected => true,
             Self::Refused { reason, .. } => *reason != Reason::NoAuth,
-            Self::Newer { .. } | Self::Unreadable { .. } | Self::Foreign { .. } | Self::Absent { .. } => {
-                false
-            }
+            Self::Newer { .. }
+            | Self::Older { .. }
+            | Self::Unreadable { .. }
+            | Self::Foreign { .. }
+            | Self::Absent { .. } => false,
         }
     }
 }
@@ -138,12 +154,15 @@ async fn check_layout(zk: &Zk) -> Result<bool, NamespaceError> {
     let Some(node) = zk.get(path::LAYOUT.to_owned()).await.map_err(|error| lost(zk, error))? else {
         return Ok(false);
     };
+    let chroot = chroot(zk);
     match wire::decode::<Layout>(&node.data) {
-        Ok(Layout { version }) if version == known => Ok(true),
-        Ok(Layout { version: found }) | Err(WireError::Version { found, .. }) => {
-            Err(NamespaceError::Newer { chroot: chroot(zk), found, known })
-        }
-        Err(reason) => Err(NamespaceError::Unreadable { chroot: chroot(zk), known, reason }),
+        Ok(Layout { version: found }) => match found.cmp(&known) {
+            Ordering::Equal => Ok(true),
+            Ordering::Greater => Err(NamespaceError::Newer { chroot, found, known }),
+            Ordering::Less => Err(NamespaceError::Older { chroot, found, known }),
+        },
+        // Also of a newer schema, whose version is another count than the layout's.
+        Err(reason) => Err(NamespaceError::Unreadable { chroot, known, reason }),
     }
 }
 

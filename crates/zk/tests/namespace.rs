@@ -1,10 +1,11 @@
-//! A namespace is made once, by whoever comes first, and a foreign or newer one is refused.
+//! A namespace is made once, by whoever comes first, and a foreign one or one of another layout is refused.
 
 use std::time::Duration;
 
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::wire;
 use bellwether_testkit::namespace;
 use bellwether_zk::{NamespaceError, Zk, connect, open_namespace};
 
@@ -37,15 +38,23 @@ async fn nothing_is_made_for_a_reader() {
 }
 
 #[tokio::test]
-async fn a_newer_layout_is_refused_with_both_versions() {
-    let zk = session(&namespace("newer")).await;
-    open_namespace(&zk, true).await.unwrap();
-    let layout = zk.get(path::LAYOUT.into()).await.unwrap().unwrap();
-    let newer = bellwether_core::wire::encode(&bellwether_core::wire::Layout { version: 7 });
-    let set = Op::Set { path: path::LAYOUT.into(), data: newer, version: layout.version };
-    assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
-    let refused = open_namespace(&zk, true).await.unwrap_err().to_string();
-    assert!(refused.contains("layout version 7") && refused.contains("version 1"), "{refused}");
+async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
+    for (name, version, way_out) in
+        [("newer", 7, "upgrade this build"), ("older", 1, "start with an empty namespace")]
+    {
+        let zk = session(&namespace(name)).await;
+        open_namespace(&zk, true).await.unwrap();
+        let layout = zk.get(path::LAYOUT.into()).await.unwrap().unwrap();
+        let data = wire::encode(&wire::Layout { version });
+        let set = Op::Set { path: path::LAYOUT.into(), data, version: layout.version };
+        assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
+        for create in [true, false] {
+            let refused = open_namespace(&zk, create).await.unwrap_err().to_string();
+            for part in [&format!("layout version {version}"), "serves version 2", way_out] {
+                assert!(refused.contains(part), "{refused}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -59,7 +68,7 @@ async fn a_chroot_with_other_data_is_refused() {
         root.commit(create(&path, b"")).await;
     }
     let refused = open_namespace(&session(&to).await, true).await.unwrap_err().to_string();
-    assert!(refused.contains("holds other data (brokers)") && refused.contains("version 1"), "{refused}");
+    assert!(refused.contains("holds other data (brokers)") && refused.contains("version 2"), "{refused}");
 }
 
 #[tokio::test]

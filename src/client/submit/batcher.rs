@@ -1,9 +1,9 @@
 //! Gathers submissions into rounds.
 //!
 //! ```text
-//!  submit ──bounded inbox──▶ pending ──take a round──▶ in flight (≤ WINDOW) ──▶ answers
-//!                              ▲                            │
-//!                              └────── to be sent again ────┘
+//!  submit ──inbox──▶ pending ──take a round──▶ in flight (≤ WINDOW) ──▶ answers
+//!                      ▲                            │
+//!                      └────── to be sent again ────┘
 //! ```
 //!
 //! A round is sent when nothing is in flight, or when it is full. So a lone job waits for nobody, and under
@@ -11,6 +11,11 @@
 //!
 //! Jobs of one lane are in one round at a time: the next ones are *held* until it is answered, so that a round which is
 //! sent again (a lost reply, a lane that had to be made) does not fall behind a later one.
+//!
+//! Nothing bounds the inbox or what waits: each submission has a caller that waits for it and would own it otherwise,
+//! so that callers, who are the bound, wait for their answers and never for room. Waiting for room would need a turn
+//! that a caller can be given and not take, because nobody polls it, while others wait behind it. What callers gave up
+//! is dropped whenever what waits has doubled, so it is never more than what is waited for, or [`ABANDONED`].
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -35,21 +40,20 @@ const BATCH_PAYLOAD_BYTES: usize = MAX_TXN_BYTES / 2;
 /// Rounds in flight: enough to hide a round trip, far from the session's bound of 64 requests.
 pub(super) const WINDOW: usize = 8;
 
-/// Submissions that wait to be taken: two full rounds. Behind them callers wait, which is the backpressure;
-/// with the largest payloads it is 13 MB.
-const INBOX: usize = 2 * BATCH_JOBS;
+/// Submissions from which on those that were given up are looked for. Two rounds: with the largest payloads 13 MB.
+const ABANDONED: usize = 2 * BATCH_JOBS;
 
 /// Where submissions go.
-pub(in crate::client) type Inbox = mpsc::Sender<Submission>;
+pub(in crate::client) type Inbox = mpsc::UnboundedSender<Submission>;
 
 /// Starts the batcher. It ends when the inbox is closed and everything has its answer.
 pub(in crate::client) fn start(link: Arc<Link>) -> Inbox {
-    let (inbox, submissions) = mpsc::channel(INBOX);
+    let (inbox, submissions) = mpsc::unbounded_channel();
     tokio::spawn(run(link, submissions));
     inbox
 }
 
-async fn run(link: Arc<Link>, mut submissions: mpsc::Receiver<Submission>) {
+async fn run(link: Arc<Link>, mut submissions: mpsc::UnboundedReceiver<Submission>) {
     let occupancy = Arc::new(Occupancy::default());
     let mut pending = Pending::default();
     let mut in_flight = FuturesUnordered::new();
@@ -68,9 +72,9 @@ async fn run(link: Arc<Link>, mut submissions: mpsc::Receiver<Submission>) {
         let mut gathered = Vec::new();
         tokio::select! {
             Some((again, lanes)) = in_flight.next(), if !in_flight.is_empty() => pending.put_back(again, lanes),
-            count = submissions.recv_many(&mut gathered, BATCH_JOBS), if open && !pending.is_full() => {
+            count = submissions.recv_many(&mut gathered, BATCH_JOBS), if open => {
                 open = count > 0;
-                pending.extend(gathered);
+                pending.gathered(gathered);
             }
         }
     }
@@ -84,6 +88,8 @@ struct Pending {
     /// Of lanes that have a round in flight.
     held: VecDeque<Submission>,
     busy: BTreeSet<Lane>,
+    /// How many there were after the last look for those that were given up, or fewer.
+    waited_for: usize,
 }
 
 impl Pending {
@@ -95,9 +101,19 @@ impl Pending {
         self.jobs.len() >= BATCH_JOBS || self.bytes >= BATCH_PAYLOAD_BYTES
     }
 
-    /// Whether there is enough for a round, or a lane holds up as much.
-    fn is_full(&self) -> bool {
-        self.fills_a_round() || self.held.len() >= BATCH_JOBS
+    /// Takes new ones in.
+    fn gathered(&mut self, jobs: Vec<Submission>) {
+        self.extend(jobs);
+        if self.len() >= ABANDONED.max(2 * self.waited_for) {
+            self.jobs.retain(Submission::is_waited_for);
+            self.held.retain(Submission::is_waited_for);
+            self.bytes = self.jobs.iter().map(bytes).sum();
+            self.waited_for = self.len();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.jobs.len() + self.held.len()
     }
 
     fn extend(&mut self, jobs: impl IntoIterator<Item = Submission>) {
@@ -142,6 +158,7 @@ impl Pending {
             self.bytes = 0;
             self.extend(left);
         }
+        self.waited_for = self.waited_for.min(self.len());
         (taken, lanes)
     }
 }
@@ -152,4 +169,24 @@ fn lane(job: &Submission) -> Option<&Lane> {
 
 fn bytes(job: &Submission) -> usize {
     job.record.payload.bytes().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_callers_gave_up_does_not_pile_up_while_nothing_can_be_sent() {
+        let mut pending = Pending::default();
+        let (waited_for, _accepted): (Vec<_>, Vec<_>) = (0..10).map(|_| Submission::sample()).unzip();
+        let kept = waited_for.iter().map(|job| job.id.clone()).collect::<Vec<_>>();
+        pending.gathered(waited_for);
+        for _ in 0..1_000 {
+            pending.gathered(vec![Submission::sample().0]);
+            assert!(pending.len() < ABANDONED);
+        }
+        pending.gathered((0..ABANDONED).map(|_| Submission::sample().0).collect());
+        assert_eq!(pending.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>(), kept);
+        assert_eq!(pending.bytes, 10, "as long as their payloads");
+    }
 }

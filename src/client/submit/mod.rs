@@ -32,7 +32,6 @@ use bellwether_core::name::JobId;
 use futures::{Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
-use tokio::task::unconstrained;
 use tokio::time::timeout_at;
 
 pub(super) use batcher::{Inbox, start};
@@ -71,6 +70,11 @@ enum Accepted {
 }
 
 impl Submission {
+    /// Whether its caller has neither given up nor dropped the call.
+    fn is_waited_for(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
     fn settle(self, reply: Reply) {
         if let Ok(Accepted::Made) = reply {
             let kind = self.record.kind.to_string();
@@ -79,6 +83,16 @@ impl Submission {
         if self.reply.send(reply).is_err() {
             tracing::debug!(job = %self.id, "nobody waits for this submission any more");
         }
+    }
+}
+
+#[cfg(test)]
+impl Submission {
+    /// One like any other, and where its answer comes.
+    fn sample() -> (Self, oneshot::Receiver<Reply>) {
+        let (id, record) = Job::new("sum", &1).unwrap().into_record(clock::wall()).unwrap();
+        let (reply, accepted) = oneshot::channel();
+        (Self { id, record, fate: Arc::default(), maybe: false, puzzles: 0, reply }, accepted)
     }
 }
 
@@ -162,34 +176,24 @@ impl Client {
         let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
         let submission =
             Submission { id: id.clone(), record, fate: Arc::clone(&fate), maybe: false, puzzles: 0, reply };
-        let work = async {
-            self.hand_over(submission).await?;
-            accepted.await.ok()
-        };
-        let accepted = match timeout_at(by.at, work).await {
-            Ok(Some(reply)) => reply?,
+        // Without a wait before it, so that the order of first polls is the order in which the batcher has them. When
+        // the batcher is gone the submission is dropped here, and its reply with it.
+        if self.0.inbox.send(submission).is_err() {
+            tracing::debug!(job = %id, "the batcher is gone");
+        }
+        let accepted = match timeout_at(by.at, accepted).await {
+            Ok(Ok(reply)) => reply?,
             // The batcher is gone; it answers everything before it goes, unless its runtime was shut down.
-            Ok(None) if fate.abandon() => {
+            Ok(Err(_)) if fate.abandon() => {
                 return Err(SubmitError::NotSent { id, reason: Unavailable::Closed });
             }
             Err(_) if fate.abandon() => {
                 return Err(SubmitError::NotSent { id, reason: self.0.link.not_in_time(by) });
             }
-            Ok(None) | Err(_) => return Err(SubmitError::Unknown { id, within: by.within }),
+            Ok(Err(_)) | Err(_) => return Err(SubmitError::Unknown { id, within: by.within }),
         };
         let duplicate = accepted == Accepted::Duplicate;
         Ok(JobHandle { client: self.clone(), id, duplicate, typed: PhantomData })
-    }
-
-    /// Gives a submission to the batcher; `None` when it is gone. The inbox alone keeps no order among those who wait for
-    /// room in it: they are woken in order, and run in any. A lane is an order, so its jobs wait in a line of their own,
-    /// which the runtime's budget for a task must not break up either.
-    async fn hand_over(&self, submission: Submission) -> Option<()> {
-        let _first = match submission.record.placement.lane {
-            Some(_) => Some(unconstrained(self.0.line.lock()).await),
-            None => None,
-        };
-        self.0.inbox.send(submission).await.ok()
     }
 
     /// Submits many jobs; the answers are in the order of the jobs. `progress` hears how many are answered.

@@ -67,7 +67,7 @@ fn gather(occupancy: &Occupancy, jobs: Vec<Submission>) -> (Batch<Submission>, V
     let mut blocked = BTreeSet::new();
     for job in jobs {
         // Nothing of it is in flight here, so this ends it.
-        if job.reply.is_closed() {
+        if !job.is_waited_for() {
             continue;
         }
         let lane = job.record.placement.lane.clone();
@@ -112,8 +112,8 @@ fn submissions(batch: Batch<Submission>) -> Vec<Submission> {
     batch.into_groups().into_iter().map(|(job, _)| job).collect()
 }
 
-/// The client has ended, or its namespace was refused. What may have been applied stays unanswered here; the
-/// caller's deadline says so.
+/// The client has ended, or its namespace was refused. What may have been applied stays unanswered here,
+/// which its caller is told as unknown.
 fn end(jobs: Vec<Submission>, reason: &Unavailable) -> Vec<Submission> {
     for job in jobs.into_iter().filter(|job| !job.maybe) {
         let id = job.id.clone();
@@ -122,9 +122,15 @@ fn end(jobs: Vec<Submission>, reason: &Unavailable) -> Vec<Submission> {
     Vec::new()
 }
 
+/// ZooKeeper refused these, or the read that would have told of them. Of what may have been applied this says nothing:
+/// it stays unanswered as in [`end`].
 fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> {
     for job in jobs {
         let id = job.id.clone();
+        if job.maybe {
+            tracing::warn!(job = %id, %reason, "refused, and an earlier copy of the submission may have been applied");
+            continue;
+        }
         job.settle(Err(SubmitError::Refused { id, reason: reason.clone() }));
     }
     Vec::new()
@@ -228,4 +234,18 @@ fn decide(job: Submission, node: &Node) {
         Err(reason) => Err(SubmitError::Unreadable { id, reason }),
     };
     job.settle(reply);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_certainly_not_applied_is_told_as_refused() {
+        let (mut jobs, mut answers): (Vec<_>, Vec<_>) = (0..2).map(|_| Submission::sample()).unzip();
+        jobs[0].maybe = true;
+        assert!(refuse(jobs, &Reason::Refused("throttled".into())).is_empty());
+        answers[0].try_recv().expect_err("it may have been applied");
+        assert!(matches!(answers[1].try_recv(), Ok(Err(SubmitError::Refused { .. }))));
+    }
 }

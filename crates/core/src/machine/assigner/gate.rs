@@ -4,7 +4,7 @@
 //!  entry known ─▶ waiting ──its turn is the lowest of a list that has it──▶ pending, as any other job
 //!                   ▲  │
 //!                   │  └─ not in a list that was asked for later: its entry may be of the past, read it again
-//!                   └── the assignment was rejected, because its turn is gone
+//!                   └── the assignment was rejected, because of its turn: gone, or set by a strange hand
 //! ```
 //!
 //! **Why an old list is good enough.** Turns are ordered by the transaction that created them, so all that a list
@@ -75,6 +75,7 @@ struct Held {
     entry: QueueEntry,
     /// A list with a later ticket was asked for after this entry was known.
     since: u64,
+    /// Its turn is not there, or cannot be used: it waits for the next sweep.
     stray: bool,
 }
 
@@ -122,20 +123,30 @@ impl Gate {
 
     /// Holds a job until its turn has come.
     pub(super) fn insert(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
-        self.remove(&job);
-        let (lane, spot) = (turn.lane.clone(), (turn.generation, job.clone()));
-        let held = Held { entry, since: self.last_ticket, stray: false };
-        self.held.insert(job, turn);
-        self.lanes.entry(lane.clone()).or_default().waiting.insert(spot, held);
-        self.settle(&lane);
+        self.hold(job, turn, entry, false);
     }
 
     /// Its assignment was rejected, because its turn is gone.
-    pub(super) fn refused(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
+    pub(super) fn turn_was_gone(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
         if let Some(view) = self.lanes.get_mut(&turn.lane) {
             view.drop_turn(&(turn.generation, job.clone()));
         }
         self.insert(job, turn, entry);
+    }
+
+    /// Its assignment was rejected for its turn, which is there: somebody set it. It keeps its place, and the lane waits;
+    /// the next sweep tries again.
+    pub(super) fn turn_was_set(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
+        self.hold(job, turn, entry, true);
+    }
+
+    fn hold(&mut self, job: JobId, turn: Turn, entry: QueueEntry, stray: bool) {
+        self.remove(&job);
+        let (lane, spot) = (turn.lane.clone(), (turn.generation, job.clone()));
+        let held = Held { entry, since: self.last_ticket, stray };
+        self.held.insert(job, turn);
+        self.lanes.entry(lane.clone()).or_default().waiting.insert(spot, held);
+        self.settle(&lane);
     }
 
     pub(super) fn remove(&mut self, job: &JobId) {
@@ -283,6 +294,7 @@ impl Gate {
     fn settle(&mut self, lane: &Lane) {
         let Some(view) = self.lanes.get_mut(lane) else { return };
         if let Some(spot) = view.head()
+            && view.waiting.get(&spot).is_some_and(|held| !held.stray)
             && let Some(held) = view.waiting.remove(&spot)
         {
             self.held.remove(&spot.1);

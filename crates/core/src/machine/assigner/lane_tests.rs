@@ -196,6 +196,26 @@ fn what_is_known_of_turns_is_forgotten_when_they_are_watched_anew() {
     assert_eq!(assigned(&bench.read(&read)), [job(1)]);
 }
 
+/// Only an operator sets a turn. The order of the lane is worth more than its pace.
+#[test]
+fn a_job_whose_turn_was_set_is_not_overtaken_and_is_tried_again_once_a_sweep() {
+    let mut bench = Bench::new();
+    bench.queue([1, 2]);
+    let read = bench.listed(1, [1, 2]);
+    let mut sent = bench.read(&read);
+    for ticket in 3..5 {
+        let Some(Effect::Commit(batch)) = sent.pop() else { panic!("{sent:?}") };
+        assert_eq!(batch.keys().map(|job| &job.id).collect::<Vec<_>>(), [&job(1)]);
+        let of_turn = |op: &Op| matches!(op, Op::Check { path, .. } if path.starts_with(path::LANES));
+        let at = batch.ops().position(of_turn).expect("it depends on the turn");
+        let rejection = Rejection { at, reason: Reason::BadVersion };
+        let after = bench.handle(Event::Committed(batch, Outcome::Rejected(rejection)));
+        assert_eq!(after, [], "neither the next one, nor the same again at once");
+        bench.handle(Event::Resume);
+        sent = bench.listed(ticket, [1, 2]);
+    }
+}
+
 #[test]
 fn ten_thousand_of_one_lane_are_listed_once_and_read_once() {
     const JOBS: usize = 10_000;

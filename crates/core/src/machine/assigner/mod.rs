@@ -12,6 +12,7 @@
 //! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of it again; all wait again |
 //! | rejected: an entry is gone | that job is forgotten (cancelled, or assigned by a write thought lost); the rest wait again |
 //! | rejected: a turn is gone | that job waits for its turn anew (`gate`); the rest wait again |
+//! | rejected: a turn is another version | that job, and its lane, wait for the next sweep; the rest wait again |
 //! | not sent, or refused as a whole | all wait again, until the session is back or the next sweep |
 //! | unknown | in limbo: counted, not planned; after the session is back their entries are read |
 //!
@@ -30,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Assignment, QueueEntry};
 use crate::name::{JobId, Kind, Lane, WorkerId};
-use crate::outcome::{Outcome, Rejection};
+use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus};
 use crate::worker::WorkerInfo;
@@ -383,14 +384,19 @@ impl Assigner {
                 }
                 None
             }
-            // Its turn: cancelled and retried unseen, or taken away.
+            // Its turn: cancelled and retried unseen, taken away, or set.
             Some(Locus::Group { group, op: 2 }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
                     capacity.give_back(&job.id);
                 }
                 if let Some(turn) = job.waiting.turn.as_deref().cloned() {
-                    self.gate.refused(job.id, turn, job.waiting.into_entry());
+                    let entry = job.waiting.into_entry();
+                    if rejection.reason == Reason::NoNode {
+                        self.gate.turn_was_gone(job.id, turn, entry);
+                    } else {
+                        self.gate.turn_was_set(job.id, turn, entry);
+                    }
                 }
                 None
             }
