@@ -232,6 +232,12 @@ impl Model {
         }
     }
 
+    /// How many znodes changed since the last [`take_changes`](Self::take_changes).
+    #[must_use]
+    pub fn changed_nodes(&self) -> usize {
+        self.dirty.nodes()
+    }
+
     /// What is to be stored since the last call. A driver stores it before it releases the effects that came with
     /// it.
     pub fn take_changes(&mut self) -> Changes {

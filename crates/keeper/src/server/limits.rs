@@ -23,6 +23,10 @@ pub const OUTSTANDING_BYTES: usize = 2 * 1024 * 1024;
 /// commits in a few milliseconds; larger ones add latency and hardly any throughput.
 pub const INBOX_REQUESTS: usize = 1_000;
 
+/// Changed znodes behind one commit, overshot by one transaction (25,000 in the longest frame). A batch of single
+/// writes never gets there; a row is at most some 5 KB beside its data, so a commit's rows stay below 200 MB.
+pub const COMMIT_NODES: usize = 10_000;
+
 /// Bytes that wait for the engine. A connection that finds the inbox full waits; each can overshoot by one read.
 pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
 

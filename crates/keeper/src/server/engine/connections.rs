@@ -11,7 +11,7 @@ use super::super::limits::{NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES}
 use super::super::outbox::{End, Outbox};
 use super::super::stats::{Arrivals, Latency};
 use crate::model::{ConnectionId, Effect};
-use crate::proto::{self, Reply, Response};
+use crate::proto::{self, Id, Reply, Response};
 
 /// Why a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -255,6 +255,8 @@ fn bulk(reply: &Reply) -> usize {
     let Ok(response) = &reply.result else { return 0 };
     match response {
         Response::Names(names) | Response::NamesStat(names, _) => names_bytes(names),
+        Response::Acl(acl, _) => acl.iter().map(|entry| id_bytes(&entry.id)).sum(),
+        Response::Identities(ids) => ids.iter().map(id_bytes).sum(),
         // Bounded by the model, by what one request could write, or fixed.
         Response::Multi(_)
         | Response::Data(..)
@@ -263,11 +265,13 @@ fn bulk(reply: &Reply) -> usize {
         | Response::Path(_)
         | Response::PathStat(..)
         | Response::Stat(_)
-        | Response::Acl(..)
         | Response::Count(_)
-        | Response::Synced(_)
-        | Response::Identities(_) => 0,
+        | Response::Synced(_) => 0,
     }
+}
+
+fn id_bytes(id: &Id) -> usize {
+    3 * size_of::<i32>() + id.scheme.len() + id.id.len()
 }
 
 fn names_bytes(names: &[String]) -> usize {

@@ -12,7 +12,7 @@
 //! * **A failed commit ends the server.** Its outcome is unknown, so nothing may be said about it, to anybody: all
 //!   connections are closed, and clients see the one thing that they must expect at any time, a lost connection.
 //! * **Batches size themselves.** What arrives during a commit is the next batch, up to the inbox's bound; a lone
-//!   request is not delayed.
+//!   request is not delayed. One that changes very much (multis of thousands) is committed in parts.
 //! * **A server that was away ends no session for it.** After a long commit, or when the process was stopped, what
 //!   clients sent meanwhile waits in the inbox and in sockets. So time passes for the model only up to the look into
 //!   the inbox before the last one; an idle server looks again after [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
@@ -32,7 +32,7 @@ use super::clock::Clock;
 use super::fourletter::{self, Facts, Report, Source};
 use super::inbox::{Asked, Inbox, Message};
 use super::keeper::StopReason;
-use super::limits::{INBOX_REQUESTS, LOOK_AGAIN};
+use super::limits::{COMMIT_NODES, INBOX_REQUESTS, LOOK_AGAIN};
 use super::stats::{Arrivals, Traffic};
 use crate::model::{ConnectionId, Effect, Input, Model, Now};
 use crate::store::Store;
@@ -90,6 +90,10 @@ impl Engine {
             let now = self.clock.now();
             for message in batch.drain(..) {
                 self.accept(now, message);
+                if self.model.changed_nodes() >= COMMIT_NODES {
+                    self.commit()?;
+                    self.release();
+                }
             }
             self.tick(Now { monotonic_ms: looked_ms, ..now });
             looked_ms = now.monotonic_ms;
