@@ -50,9 +50,13 @@ pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 /// `zookeeper.nio.sessionlessCnxnTimeout`.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Between the look into the inbox that finds a session's time over and the one that ends it: for what waits in
-/// sockets after the process was stopped. Little against the shortest of sessions.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Between the look into the inbox that finds a session's time over and the one that ends it, for what waits in
+/// sockets after the process was stopped: thousands are read in that time, and against the shortest of sessions it
+/// is little.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How long full batches may keep a look from being the one. Below the shortest session of the default tick.
+pub const LOOKS_LAST: Duration = Duration::from_secs(1);
 
 /// How long a connection that is to be closed may take to read what was sent before.
 pub const LINGER: Duration = Duration::from_secs(2);
