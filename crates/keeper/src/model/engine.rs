@@ -76,7 +76,9 @@ impl Model {
         }
     }
 
-    fn heard_of(&mut self, now: Now, connection: ConnectionId) -> bool {
+    /// Notes that a connection's client lives, whatever it sent; answers whether the connection is known. A request
+    /// does so by itself: this is for one that has to wait before it is handled.
+    pub fn heard_of(&mut self, now: Now, connection: ConnectionId) -> bool {
         let Some(known) = self.connections.get(&connection) else { return false };
         self.sessions.touch(now.monotonic_ms, known.session);
         true

@@ -18,7 +18,8 @@
 //!   inbox behind which the server has caught up (`looks`); an idle server looks again after
 //!   [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
 //! * **A connection that does not read is parked** (see [`Outbox`](super::outbox::Outbox)): its requests wait here,
-//!   in order, unanswered. Its session is not kept alive by what waits, so it expires in the end.
+//!   in order, unanswered. Each of them keeps its session alive when it comes. One that never reads is not read from
+//!   in the end, and expires.
 
 mod connections;
 mod looks;
@@ -162,6 +163,7 @@ impl Engine {
             self.handle(now, connection, asked);
         } else {
             known.parked.push_back(asked);
+            self.model.heard_of(now, connection);
         }
     }
 
