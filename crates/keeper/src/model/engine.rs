@@ -160,11 +160,12 @@ impl Model {
             Compat::V3_9 => self.zxid,
             Compat::V3_8_0 => NO_ZXID,
         };
-        for &hearer in &self.hearers {
-            if self.connections.get(&hearer).is_some_and(|known| known.identities.may_read(acl)) {
-                let event = WatchedEvent { kind: *kind, path: path.as_ref().to_owned(), zxid };
-                out.push(Effect::Notify(hearer, event));
-            }
+        let may_read =
+            |id: &ConnectionId| self.connections.get(id).is_some_and(|known| known.identities.may_read(acl));
+        let hearers: Vec<_> = self.hearers.iter().copied().filter(may_read).collect();
+        if !hearers.is_empty() {
+            let event = WatchedEvent { kind: *kind, path: path.as_ref().to_owned(), zxid };
+            out.push(Effect::Notify(hearers, event));
         }
     }
 

@@ -46,6 +46,10 @@ pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// notifications, seconds of the fastest change.
 pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 
+/// Notifications of one batch for all connections together, before the commit that lets them go: two hundred clients
+/// that hear of the longest multi. Who would get more is closed as above; one transaction cannot fill the memory.
+pub const BATCH_NOTICE_BYTES: usize = 256 * 1024 * 1024;
+
 /// How long a new connection may take for TLS and its first frame. Java's
 /// `zookeeper.nio.sessionlessCnxnTimeout`.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -161,7 +161,6 @@ fn an_unknown_scheme_closes_the_connection_and_not_the_session() {
     let request = Request::Auth { scheme: "nope".to_owned(), auth: vec![] };
     let effects = stage.input(client, crate::model::Input::Request { xid: -4, request });
     let reply = crate::proto::Reply { xid: -4, zxid: 0, result: Err(ErrorCode::AuthFailed) };
-    use crate::model::Effect;
     assert_eq!(effects, [Effect::Reply(client, reply), Effect::Close(client)]);
     assert_eq!(stage.model.session_of(client), None);
     assert_eq!(stage.model.sessions().map(|view| view.id).collect::<Vec<_>>(), [hello.session_id]);
