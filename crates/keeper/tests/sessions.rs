@@ -4,7 +4,8 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
-use bellwether_keeper::server::{Keeper, Storage};
+use bellwether_keeper::model::Config;
+use bellwether_keeper::server::{Keeper, StartError, Storage};
 
 use self::wire::*;
 
@@ -179,4 +180,25 @@ async fn a_client_that_pings_but_reads_slowly_keeps_its_session() {
     for _ in 0..pings {
         assert_eq!(wire.receive().await.expect("its session lives").error, 0);
     }
+}
+
+#[tokio::test]
+async fn bounds_that_no_session_fits_between_are_refused_at_the_start() {
+    let with =
+        |min, max| Config { min_session_timeout_ms: min, max_session_timeout_ms: max, ..Config::default() };
+    for (config, bounds) in [
+        (with(None, Some(0)), (4_000, 0)),
+        (with(None, Some(3_999)), (4_000, 3_999)),
+        (with(Some(0), None), (0, 40_000)),
+        (with(Some(50_000), None), (50_000, 40_000)),
+    ] {
+        let refused = Keeper::builder().config(config).start().await.map(drop);
+        match refused {
+            Err(StartError::SessionBounds { shortest, longest }) => assert_eq!((shortest, longest), bounds),
+            other => panic!("{bounds:?}: {other:?}"),
+        }
+    }
+    let one = Keeper::builder().config(with(Some(3_000), Some(3_000))).start().await.expect("a keeper");
+    let (_wire, session) = Wire::session(one.address()).await;
+    assert_eq!(session.timeout_ms, 3_000);
 }
