@@ -71,7 +71,12 @@ fn what_a_keeper_cannot_serve_is_refused_with_the_way_out() {
     run(&["keeper"]).exits(2).says("--data-dir");
     run(&["keeper", "--memory", "--data-dir", "x"]).exits(2).says("cannot be used with");
     run(&["keeper", "--memory", "--compat", "3.5"]).exits(2).says("3.8.0");
-    run(&["keeper", "--memory", "--tick-time", "0ms"]).exits(1).says("tick");
+    run(&["keeper", "--memory", "--tick-time", "0ms"]).exits(2).says("--tick-time");
+    for too_short in ["0ms", "3999ms"] {
+        run(&["keeper", "--memory", "--max-session-timeout", too_short])
+            .exits(2)
+            .says("--max-session-timeout");
+    }
 
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().to_str().unwrap();

@@ -4,7 +4,8 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
-use bellwether_keeper::server::{Keeper, Storage};
+use bellwether_keeper::model::Config;
+use bellwether_keeper::server::{Keeper, StartError, Storage};
 
 use self::wire::*;
 
@@ -151,4 +152,53 @@ async fn a_backup_is_made_while_the_server_goes_on() {
     let keeper = Keeper::builder().store(Storage::Directory(restored)).start().await.expect("a keeper");
     let (mut wire, _) = Wire::session(keeper.address()).await;
     assert!(exists(&mut wire, "/n49").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_pings_but_reads_slowly_keeps_its_session() {
+    // More than sockets take, so that requests are parked.
+    const BIG: usize = 1_000_000;
+    const READS: i32 = 40;
+    let keeper = Keeper::builder().tick_ms(500).start().await.expect("a keeper");
+    let mut wire = Wire::open(keeper.address()).await;
+    let session = wire.hello(1, 0, &[0; 16]).await.expect("a session");
+    assert_eq!(session.timeout_ms, 1_000);
+    assert_eq!(wire.call(0, CREATE, &create("/big", &vec![7; BIG], PERSISTENT)).await.error, 0);
+    for xid in 1..=READS {
+        wire.send(xid, GET_DATA, &read("/big", false)).await;
+    }
+    let start = Instant::now();
+    let mut pings = 0;
+    while start.elapsed() < Duration::from_millis(2_500) {
+        wire.send(-2, PING, &[]).await;
+        pings += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for xid in 1..=READS {
+        assert_eq!(wire.receive().await.expect("its session lives").xid, xid);
+    }
+    for _ in 0..pings {
+        assert_eq!(wire.receive().await.expect("its session lives").error, 0);
+    }
+}
+
+#[tokio::test]
+async fn bounds_that_no_session_fits_between_are_refused_at_the_start() {
+    let with =
+        |min, max| Config { min_session_timeout_ms: min, max_session_timeout_ms: max, ..Config::default() };
+    for (config, bounds) in [
+        (with(None, Some(0)), (4_000, 0)),
+        (with(None, Some(3_999)), (4_000, 3_999)),
+        (with(Some(0), None), (0, 40_000)),
+        (with(Some(50_000), None), (50_000, 40_000)),
+    ] {
+        let refused = Keeper::builder().config(config).start().await.map(drop);
+        match refused {
+            Err(StartError::SessionBounds { shortest, longest }) => assert_eq!((shortest, longest), bounds),
+            other => panic!("{bounds:?}: {other:?}"),
+        }
+    }
+    let one = Keeper::builder().config(with(Some(3_000), Some(3_000))).start().await.expect("a keeper");
+    let (_wire, session) = Wire::session(one.address()).await;
+    assert_eq!(session.timeout_ms, 3_000);
 }

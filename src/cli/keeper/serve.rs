@@ -65,7 +65,11 @@ pub(crate) async fn start(
             started => started,
         },
     };
-    let keeper = started.map_err(|error| Failure::failed(chain(&error)))?;
+    let keeper = started.map_err(|error| match error {
+        StartError::Tick(_) => Failure::usage(format!("--tick-time: {error}")),
+        StartError::SessionBounds { .. } => Failure::usage(format!("--max-session-timeout: {error}")),
+        error => Failure::failed(chain(&error)),
+    })?;
     let admin = data_dir.and_then(|dir| match Admin::open(dir) {
         Ok(admin) => Some(admin),
         Err(error) => {

@@ -28,6 +28,16 @@ const DIGEST: &str = "digest";
 const IP: &str = "ip";
 const SUPER: &str = "super";
 
+/// The longest list of a znode, and the most that one connection's identities may weigh, so that `auth` always fits
+/// where it is alone: some 80 digests. The store writes a znode's list with each change of the znode, and a multi of
+/// one frame changes up to 25,000 znodes, which this keeps to 100 MB. The real server has no bound but its memory.
+const ACL_BYTES: usize = 4 * 1024;
+
+/// What an entry weighs: as on the wire.
+fn weight(id: &Id) -> usize {
+    3 * size_of::<i32>() + id.scheme.len() + id.id.len()
+}
+
 /// Lists that znodes share.
 #[derive(Debug, Default)]
 pub(super) struct AclPool {
@@ -85,22 +95,27 @@ impl Identities {
         self.ids.iter().any(|id| id.scheme == SUPER)
     }
 
-    fn add(&mut self, id: Id) {
-        if !self.ids.contains(&id) {
+    /// `false` when it is one too many.
+    fn add(&mut self, id: Id) -> bool {
+        if self.ids.contains(&id) {
+            return true;
+        }
+        let fits = self.ids.iter().map(weight).sum::<usize>() + weight(&id) <= ACL_BYTES;
+        if fits {
             self.ids.push(id);
         }
+        fits
     }
 
-    /// Adds what `auth` proves; `false` when this server does not know the scheme.
+    /// Adds what `auth` proves; `false` when this server does not know the scheme, or the connection has all the
+    /// identities that it may have.
     pub(super) fn authenticate(&mut self, scheme: &str, auth: &[u8], super_digest: Option<&str>) -> bool {
         match scheme {
             DIGEST => {
                 let digest = digest(&String::from_utf8_lossy(auth));
-                if super_digest == Some(digest.as_str()) {
-                    self.add(Id { scheme: SUPER.to_owned(), id: String::new() });
-                }
-                self.add(Id { scheme: DIGEST.to_owned(), id: digest });
-                true
+                (super_digest != Some(digest.as_str())
+                    || self.add(Id { scheme: SUPER.to_owned(), id: String::new() }))
+                    && self.add(Id { scheme: DIGEST.to_owned(), id: digest })
             }
             // Its address is known already.
             IP => true,
@@ -144,28 +159,33 @@ impl Identities {
         if self.may(permissions, acl) { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 
-    /// The list as a znode will have it: without doubles, `auth` replaced by who asks, and nothing in it that no
-    /// scheme could ever match.
+    /// The list as a znode will have it: without doubles, `auth` replaced by who asks, nothing in it that no scheme
+    /// could ever match, and no longer than [`ACL_BYTES`].
     pub(super) fn resolve(&self, asked: &[Acl]) -> Result<Vec<Acl>, ErrorCode> {
-        let mut resolved: Vec<Acl> = Vec::with_capacity(asked.len());
-        for (index, entry) in asked.iter().enumerate() {
-            if asked[..index].contains(entry) {
+        let mut resolved: Vec<Acl> = Vec::new();
+        let (mut seen, mut bytes) = (BTreeSet::new(), 0);
+        for entry in asked {
+            if !seen.insert(entry) {
                 continue;
             }
+            let from = resolved.len();
             let Id { scheme, id } = &entry.id;
             match scheme.as_str() {
                 WORLD if id == ANYONE => resolved.push(entry.clone()),
                 AUTH => {
-                    let before = resolved.len();
                     let proven = self.ids.iter().filter(|id| id.scheme == DIGEST);
                     resolved.extend(proven.map(|id| Acl { permissions: entry.permissions, id: id.clone() }));
-                    if resolved.len() == before {
+                    if resolved.len() == from {
                         return Err(ErrorCode::InvalidAcl);
                     }
                 }
                 DIGEST if is_digest(id) => resolved.push(entry.clone()),
                 IP if ip::is_valid(id) => resolved.push(entry.clone()),
                 _ => return Err(ErrorCode::InvalidAcl),
+            }
+            bytes += resolved[from..].iter().map(|added| weight(&added.id)).sum::<usize>();
+            if bytes > ACL_BYTES {
+                return Err(ErrorCode::InvalidAcl);
             }
         }
         if resolved.is_empty() { Err(ErrorCode::InvalidAcl) } else { Ok(resolved) }

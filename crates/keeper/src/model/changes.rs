@@ -39,6 +39,11 @@ impl Dirty {
         self.sessions.insert(id);
     }
 
+    /// How many znodes changed.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// The rows as they are now, in the order of their names: no row depends on another.
     pub(super) fn take(&mut self, zxid: i64, tree: &Tree, sessions: &Sessions) -> Changes {
         let mut rows = Vec::with_capacity(2 * self.nodes.len() + self.sessions.len());

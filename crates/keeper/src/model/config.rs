@@ -25,9 +25,9 @@ const CLEANING_INTERVAL_MS: u64 = 60_000;
 pub struct Config {
     /// The grain of session expiry, above 0. Sessions last 2 to 20 of it unless the bounds below say otherwise.
     pub tick_ms: i32,
-    /// The shortest session that is granted.
+    /// The shortest session that is granted, above 0.
     pub min_session_timeout_ms: Option<i32>,
-    /// The longest session that is granted.
+    /// The longest session that is granted, not below the shortest.
     pub max_session_timeout_ms: Option<i32>,
     /// How often empty containers and outlived TTL znodes are looked for, above 0.
     pub cleaning_interval_ms: u64,

@@ -76,7 +76,9 @@ impl Model {
         }
     }
 
-    fn heard_of(&mut self, now: Now, connection: ConnectionId) -> bool {
+    /// Notes that a connection's client lives, whatever it sent; answers whether the connection is known. A request
+    /// does so by itself: this is for one that has to wait before it is handled.
+    pub fn heard_of(&mut self, now: Now, connection: ConnectionId) -> bool {
         let Some(known) = self.connections.get(&connection) else { return false };
         self.sessions.touch(now.monotonic_ms, known.session);
         true
@@ -158,11 +160,12 @@ impl Model {
             Compat::V3_9 => self.zxid,
             Compat::V3_8_0 => NO_ZXID,
         };
-        for &hearer in &self.hearers {
-            if self.connections.get(&hearer).is_some_and(|known| known.identities.may_read(acl)) {
-                let event = WatchedEvent { kind: *kind, path: path.as_ref().to_owned(), zxid };
-                out.push(Effect::Notify(hearer, event));
-            }
+        let may_read =
+            |id: &ConnectionId| self.connections.get(id).is_some_and(|known| known.identities.may_read(acl));
+        let hearers: Vec<_> = self.hearers.iter().copied().filter(may_read).collect();
+        if !hearers.is_empty() {
+            let event = WatchedEvent { kind: *kind, path: path.as_ref().to_owned(), zxid };
+            out.push(Effect::Notify(hearers, event));
         }
     }
 
@@ -230,6 +233,12 @@ impl Model {
             remove(&mut self.tree, &mut journal, self.zxid, &path);
             self.commit(journal, out);
         }
+    }
+
+    /// How many znodes changed since the last [`take_changes`](Self::take_changes).
+    #[must_use]
+    pub fn changed_nodes(&self) -> usize {
+        self.dirty.nodes()
     }
 
     /// What is to be stored since the last call. A driver stores it before it releases the effects that came with

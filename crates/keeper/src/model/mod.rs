@@ -83,8 +83,9 @@ pub enum Effect {
     Connected(ConnectionId, ConnectResponse),
     /// Answer a request.
     Reply(ConnectionId, Reply),
-    /// Tell of a change. Always before the answer that lets the client see it.
-    Notify(ConnectionId, WatchedEvent),
+    /// Tell these of a change, each once. Always before the answer that lets a client see it. One effect for all of
+    /// them: a transaction of thousands of changes that hundreds watch is no list of all pairs.
+    Notify(Vec<ConnectionId>, WatchedEvent),
     /// Close the socket, after all that was sent before.
     Close(ConnectionId),
 }

@@ -162,7 +162,7 @@ impl Model {
         let mut settle = |path: &str, missed: Option<EventKind>, modes: Modes| match missed {
             Some(kind) => {
                 let event = WatchedEvent { kind, path: path.to_owned(), zxid: NO_ZXID };
-                out.push(Effect::Notify(connection, event));
+                out.push(Effect::Notify(vec![connection], event));
             }
             None => self.watches.add(path, connection, modes),
         };

@@ -69,6 +69,17 @@ pub enum StartError {
     /// A setting that cannot be.
     #[error("tick of {0} ms: it must be above 0, and sessions of 20 ticks within 2^31 ms")]
     Tick(u32),
+    /// Bounds that no session fits between.
+    #[error(
+        "sessions of {shortest} to {longest} ms: min_session_timeout_ms must be above 0 and \
+         max_session_timeout_ms not below it; leave them out for 2 and 20 ticks, or choose a shorter tick"
+    )]
+    SessionBounds {
+        /// `min_session_timeout_ms`, or two ticks.
+        shortest: i32,
+        /// `max_session_timeout_ms`, or 20 ticks.
+        longest: i32,
+    },
     /// The system gave no thread.
     #[error("the engine's thread cannot be started")]
     Thread(#[source] std::io::Error),
@@ -170,13 +181,17 @@ impl Builder {
     /// Cancelling it stops what was started.
     ///
     /// # Errors
-    /// When the address is taken, or the store cannot be read.
+    /// When a setting cannot be, the address is taken, or the store cannot be read.
     pub async fn start(self) -> Result<Keeper, StartError> {
         let Self { listen, storage, limits, tick_ms, mut config, .. } = self;
         config.tick_ms = i32::try_from(tick_ms)
             .ok()
             .filter(|tick| (1..=i32::MAX / 20).contains(tick))
             .ok_or(StartError::Tick(tick_ms))?;
+        let (shortest, longest) = config.session_bounds_ms();
+        if shortest <= 0 || longest < shortest {
+            return Err(StartError::SessionBounds { shortest, longest });
+        }
         #[cfg(feature = "tls")]
         let tls = self.tls.map(|tls| Acceptor::new(&tls)).transpose()?;
 

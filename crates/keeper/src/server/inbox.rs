@@ -150,7 +150,8 @@ impl Inbox {
     }
 
     /// Takes all that there is into the empty `batch`; waits until something is, or for `patience`.
-    pub(super) fn take(&self, batch: &mut Vec<Message>, patience: Option<Duration>) {
+    /// Answers whether it was full, so that more may wait behind it.
+    pub(super) fn take(&self, batch: &mut Vec<Message>, patience: Option<Duration>) -> bool {
         let deadline = patience.map(|patience| Instant::now() + patience);
         let mut state = self.state();
         while state.messages.is_empty() {
@@ -169,6 +170,7 @@ impl Inbox {
         if was_full {
             self.emptied.notify_waiters();
         }
+        was_full
     }
 
     /// Waits until the engine is gone. Cancel safe.

@@ -23,6 +23,10 @@ pub const OUTSTANDING_BYTES: usize = 2 * 1024 * 1024;
 /// commits in a few milliseconds; larger ones add latency and hardly any throughput.
 pub const INBOX_REQUESTS: usize = 1_000;
 
+/// Changed znodes behind one commit, overshot by one transaction (25,000 in the longest frame). A batch of single
+/// writes never gets there; a row is at most some 5 KB beside its data, so a commit's rows stay below 200 MB.
+pub const COMMIT_NODES: usize = 10_000;
+
 /// Bytes that wait for the engine. A connection that finds the inbox full waits; each can overshoot by one read.
 pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
 
@@ -42,13 +46,21 @@ pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// notifications, seconds of the fastest change.
 pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 
+/// Notifications of one batch for all connections together, before the commit that lets them go: two hundred clients
+/// that hear of the longest multi. Who would get more is closed as above; one transaction cannot fill the memory.
+pub const BATCH_NOTICE_BYTES: usize = 256 * 1024 * 1024;
+
 /// How long a new connection may take for TLS and its first frame. Java's
 /// `zookeeper.nio.sessionlessCnxnTimeout`.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Between the look into the inbox that finds a session's time over and the one that ends it: for what waits in
-/// sockets after the process was stopped. Little against the shortest of sessions.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Between the look into the inbox that finds a session's time over and the one that ends it, for what waits in
+/// sockets after the process was stopped: thousands are read in that time, and against the shortest of sessions it
+/// is little.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How long full batches may keep a look from being the one. Below the shortest session of the default tick.
+pub const LOOKS_LAST: Duration = Duration::from_secs(1);
 
 /// How long a connection that is to be closed may take to read what was sent before.
 pub const LINGER: Duration = Duration::from_secs(2);

@@ -1,5 +1,5 @@
 use super::stage::{Stage, check, create, create_with, delete, entry, set, world};
-use crate::model::{Config, ConnectionId};
+use crate::model::{Config, ConnectionId, Effect, Input};
 use crate::proto::{Acl, CreateMode, ErrorCode, Id, Op, Request, Response};
 
 const READ: i32 = 1;
@@ -161,7 +161,6 @@ fn an_unknown_scheme_closes_the_connection_and_not_the_session() {
     let request = Request::Auth { scheme: "nope".to_owned(), auth: vec![] };
     let effects = stage.input(client, crate::model::Input::Request { xid: -4, request });
     let reply = crate::proto::Reply { xid: -4, zxid: 0, result: Err(ErrorCode::AuthFailed) };
-    use crate::model::Effect;
     assert_eq!(effects, [Effect::Reply(client, reply), Effect::Close(client)]);
     assert_eq!(stage.model.session_of(client), None);
     assert_eq!(stage.model.sessions().map(|view| view.id).collect::<Vec<_>>(), [hello.session_id]);
@@ -203,4 +202,45 @@ fn a_check_inside_a_multi_asks_for_the_right_to_read() {
     stage.write(client, create_with("/a", CreateMode::Persistent, vec![world(WRITE)])).expect("created");
     let results = stage.multi(client, vec![Op::Check { path: "/a".to_owned(), version: 0 }]);
     assert_eq!(results, [crate::proto::OpResult::Error(ErrorCode::NoAuth.number())]);
+}
+
+/// Whether a proof of this user is taken; the connection is closed when it is not.
+fn proves(stage: &mut Stage, client: ConnectionId, user: String) -> bool {
+    let auth = Request::Auth { scheme: "digest".to_owned(), auth: user.into_bytes() };
+    match stage.input(client, Input::Request { xid: 1, request: auth }).as_slice() {
+        [Effect::Reply(_, reply)] => reply.result == Ok(Response::Empty),
+        [Effect::Reply(_, reply), Effect::Close(_)] => {
+            assert_eq!(reply.result, Err(ErrorCode::AuthFailed));
+            false
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn identities_and_lists_beyond_their_bound_are_refused() {
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    let mut proven = 0;
+    while proves(&mut stage, client, format!("user-{proven}:p")) {
+        proven += 1;
+        let mine = vec![entry(ALL, "auth", "")];
+        let created = stage.write(client, create_with(&format!("/n{proven}"), CreateMode::Persistent, mine));
+        assert!(created.is_ok(), "what {proven} identities make of `auth` does not fit into a list");
+        assert!(proven < 1_000, "no end");
+    }
+    assert!(proven > 50, "{proven}");
+
+    let (client, _) = stage.connect();
+    assert!(!proves(&mut stage, client, "u".repeat(1 << 20)));
+    let (client, _) = stage.connect();
+    authenticate(&mut stage, client, "u:p");
+    let many = (0..40_000).map(|n| entry(ALL, "digest", &format!("u:{n}"))).collect();
+    for list in [many, vec![entry(ALL, "digest", &format!("u:{}", "x".repeat(5_000)))]] {
+        let created = stage.write(client, create_with("/d", CreateMode::Persistent, list));
+        assert_eq!(created, Err(ErrorCode::InvalidAcl));
+    }
+    let doubles = vec![entry(ALL, "auth", ""); 40_000];
+    assert!(stage.write(client, create_with("/d", CreateMode::Persistent, doubles)).is_ok());
+    assert_eq!(get_acl(&mut stage, client, "/d"), Ok(vec![entry(ALL, "digest", U_P)]));
 }

@@ -132,11 +132,16 @@ pub(super) fn new_session() -> ConnectRequest {
 
 /// Notifications; anything else is not expected.
 pub(super) fn heard(effects: Vec<Effect>) -> Vec<Heard> {
-    let of = |effect| match effect {
-        Effect::Notify(connection, event) => (connection, event.kind, event.path, event.zxid),
-        other => panic!("not a notification: {other:?}"),
-    };
-    effects.into_iter().map(of).collect()
+    let mut heard = Vec::new();
+    for effect in effects {
+        match effect {
+            Effect::Notify(hearers, event) => {
+                heard.extend(hearers.into_iter().map(|by| (by, event.kind, event.path.clone(), event.zxid)));
+            }
+            other => panic!("not a notification: {other:?}"),
+        }
+    }
+    heard
 }
 
 pub(super) fn world(permissions: i32) -> Acl {

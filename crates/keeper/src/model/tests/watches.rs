@@ -1,5 +1,5 @@
 use super::stage::{Heard, Stage, create, create_with, delete, entry, set, world};
-use crate::model::{Compat, Config, ConnectionId, Input};
+use crate::model::{Compat, Config, ConnectionId, Effect, Input};
 use crate::proto::{AddWatchMode, CreateMode, ErrorCode, EventKind, Op, Request, Response, WatcherKind};
 
 fn exists(path: &str) -> Request {
@@ -240,4 +240,22 @@ fn watches_go_with_their_connection() {
     stage.input(client, Input::Disconnected);
     assert_eq!(told(&mut stage, writer, create("/a", CreateMode::Persistent)), []);
     assert_eq!(stage.model.watch_count(), 0);
+}
+
+#[test]
+fn a_change_that_many_hear_of_is_one_effect() {
+    let mut stage = Stage::new();
+    let (writer, _) = stage.connect();
+    stage.create(writer, "/a").expect("created");
+    let mut watchers = Vec::new();
+    for _ in 0..20 {
+        let (watcher, _) = stage.connect();
+        let request = Request::AddWatch { path: "/a".to_owned(), mode: AddWatchMode::Persistent };
+        assert_eq!(stage.ask(watcher, request), Ok(Response::WatchAdded));
+        watchers.push(watcher);
+    }
+    let request = Request::Multi(vec![set("/a", "y", -1); 30]);
+    let effects = stage.input(writer, Input::Request { xid: 1, request });
+    assert_eq!(effects.len(), 30 + 1, "and the answer");
+    assert!(matches!(&effects[0], Effect::Notify(hearers, _) if hearers == &watchers));
 }

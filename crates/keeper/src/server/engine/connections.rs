@@ -7,17 +7,19 @@ use std::time::{Instant, SystemTime};
 
 use super::super::fourletter::operation;
 use super::super::inbox::Asked;
-use super::super::limits::{NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
+use super::super::limits::{BATCH_NOTICE_BYTES, NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
 use super::super::outbox::{End, Outbox};
 use super::super::stats::{Arrivals, Latency};
 use crate::model::{ConnectionId, Effect};
-use crate::proto::{self, Reply, Response};
+use crate::proto::{self, Id, Reply, Response, WatchedEvent};
 
 /// Why a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in super::super) enum Excess {
     #[error("more than {NOTICE_BYTES} bytes of notifications are unread")]
     Notices,
+    #[error("more than {BATCH_NOTICE_BYTES} bytes of notifications are on their way to all clients at once")]
+    AllNotices,
     #[error("a reply would be longer than {REPLY_BYTES} bytes")]
     Reply,
 }
@@ -136,6 +138,10 @@ pub(in super::super) struct Connections {
     /// Those with something to release, in the order in which they got it.
     touched: Vec<ConnectionId>,
     cut: Vec<(ConnectionId, Excess)>,
+    /// The notification at hand; kept for its memory.
+    notice: Vec<u8>,
+    /// Bytes of notifications in this batch.
+    notices: usize,
 }
 
 impl Connections {
@@ -170,45 +176,61 @@ impl Connections {
         all.into_iter().map(|(_, connection)| connection).collect()
     }
 
-    /// Appends an effect to its connection's buffer. The effects of one that is gone have nobody to go to.
+    /// Appends an effect to its connections' buffers. The effects of one that is gone have nobody to go to.
     pub(super) fn encode(&mut self, effect: Effect) {
-        let (Effect::Connected(id, _) | Effect::Reply(id, _) | Effect::Notify(id, _) | Effect::Close(id)) =
-            effect;
-        let Some(connection) = self.touch(id) else { return };
-        let excess = match effect {
-            Effect::Connected(_, response) => {
+        match effect {
+            Effect::Connected(id, response) => {
+                let Some(connection) = self.touch(id) else { return };
                 if response.timeout_ms > 0 {
                     connection.record.session = Some((response.session_id, response.timeout_ms));
                     connection.record.last_operation = "SESS";
                 }
                 proto::encode_connected(&response, &mut connection.pending);
                 connection.done.frames += 1;
-                None
             }
-            Effect::Reply(_, reply) if bulk(&reply) > REPLY_BYTES => Some(Excess::Reply),
-            Effect::Reply(_, reply) => {
+            Effect::Reply(id, reply) => {
+                let Some(connection) = self.touch(id) else { return };
+                if bulk(&reply) > REPLY_BYTES {
+                    return self.cut(id, Excess::Reply);
+                }
                 connection.record.last_zxid = reply.zxid;
                 proto::encode_reply(&reply, &mut connection.pending);
                 connection.done.frames += 1;
-                None
             }
-            Effect::Notify(_, event) => {
-                let before = connection.pending.len();
-                proto::encode_event(&event, &mut connection.pending);
-                connection.notices += connection.pending.len() - before;
-                connection.done.frames += 1;
-                (connection.outbox.unsent_notices() + connection.notices > NOTICE_BYTES)
-                    .then_some(Excess::Notices)
+            Effect::Notify(hearers, event) => self.notify(&hearers, &event),
+            Effect::Close(id) => {
+                if let Some(connection) = self.touch(id) {
+                    connection.closing = true;
+                }
             }
-            Effect::Close(_) => {
-                connection.closing = true;
-                None
-            }
-        };
-        if let Some(excess) = excess {
-            self.all.remove(&id).expect("it was touched above").outbox.end(End::Cut);
-            self.cut.push((id, excess));
         }
+    }
+
+    fn notify(&mut self, hearers: &[ConnectionId], event: &WatchedEvent) {
+        let mut notice = std::mem::take(&mut self.notice);
+        notice.clear();
+        proto::encode_event(event, &mut notice);
+        for &id in hearers {
+            let Some(connection) = self.touch(id) else { continue };
+            connection.pending.extend_from_slice(&notice);
+            connection.notices += notice.len();
+            connection.done.frames += 1;
+            let unsent = connection.outbox.unsent_notices() + connection.notices;
+            self.notices += notice.len();
+            if unsent > NOTICE_BYTES {
+                self.cut(id, Excess::Notices);
+            } else if self.notices > BATCH_NOTICE_BYTES {
+                self.cut(id, Excess::AllNotices);
+            }
+        }
+        self.notice = notice;
+    }
+
+    fn cut(&mut self, id: ConnectionId, excess: Excess) {
+        let connection = self.all.remove(&id).expect("it was touched before it is cut");
+        connection.outbox.end(End::Cut);
+        self.notices = self.notices.saturating_sub(connection.notices);
+        self.cut.push((id, excess));
     }
 
     /// A connection that was cut while encoding: the model does not know yet.
@@ -219,6 +241,7 @@ impl Connections {
     /// Hands over what the batch left for each of them; answers the number of frames.
     pub(super) fn release(&mut self, now: Instant) -> u64 {
         let mut sent = 0;
+        self.notices = 0;
         for id in self.touched.drain(..) {
             // One that was cut or went within the batch is in the list, too.
             let Some(connection) = self.all.get_mut(&id) else { continue };
@@ -255,6 +278,8 @@ fn bulk(reply: &Reply) -> usize {
     let Ok(response) = &reply.result else { return 0 };
     match response {
         Response::Names(names) | Response::NamesStat(names, _) => names_bytes(names),
+        Response::Acl(acl, _) => acl.iter().map(|entry| id_bytes(&entry.id)).sum(),
+        Response::Identities(ids) => ids.iter().map(id_bytes).sum(),
         // Bounded by the model, by what one request could write, or fixed.
         Response::Multi(_)
         | Response::Data(..)
@@ -263,13 +288,65 @@ fn bulk(reply: &Reply) -> usize {
         | Response::Path(_)
         | Response::PathStat(..)
         | Response::Stat(_)
-        | Response::Acl(..)
         | Response::Count(_)
-        | Response::Synced(_)
-        | Response::Identities(_) => 0,
+        | Response::Synced(_) => 0,
     }
+}
+
+fn id_bytes(id: &Id) -> usize {
+    3 * size_of::<i32>() + id.scheme.len() + id.id.len()
 }
 
 fn names_bytes(names: &[String]) -> usize {
     names.iter().map(|name| size_of::<i32>() + name.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::EventKind;
+
+    fn connections(ids: &[ConnectionId]) -> Connections {
+        let mut connections = Connections::default();
+        for &id in ids {
+            let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+            connections.add(id, Connection::new(peer, Arc::new(Outbox::default())));
+        }
+        connections
+    }
+
+    fn notify(hearers: &[ConnectionId]) -> Effect {
+        let event = WatchedEvent { kind: EventKind::NodeCreated, path: "/a".to_owned(), zxid: 7 };
+        Effect::Notify(hearers.to_vec(), event)
+    }
+
+    #[test]
+    fn all_hearers_of_a_change_are_told_the_same_bytes() {
+        let (a, b, gone) = (ConnectionId(1), ConnectionId(2), ConnectionId(3));
+        let mut connections = connections(&[a, b]);
+        connections.encode(notify(&[a, gone, b]));
+        let pending = |id| connections.all[&id].pending.clone();
+        assert!(!pending(a).is_empty());
+        assert_eq!(pending(a), pending(b));
+        assert_eq!(connections.release(Instant::now()), 2);
+    }
+
+    #[test]
+    fn a_batch_that_tells_all_clients_too_much_cuts_those_it_cannot_tell() {
+        let (a, b) = (ConnectionId(1), ConnectionId(2));
+        let mut connections = connections(&[a, b]);
+        connections.encode(notify(&[a]));
+        let one = connections.notices;
+        connections.notices = BATCH_NOTICE_BYTES - one;
+        connections.encode(notify(&[a, b]));
+        assert_eq!(connections.take_cut(), Some((b, Excess::AllNotices)));
+        assert_eq!(connections.take_cut(), None);
+        connections.release(Instant::now());
+        connections.encode(notify(&[a]));
+        assert_eq!(
+            (connections.take_cut(), connections.notices),
+            (None, one),
+            "the next batch has its own bound"
+        );
+    }
 }

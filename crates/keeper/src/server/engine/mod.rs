@@ -12,14 +12,17 @@
 //! * **A failed commit ends the server.** Its outcome is unknown, so nothing may be said about it, to anybody: all
 //!   connections are closed, and clients see the one thing that they must expect at any time, a lost connection.
 //! * **Batches size themselves.** What arrives during a commit is the next batch, up to the inbox's bound; a lone
-//!   request is not delayed.
+//!   request is not delayed. One that changes very much (multis of thousands) is committed in parts.
 //! * **A server that was away ends no session for it.** After a long commit, or when the process was stopped, what
-//!   clients sent meanwhile waits in the inbox and in sockets. So time passes for the model only up to the look into
-//!   the inbox before the last one; an idle server looks again after [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
+//!   clients sent meanwhile waits in the inbox and in sockets. So time passes for the model only up to a look into the
+//!   inbox behind which the server has caught up (`looks`); an idle server looks again after
+//!   [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
 //! * **A connection that does not read is parked** (see [`Outbox`](super::outbox::Outbox)): its requests wait here,
-//!   in order, unanswered. Its session is not kept alive by what waits, so it expires in the end.
+//!   in order, unanswered. Each of them keeps its session alive when it comes. One that never reads is not read from
+//!   in the end, and expires.
 
 mod connections;
+mod looks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,11 +31,12 @@ use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
 pub(super) use self::connections::{Connection, Connections};
+use self::looks::Looks;
 use super::clock::Clock;
 use super::fourletter::{self, Facts, Report, Source};
 use super::inbox::{Asked, Inbox, Message};
 use super::keeper::StopReason;
-use super::limits::{INBOX_REQUESTS, LOOK_AGAIN};
+use super::limits::{COMMIT_NODES, INBOX_REQUESTS, LOOK_AGAIN};
 use super::stats::{Arrivals, Traffic};
 use crate::model::{ConnectionId, Effect, Input, Model, Now};
 use crate::store::Store;
@@ -84,15 +88,18 @@ impl Engine {
     /// Serves until it is told to stop, or cannot keep its promise.
     pub(super) fn run(&mut self) -> Result<(), StopReason> {
         let mut batch = Vec::with_capacity(INBOX_REQUESTS);
-        let mut looked_ms = 0;
+        let mut looks = Looks::default();
         while !self.stopping {
-            self.inbox.take(&mut batch, self.patience());
+            let full = self.inbox.take(&mut batch, self.patience());
             let now = self.clock.now();
             for message in batch.drain(..) {
                 self.accept(now, message);
+                if self.model.changed_nodes() >= COMMIT_NODES {
+                    self.commit()?;
+                    self.release();
+                }
             }
-            self.tick(Now { monotonic_ms: looked_ms, ..now });
-            looked_ms = now.monotonic_ms;
+            self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full), ..now });
             self.commit()?;
             self.release();
         }
@@ -103,7 +110,7 @@ impl Engine {
         self.model.next_tick().map(|due| self.clock.until(due).max(LOOK_AGAIN))
     }
 
-    /// Lets time pass up to the look into the inbox before this one: all that came until then was handled.
+    /// Lets time pass up to where all that came was handled.
     fn tick(&mut self, now: Now) {
         if self.model.next_tick().is_some_and(|due| due <= now.monotonic_ms) {
             self.model.tick(now, &mut self.effects);
@@ -156,6 +163,7 @@ impl Engine {
             self.handle(now, connection, asked);
         } else {
             known.parked.push_back(asked);
+            self.model.heard_of(now, connection);
         }
     }
 

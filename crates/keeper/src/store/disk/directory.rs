@@ -72,17 +72,30 @@ impl Directory {
     }
 }
 
-/// Makes `path` for this user alone, and has the parent remember it.
+/// Makes `path` for this user alone, and has every directory remember the one that was made in it.
+///
+/// A directory that is there may be one whose maker lost its power before its parent was synced, so that is done
+/// at every start.
 fn make(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
+    let made = missing(path);
+    if made.is_empty() {
+        return match sync_parent(&path.canonicalize()?) {
+            // One may serve in a directory whose parent one may not read: whoever made it answers for its name.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        };
     }
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
-    sync_parent(path)
+    made.into_iter().try_for_each(sync_parent)
+}
+
+/// The directories that have to be made for `path`, itself first.
+fn missing(path: &Path) -> Vec<&Path> {
+    path.ancestors().take_while(|level| !level.as_os_str().is_empty() && !level.is_dir()).collect()
 }
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
@@ -148,4 +161,21 @@ fn sync_parent(path: &Path) -> io::Result<()> {
         None => return Ok(()),
     };
     File::open(parent)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_that_is_made_is_known_to_the_one_that_syncs_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/c");
+        let levels = ["a/b/c", "a/b", "a"].map(|level| dir.path().join(level));
+        assert_eq!(missing(&path), levels);
+        make(&path).unwrap();
+        assert_eq!(missing(&path), [] as [&Path; 0]);
+        make(&path).unwrap();
+        assert_eq!(missing(Path::new("not-there/at-all")), ["not-there/at-all", "not-there"].map(Path::new));
+    }
 }
