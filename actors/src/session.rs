@@ -12,7 +12,7 @@
 //! Two transitions that the client reports as one (lost and regained between two looks) are told as two, so
 //! that every reconnection is followed by the re-reading that it demands.
 //!
-//! A namespace that is refused (foreign, of another layout) ends the actor with its error: trying again would not help.
+//! A namespace that is refused (foreign, another layout) ends the actor with its error: trying again would not help.
 
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use bellwether_core::wire::WireError;
 use super::Client;
 use super::cluster::Cluster;
 use super::error::Error;
-use super::lanes::tell_turns;
+use super::lanes::Turns;
 use super::link::Deadline;
 use super::locate::{Found, Place, locate};
 use super::view::{JobView, State, Waiting};
@@ -22,7 +22,7 @@ impl Client {
     ///
     /// # Consistency
     /// The record is read before the place, and both again when the job moved meanwhile. A job that is told as
-    /// over stays over (S15).
+    /// over stays over (S15). Who comes first in its lane is read last, and left out when that is not answered in time.
     pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
         self.get_by(id, self.by()).await
     }
@@ -30,16 +30,20 @@ impl Client {
     /// Reads many jobs, in batches; the answers are in the order of the ids.
     ///
     /// # Errors
-    /// As [`Client::get`]; the deadline is for each batch of 100.
+    /// As [`Client::get`]; the deadline is for each batch of 100. Lanes that do not answer are an error here.
+    ///
+    /// # Consistency
+    /// As [`Client::get`]; who comes first in a lane is read once, for all.
     pub async fn get_many(&self, ids: &[JobId]) -> Result<Vec<Option<JobView>>, Error> {
         let mut views = Vec::with_capacity(ids.len());
         let cluster = self.cluster(self.by()).await?;
+        let mut turns = Turns::default();
         for page in ids.chunks(MAX_READ_BATCH) {
             let found = locate(&self.0.link, self.by(), page).await?;
             let page = page.iter().zip(found);
             let page = page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
             let mut page = page.collect::<Vec<_>>();
-            tell_turns(&self.0.link, self.by(), page.iter_mut().flatten()).await?;
+            turns.tell(&self.0.link, self.by(), page.iter_mut().flatten()).await?;
             views.append(&mut page);
         }
         Ok(views)
@@ -51,7 +55,10 @@ impl Client {
         let over = matches!(&found, Ok(found) if found.record.is_terminal());
         let cluster = if over { None } else { Some(self.cluster(by).await?) };
         let mut view = view(id.clone(), found, cluster.as_ref());
-        tell_turns(&self.0.link, by, [&mut view]).await?;
+        // What is known of the job is worth more than why it waits, which a long lane may take too long to tell.
+        if let Err(error) = Turns::default().tell(&self.0.link, by, [&mut view]).await {
+            tracing::debug!(job = %id, %error, "nobody told whose turn it is in the lane");
+        }
         Ok(Some(view))
     }
 

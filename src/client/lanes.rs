@@ -1,49 +1,77 @@
 //! Whose turn it is in a lane: why a queued job of it waits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 
-use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
 use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::path;
 use bellwether_core::wire;
 use bellwether_zk::{Node, ReadResult, Zk};
-use futures::future::try_join_all;
+use futures::TryFutureExt;
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::error::Error;
 use super::link::{Deadline, Link};
 use super::view::{JobView, State, Waiting};
 
+/// Lists in flight, each with its reads.
+const LISTS_IN_FLIGHT: usize = 2;
+
+/// Reads in flight of what one list told: with both lists' eight of the 64 requests that a session may have.
+const READS_IN_FLIGHT: usize = 4;
+
 /// Generation and job.
 type Spot = (u32, JobId);
 
-/// Says of each queued job with a lane whether another one comes first. All turns of its lane are read: the order of a
-/// lane is not told by names.
-pub(super) async fn tell_turns<'a>(
-    link: &Link,
-    by: Deadline,
-    views: impl IntoIterator<Item = &'a mut JobView>,
-) -> Result<(), Error> {
-    let waits = |view: &&mut JobView| view.state == State::Queued && view.lane.is_some();
-    let views = views.into_iter().filter(waits).collect::<Vec<_>>();
-    let lanes = views.iter().filter_map(|view| view.lane.clone()).collect::<BTreeSet<_>>();
-    if lanes.is_empty() {
-        return Ok(());
-    }
-    let lanes = lanes.into_iter().collect::<Vec<_>>();
-    let orders = link.read(by, |zk| orders(zk.clone(), lanes.clone())).await?;
-    let mut without = Vec::new();
-    for view in views {
-        let Some(order) = view.lane.as_ref().and_then(|lane| orders.get(lane)) else { continue };
-        let own = (view.generation, view.id.clone());
-        if !order.contains(&own) {
-            without.push(view);
-        } else if let Some((_, first)) = order.first().filter(|first| **first != own) {
-            view.waiting = Some(Waiting::Lane);
-            view.behind = Some(first.clone());
+/// Who comes first in which lane, as far as it was asked. All turns of a lane must be read for it, as its order is not
+/// told by names: so that is done once in one listing, or one call for many jobs, however many of the lane's jobs are in
+/// it. Memory: one job's id per lane.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    first: BTreeMap<Lane, Spot>,
+}
+
+impl Turns {
+    /// Says of each queued job with a lane whether another one comes first. At most [`MAX_READ_BATCH`] views.
+    pub(super) async fn tell<'a>(
+        &mut self,
+        link: &Link,
+        by: Deadline,
+        views: impl IntoIterator<Item = &'a mut JobView>,
+    ) -> Result<(), Error> {
+        let mut waiting = Vec::new();
+        for view in views {
+            if view.state == State::Queued
+                && let Some(lane) = view.lane.clone()
+            {
+                waiting.push((Turn { lane, generation: view.generation }, view));
+            }
         }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let lanes = waiting.iter().map(|(turn, _)| &turn.lane).filter(|lane| !self.first.contains_key(*lane));
+        let lanes = lanes.cloned().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+        if !lanes.is_empty() {
+            self.first.extend(link.read(by, |zk| firsts(zk.clone(), lanes.clone())).await?);
+        }
+        let paths = waiting.iter().map(|(turn, view)| path::turn(turn, &view.id)).collect::<Vec<_>>();
+        let own = link.read(by, |zk| zk.get_many(paths.clone())).await?;
+        let mut without = Vec::new();
+        for ((turn, view), own) in waiting.into_iter().zip(own) {
+            if own.is_none() {
+                without.push(view);
+            } else if let Some((generation, first)) = self.first.get(&turn.lane)
+                && (*generation, first) != (turn.generation, &view.id)
+            {
+                view.waiting = Some(Waiting::Lane);
+                view.behind = Some(first.clone());
+            }
+        }
+        tell_without(link, by, without).await
     }
-    tell_without(link, by, without).await
 }
 
 /// A job that ended since it was placed has no turn, and rightly so. One whose entry is in the queue still, of the same
@@ -63,31 +91,39 @@ async fn tell_without(link: &Link, by: Deadline, views: Vec<&mut JobView>) -> Re
     Ok(())
 }
 
-/// The turns of each lane in their order.
-async fn orders(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Vec<Spot>>> {
-    let lists =
-        lanes.chunks(MAX_READ_BATCH).map(|lanes| zk.children_many(lanes.iter().map(path::lane).collect()));
-    let lists = try_join_all(lists).await?.into_iter().flatten();
-    let turns = lanes.iter().zip(lists).flat_map(|(lane, names)| {
+/// The first turn of each lane that has one.
+async fn firsts(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Spot>> {
+    let few = lanes.chunks(MAX_LANE_LISTS).map(<[_]>::to_vec).collect::<Vec<_>>();
+    let found = stream::iter(few).map(move |few| firsts_of_few(zk.clone(), few));
+    let found = found.buffered(LISTS_IN_FLIGHT).try_collect::<Vec<_>>().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+async fn firsts_of_few(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Spot>> {
+    let lists = zk.children_many(lanes.iter().map(path::lane).collect()).await?;
+    let turns = lanes.into_iter().zip(lists).flat_map(|(lane, names)| {
         let spots = names.into_iter().flatten().filter_map(|name| path::parse_turn(&name));
-        spots.map(move |spot| (lane, spot))
+        spots.map(move |(generation, job)| (Turn { lane: lane.clone(), generation }, job))
     });
-    let turns = turns.collect::<Vec<_>>();
-    let reads = turns.chunks(MAX_READ_BATCH).map(|turns| {
-        let path = |(lane, (generation, job)): &(&Lane, Spot)| {
-            path::turn(&Turn { lane: (*lane).clone(), generation: *generation }, job)
-        };
-        zk.get_many(turns.iter().map(path).collect())
+    let reads = stream::iter(turns).chunks(MAX_READ_BATCH).map(move |page| {
+        let nodes = zk.get_many(page.iter().map(|(turn, job)| path::turn(turn, job)).collect());
+        nodes.map_ok(|nodes| (page, nodes))
     });
-    let nodes = try_join_all(reads).await?.into_iter().flatten();
-    let mut orders = lanes.iter().map(|lane| (lane, BTreeMap::new())).collect::<BTreeMap<_, _>>();
-    for ((lane, spot), node) in turns.into_iter().zip(nodes) {
-        // Absent: it has ended since it was listed.
-        if let (Some(node), Some(order)) = (node, orders.get_mut(lane)) {
-            order.insert((node.created, index(&node), spot.clone()), spot);
+    let mut reads = reads.buffered(READS_IN_FLIGHT);
+    let mut firsts = BTreeMap::<Lane, (i64, u32, Spot)>::new();
+    while let Some((page, nodes)) = reads.try_next().await? {
+        for ((Turn { lane, generation }, job), node) in page.into_iter().zip(nodes) {
+            // Absent: it has ended since it was listed.
+            let Some(node) = node else { continue };
+            let place = (node.created, index(&node), (generation, job));
+            match firsts.entry(lane) {
+                Entry::Vacant(first) => drop(first.insert(place)),
+                Entry::Occupied(mut first) if place < *first.get() => drop(first.insert(place)),
+                Entry::Occupied(_) => {}
+            }
         }
     }
-    Ok(orders.into_iter().map(|(lane, order)| (lane.clone(), order.into_values().collect())).collect())
+    Ok(firsts.into_iter().map(|(lane, (_, _, spot))| (lane, spot)).collect())
 }
 
 /// As the leader takes it: one that cannot be read comes after the others of its transaction.

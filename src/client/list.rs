@@ -3,7 +3,8 @@
 //! Memory is bounded by a page and by the names of a few buckets, however many jobs there are. A state that has
 //! a place of its own (queued, delayed, running) is listed from that place, so that open jobs are found without
 //! reading the records of all that are over. Jobs move while they are listed: each is told as it is when its
-//! page is read, and a listing of all states visits each record once.
+//! page is read, and a listing of all states visits each record once. Nodes, and who comes first in a lane, are told as
+//! they were when the listing first came to them.
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ use super::Client;
 use super::cluster::Cluster;
 use super::error::Error;
 use super::get::view;
-use super::lanes::tell_turns;
+use super::lanes::Turns;
 use super::locate::{inboxes, locate};
 use super::view::{JobView, State};
 
@@ -38,6 +39,7 @@ pub struct Listing {
     client: Client,
     filter: Filter,
     cluster: Option<Cluster>,
+    turns: Turns,
     parents: Option<VecDeque<String>>,
     names: VecDeque<JobId>,
     page: VecDeque<JobView>,
@@ -51,6 +53,7 @@ impl Client {
             client: self.clone(),
             filter,
             cluster: None,
+            turns: Turns::default(),
             parents: None,
             names: VecDeque::new(),
             page: VecDeque::new(),
@@ -99,7 +102,7 @@ impl Listing {
                 && (self.filter.kind.is_none() || view.kind == self.filter.kind)
         });
         let mut views = views.collect::<Vec<_>>();
-        tell_turns(link, by, &mut views).await?;
+        self.turns.tell(link, by, &mut views).await?;
         // Last, and without a wait between: whatever fails before, or is dropped, reads this page again.
         self.names.drain(..read);
         self.page.extend(views);

@@ -2,6 +2,8 @@
 
 use std::future::ready;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bellwether::client::{Cancelled, Filter, Retried, Waiting};
@@ -130,6 +132,51 @@ async fn a_page_of_a_listing_whose_turns_are_not_answered_is_read_again() {
     assert_eq!(listing.next().await.unwrap(), None);
 }
 
+#[tokio::test]
+async fn a_job_is_told_without_its_turn_when_its_lane_does_not_answer() {
+    let to = namespace("lanes-silent");
+    let proxy = Proxy::to(&to);
+    let client = Client::builder().deadline(Duration::from_secs(2));
+    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    for name in ["a", "b"] {
+        client.submit(laned(name)).await.unwrap();
+    }
+    let held = proxy.hold_reply(multi_read_about("/account-7"));
+    let view = client.get(&id("b")).await.unwrap().unwrap();
+    assert_eq!((view.state, view.behind), (State::Queued, None));
+    held.release();
+    assert_eq!(behind(&client, &["b"]).await, [Some("a".to_owned())]);
+}
+
+/// The order of a lane is not told by names, so that each look at it reads all of its turns.
+#[tokio::test]
+async fn a_lane_is_listed_once_for_all_of_its_jobs() {
+    const JOBS: usize = 250;
+    let to = namespace("lanes-once");
+    let proxy = Proxy::to(&to);
+    let client = Client::connect(&proxy.connect_string()).await.unwrap();
+    let answers = client.submit_many((0..JOBS).map(|n| laned(&format!("job-{n}"))), |_| {}).await;
+    assert!(answers.iter().all(Result::is_ok));
+    let lists = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&lists);
+    let _counts = proxy.hold_reply(move |request: &Request<'_>| {
+        // A turn's path goes on with a slash.
+        let of_lane = |path: &[u8]| path.strip_prefix(b"/account-7").is_some_and(|rest| rest != b"/");
+        let list = request.op == op::MULTI_READ && request.body.windows(b"/account-7/".len()).any(of_lane);
+        seen.fetch_add(usize::from(list), Relaxed);
+        false
+    });
+    let mut listing = client.list(Filter { state: Some(State::Queued), kind: None });
+    let mut behind = 0;
+    while let Some(view) = listing.next().await.unwrap() {
+        behind += usize::from(view.behind.is_some_and(|first| first == id("job-0")));
+    }
+    assert_eq!((behind, lists.load(Relaxed)), (JOBS - 1, 1));
+    let ids = (0..JOBS).map(|n| id(&format!("job-{n}"))).collect::<Vec<_>>();
+    let views = client.get_many(&ids).await.unwrap().into_iter().flatten();
+    assert_eq!((views.filter(|view| view.behind.is_some()).count(), lists.load(Relaxed)), (JOBS - 1, 2));
+}
+
 /// The turn goes with the job's end, which comes between the reads.
 #[tokio::test]
 async fn a_job_that_ends_while_it_is_looked_at_has_not_lost_its_turn() {
@@ -179,10 +226,10 @@ async fn the_order_of_a_lane_survives_what_happens_to_any_of_its_submissions() {
         let proxy = Proxy::to(&to);
         let client = Client::builder().session_timeout(Duration::from_secs(5)).deadline(SOON);
         let client = client.connect(&proxy.connect_string()).await.unwrap();
-        let seen = std::sync::atomic::AtomicUsize::new(0);
+        let seen = AtomicUsize::new(0);
         let nth = move |request: &Request<'_>| {
             let submission = request.op == op::MULTI && request.mentions("/lanes/");
-            submission && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == after
+            submission && seen.fetch_add(1, Relaxed) == after
         };
         let fault = proxy.swallow_reply_and_cut(nth, Cut::Reset);
         let answers = client.submit_many((0..JOBS).map(|n| laned(&format!("job-{n}"))), |_| {}).await;

@@ -48,6 +48,10 @@ pub const MAX_IN_FLIGHT: usize = 64;
 /// Most paths of one batched read.
 pub const MAX_READ_BATCH: usize = 100;
 
+/// Most lanes of one batched list. Lanes have no bound of their own: ten with 10,000 of the longest names each are 14 MB,
+/// which a server may still put into one reply, and a hundred would not be.
+pub const MAX_LANE_LISTS: usize = 10;
+
 /// Largest stored record: payload, result, error and the rest of a job record, with room for a later field.
 pub const MAX_RECORD_BYTES: usize = 2 * MAX_PAYLOAD_BYTES + MAX_ERROR_BYTES + 16 * 1024;
 

@@ -24,12 +24,13 @@
 //! | watched anew | what went and came meanwhile is unknown: forget all, list it again |
 //!
 //! Lanes without a waiting job are not known at all: memory is that of the waiting jobs and of the turns of their
-//! lanes. Limits: [`LIST_WINDOW`] lists and [`READ_WINDOW`] reads in flight, of [`MAX_READ_BATCH`] each.
+//! lanes. Limits: [`LIST_WINDOW`] lists of [`MAX_LANE_LISTS`] lanes in flight, and [`READ_WINDOW`] reads of
+//! [`MAX_READ_BATCH`] turns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Effect;
-use crate::budget::MAX_READ_BATCH;
+use crate::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
 use crate::job::{QueueEntry, Turn};
 use crate::name::{JobId, Lane};
 
@@ -321,10 +322,10 @@ impl Gate {
         if !self.strays.is_empty() {
             out.push(Effect::Resolve(std::mem::take(&mut self.strays)));
         }
-        while !self.halted && may_ask(self.lists, LIST_WINDOW, self.to_list.len()) {
+        while !self.halted && may_ask(self.lists, LIST_WINDOW, self.to_list.len(), MAX_LANE_LISTS) {
             self.list(out);
         }
-        while !self.halted && may_ask(self.reads, READ_WINDOW, self.to_read.len()) {
+        while !self.halted && may_ask(self.reads, READ_WINDOW, self.to_read.len(), MAX_READ_BATCH) {
             self.read_some(out);
         }
     }
@@ -332,7 +333,7 @@ impl Gate {
     fn list(&mut self, out: &mut Vec<Effect>) {
         let ticket = self.last_ticket + 1;
         let mut lanes = Vec::new();
-        while lanes.len() < MAX_READ_BATCH
+        while lanes.len() < MAX_LANE_LISTS
             && let Some(lane) = self.to_list.pop_front()
         {
             // Nobody waits in it any more, or it was asked for under an earlier place in the line.
@@ -368,6 +369,6 @@ impl Gate {
     }
 }
 
-fn may_ask(in_flight: usize, window: usize, wanted: usize) -> bool {
-    wanted > 0 && (in_flight == 0 || (in_flight < window && wanted >= MAX_READ_BATCH))
+fn may_ask(in_flight: usize, window: usize, wanted: usize, batch: usize) -> bool {
+    wanted > 0 && (in_flight == 0 || (in_flight < window && wanted >= batch))
 }

@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::budget::MAX_READ_BATCH;
+use crate::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
 use crate::job::{JobRecord, JobState, Payload, Placement, Policy};
 use crate::name::NodeId;
 use crate::path;
@@ -252,7 +252,7 @@ fn ten_thousand_of_one_lane_are_listed_once_and_read_once() {
 }
 
 #[test]
-fn ten_thousand_lanes_are_listed_a_hundred_at_a_time() {
+fn ten_thousand_lanes_are_listed_ten_at_a_time() {
     const LANES: usize = 10_000;
     let mut bench = Bench::new();
     let entry = |n: usize| record(Some(Lane::new(format!("lane-{n}")).unwrap())).entry();
@@ -261,11 +261,12 @@ fn ten_thousand_lanes_are_listed_a_hundred_at_a_time() {
     while let Some(effect) = left.pop() {
         if let Effect::ListLanes { ticket, lanes } = effect {
             lists += 1;
+            assert!(lanes.len() <= MAX_LANE_LISTS, "{}", lanes.len());
             let turn = |lane: &Lane| (1, JobId::new(lane.as_str().replace("lane-", "j")).unwrap());
             let found = Some(lanes.iter().map(|lane| vec![turn(lane)]).collect());
             left.extend(bench.handle(Event::LanesListed { ticket, lanes, lists: found }));
         }
     }
-    assert_eq!(lists, LANES / MAX_READ_BATCH);
+    assert_eq!(lists, LANES / MAX_LANE_LISTS);
     assert_eq!(bench.0.gate.len(), 0, "all may go");
 }

@@ -109,7 +109,7 @@ pub enum Effect {
     ListLanes {
         /// To be handed back with the answer.
         ticket: u64,
-        /// At most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
+        /// At most [`MAX_LANE_LISTS`](crate::budget::MAX_LANE_LISTS).
         lanes: Vec<Lane>,
     },
     /// Read these turns in one request.
