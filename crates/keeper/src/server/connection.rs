@@ -181,8 +181,9 @@ async fn read(
 fn decode(frames: &mut Frames, connection: ConnectionId, messages: &mut Vec<Message>) -> Result<(), Ended> {
     let received = Instant::now();
     while let Some(frame) = frames.next()? {
-        let size = frame.len();
+        let length = frame.len();
         let (xid, request) = proto::decode_request(frame).map_err(Ended::Malformed)?;
+        let size = size_of::<Message>() + length + request.parts_bytes();
         messages.push(Message::Request { connection, asked: Asked { xid, request, size, received } });
     }
     Ok(())
@@ -221,4 +222,27 @@ async fn cut(outbox: &Outbox) -> Ended {
         sleep(LINGER).await;
     }
     Ended::Unread
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_weighs_what_it_takes_and_not_what_its_frame_took() {
+        const READS: usize = 60_000;
+        let mut body = [1_i32.to_be_bytes(), 22_i32.to_be_bytes()].concat();
+        for _ in 0..READS {
+            // `getData` of "/", and no watch.
+            body.extend(b"\0\0\0\x04\0\xff\xff\xff\xff\0\0\0\x01/\0");
+        }
+        body.extend(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+        let mut frames = Frames::default();
+        frames.space().extend(i32::try_from(body.len()).unwrap().to_be_bytes());
+        frames.space().extend(&body);
+        let mut messages = Vec::new();
+        decode(&mut frames, ConnectionId(1), &mut messages).unwrap();
+        let weight: usize = messages.iter().map(Message::weight).sum();
+        assert!(weight > READS * size_of::<proto::Request>(), "{weight} for {READS} reads");
+    }
 }
