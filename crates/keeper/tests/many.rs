@@ -2,7 +2,13 @@
 
 mod wire;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bellwether_keeper::server::limits::COMMIT_NODES;
 use bellwether_keeper::server::{Keeper, Storage};
+use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store, StoreError};
 
 use self::wire::*;
 
@@ -64,4 +70,68 @@ async fn a_window_of_writes_is_committed_together_and_answered_in_order() {
     let commits = monitored(keeper.address(), "zk_commit_count").await - before;
     println!("{WRITES} writes in {commits} commits");
     assert!(commits < i64::from(WRITES) / 10, "{commits} commits for {WRITES} pipelined writes");
+}
+
+/// A store that notes its largest commit, and is slow when it is told.
+struct Noting {
+    rows: Memory,
+    slow: Arc<AtomicBool>,
+    largest: Arc<AtomicUsize>,
+}
+
+impl Store for Noting {
+    fn load(&mut self) -> Result<Snapshot, StoreError> {
+        self.rows.load()
+    }
+
+    fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
+        if self.slow.swap(false, Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        self.largest.fetch_max(changes.rows.len(), Ordering::SeqCst);
+        self.rows.commit(changes)
+    }
+
+    fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError> {
+        self.rows.reader()
+    }
+
+    fn status(&self) -> Status {
+        self.rows.status()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_many_multis_is_committed_in_parts() {
+    const OPS: usize = 3_000;
+    const MULTIS: i32 = 12;
+    let (slow, largest) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let store = Noting { rows: Memory::new(), slow: Arc::clone(&slow), largest: Arc::clone(&largest) };
+    let keeper = Keeper::builder().store(store).start().await.expect("a keeper");
+    let mut wires = Vec::new();
+    for number in 0..MULTIS {
+        let (wire, _) = Wire::session(keeper.address()).await;
+        wires.push((number, wire));
+    }
+    // While this commit takes its time, the multis gather to one batch.
+    slow.store(true, Ordering::SeqCst);
+    let (mut first, _) = Wire::session(keeper.address()).await;
+    first.send(1, CREATE, &create("/first", b"", PERSISTENT)).await;
+    for (number, wire) in &mut wires {
+        let mut body = Vec::new();
+        for op in 0..OPS {
+            body.extend([0, 0, 0, 1, 0, 255, 255, 255, 255]);
+            body.extend(create(&format!("/{number}-{op}"), b"", PERSISTENT));
+        }
+        body.extend([255, 255, 255, 255, 1, 255, 255, 255, 255]);
+        wire.send(*number, MULTI, &body).await;
+    }
+    for (number, wire) in &mut wires {
+        let answer = wire.receive().await.expect("an answer");
+        assert_eq!((answer.xid, answer.error, &answer.body[..4]), (*number, 0, &[0, 0, 0, 1][..]));
+    }
+    // A znode's row, its data's, and the parent's.
+    let most = 2 * (COMMIT_NODES + OPS) + 1;
+    let largest = largest.load(Ordering::SeqCst);
+    assert!((2 * OPS..=most).contains(&largest), "{largest} rows in one commit, at most {most}");
 }

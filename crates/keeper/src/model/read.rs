@@ -8,7 +8,8 @@ use super::tree::Tree;
 use super::watch::{Modes, Watches};
 use crate::proto::{Acl, ErrorCode, OpResult, Request, Stat};
 
-/// What a multi-read may answer. A frame of a megabyte can ask 50,000 times for the same megabyte.
+/// What a multi-read may answer, as it lies in memory. A frame of a megabyte can ask 50,000 times for the same
+/// megabyte.
 const MULTI_READ_BYTES: usize = 32 * 1024 * 1024;
 
 /// Who reads.
@@ -87,7 +88,7 @@ impl<'a> Reader<'a> {
         let mut bytes = 0;
         for read in reads {
             let result = self.one_of_multi(read).unwrap_or_else(|code| OpResult::Error(code.number()));
-            bytes += bulk(&result);
+            bytes += size_of::<OpResult>() + bulk(&result);
             if bytes > MULTI_READ_BYTES {
                 return Err(ErrorCode::BadArguments);
             }
@@ -113,7 +114,7 @@ impl<'a> Reader<'a> {
 fn bulk(result: &OpResult) -> usize {
     match result {
         OpResult::GetData { data, .. } => data.as_ref().map_or(0, |data| data.len()),
-        OpResult::GetChildren(names) => names.iter().map(String::len).sum(),
+        OpResult::GetChildren(names) => names.iter().map(|name| size_of::<String>() + name.len()).sum(),
         // Of a write, which is in no multi-read, or an error.
         OpResult::Create { .. }
         | OpResult::Create2 { .. }

@@ -60,7 +60,7 @@ impl From<Closed> for Ended {
 
 /// What a new connection wants.
 enum First {
-    Report(Report),
+    Report([u8; 4], Report),
     Session(ConnectRequest, usize),
 }
 
@@ -82,7 +82,10 @@ pub(super) async fn serve(
     let (request, size) = match first {
         Err(_elapsed) => return Ended::Silent,
         Ok(Err(ended)) => return ended,
-        Ok(Ok(First::Report(report))) => return tell(report, &mut reader, &mut writer, inbox).await,
+        Ok(Ok(First::Report(word, report))) => {
+            let refused = report.refused(word, peer.ip());
+            return tell(report, refused, &mut reader, &mut writer, inbox).await;
+        }
         Ok(Ok(First::Session(request, size))) => (request, size),
     };
 
@@ -108,8 +111,10 @@ pub(super) async fn serve(
 
 async fn first(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> Result<First, Ended> {
     loop {
-        if let Some(report) = frames.first_four().and_then(fourletter::parse) {
-            return Ok(First::Report(report));
+        if let Some(word) = frames.first_four()
+            && let Some(report) = fourletter::parse(word)
+        {
+            return Ok(First::Report(word, report));
         }
         if let Some(frame) = frames.next()? {
             let request = proto::decode_connect(frame).map_err(Ended::Malformed)?;
@@ -126,16 +131,17 @@ async fn receive(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> 
     }
 }
 
+/// Answers a word, and ends the connection.
 async fn tell(
     report: Report,
+    refused: Option<String>,
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     inbox: &Inbox,
 ) -> Ended {
-    let (answer, answered) = oneshot::channel();
-    let text = match inbox.tell(Message::Report(report, answer)) {
-        Ok(()) => answered.await.unwrap_or_else(|_gone| fourletter::NOT_SERVING.to_owned()),
-        Err(Closed) => fourletter::NOT_SERVING.to_owned(),
+    let text = match refused {
+        Some(text) => text,
+        None => ask(report, inbox).await,
     };
     let sent = async {
         writer.write_all(text.as_bytes()).await?;
@@ -147,6 +153,14 @@ async fn tell(
         Ok(Ok(_)) => Ended::ByServer,
         Ok(Err(error)) => Ended::Socket(error),
         Err(_elapsed) => Ended::Unread,
+    }
+}
+
+async fn ask(report: Report, inbox: &Inbox) -> String {
+    let (answer, answered) = oneshot::channel();
+    match inbox.tell(Message::Report(report, answer)) {
+        Ok(()) => answered.await.unwrap_or_else(|_gone| fourletter::NOT_SERVING.to_owned()),
+        Err(Closed) => fourletter::NOT_SERVING.to_owned(),
     }
 }
 
@@ -181,8 +195,9 @@ async fn read(
 fn decode(frames: &mut Frames, connection: ConnectionId, messages: &mut Vec<Message>) -> Result<(), Ended> {
     let received = Instant::now();
     while let Some(frame) = frames.next()? {
-        let size = frame.len();
+        let length = frame.len();
         let (xid, request) = proto::decode_request(frame).map_err(Ended::Malformed)?;
+        let size = size_of::<Message>() + length + request.parts_bytes();
         messages.push(Message::Request { connection, asked: Asked { xid, request, size, received } });
     }
     Ok(())
@@ -221,4 +236,45 @@ async fn cut(outbox: &Outbox) -> Ended {
         sleep(LINGER).await;
     }
     Ended::Unread
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_weighs_what_it_takes_and_not_what_its_frame_took() {
+        const READS: usize = 60_000;
+        let mut body = [1_i32.to_be_bytes(), 22_i32.to_be_bytes()].concat();
+        for _ in 0..READS {
+            // `getData` of "/", and no watch.
+            body.extend(b"\0\0\0\x04\0\xff\xff\xff\xff\0\0\0\x01/\0");
+        }
+        body.extend(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+        let mut frames = Frames::default();
+        frames.space().extend(i32::try_from(body.len()).unwrap().to_be_bytes());
+        frames.space().extend(&body);
+        let mut messages = Vec::new();
+        decode(&mut frames, ConnectionId(1), &mut messages).unwrap();
+        let weight: usize = messages.iter().map(Message::weight).sum();
+        assert!(weight > READS * size_of::<proto::Request>(), "{weight} for {READS} reads");
+    }
+
+    #[tokio::test]
+    async fn a_stranger_gets_no_list_of_all_watches() {
+        let (mut client, server) = tokio::io::duplex(1_024);
+        let inbox = Inbox::default();
+        let stranger = SocketAddr::from(([192, 0, 2, 1], 4_000));
+        let serving = serve(server, ConnectionId(1), stranger, crate::server::limits::HANDSHAKE, &inbox);
+        let asking = async {
+            let mut text = String::new();
+            client.write_all(b"wchc").await.unwrap();
+            client.read_to_string(&mut text).await.unwrap();
+            drop(client);
+            text
+        };
+        // The inbox has no engine: who asks it waits for ever.
+        let (_ended, text) = tokio::join!(serving, asking);
+        assert_eq!(text, "wchc is not executed because it is not in the whitelist.\n");
+    }
 }

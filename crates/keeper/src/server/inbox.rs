@@ -54,7 +54,7 @@ pub(super) enum Message {
 pub(super) struct Asked {
     pub(super) xid: i32,
     pub(super) request: Request,
-    /// Of its frame.
+    /// What it takes while it waits.
     pub(super) size: usize,
     pub(super) received: Instant,
 }

@@ -1,9 +1,17 @@
 //! Every bound of the server, and the argument for its size.
 //!
-//! What one hostile or stuck client can make the server hold is [`OUTSTANDING_BYTES`] of requests, [`REPLIES_HIGH`]
-//! and one reply (a znode's megabyte, the model's 32 MiB of a multi-read, [`REPLY_BYTES`] of names), and
-//! [`NOTICE_BYTES`] of notifications: 12 MiB, or 75 with the longest of lists. [`Limits::connections`] bounds the
-//! number of clients. Znodes, sessions and watches are the service itself: they are bounded as in Java, by memory.
+//! What one hostile or stuck client can make the server hold, by what it takes in memory:
+//!
+//! | what | at most |
+//! | --- | --- |
+//! | requests | [`OUTSTANDING_BYTES`] and the longest one: 12 MB, since a frame of a megabyte decodes to ten |
+//! | replies | [`REPLIES_HIGH`] and one more: a znode's megabyte, 32 MiB of a multi-read, [`REPLY_BYTES`] of names |
+//! | notifications | [`NOTICE_BYTES`] |
+//!
+//! So it is 25 MB of what every client can ask for, and 90 with the longest of lists, for each of
+//! [`Limits::connections`]: there is no bound for all clients together, but for one batch's notifications. The
+//! usual 4,096 connections can hold more than a machine has. A server that strangers reach wants fewer, and a bound
+//! per address. Znodes, sessions and watches are the service itself: they are bounded as in Java, by memory.
 
 use std::time::Duration;
 
@@ -15,8 +23,8 @@ pub const FRAME_BYTES: usize = 0xf_ffff;
 /// for the whole server (`globalOutstandingLimit`) is the same; the usual client has a window of tens to hundreds.
 pub const OUTSTANDING_REQUESTS: usize = 1_000;
 
-/// Bytes of one connection's unanswered requests: the longest frame, and as much again to read on meanwhile;
-/// overshot by one read.
+/// Bytes of one connection's unanswered requests, decoded: the longest frame, and as much again to read on meanwhile;
+/// overshot by one read, which can complete one longest request.
 pub const OUTSTANDING_BYTES: usize = 2 * 1024 * 1024;
 
 /// Requests that wait for the engine, and so the largest batch behind one durable commit. A batch of single writes

@@ -19,6 +19,7 @@ pub(crate) const EXISTS: i32 = 3;
 pub(crate) const GET_DATA: i32 = 4;
 pub(crate) const SET_DATA: i32 = 5;
 pub(crate) const PING: i32 = 11;
+pub(crate) const MULTI: i32 = 14;
 pub(crate) const MULTI_READ: i32 = 22;
 pub(crate) const ADD_WATCH: i32 = 106;
 pub(crate) const CLOSE_SESSION: i32 = -11;

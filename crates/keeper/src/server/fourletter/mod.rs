@@ -1,12 +1,12 @@
 //! Four-letter words: how operators and tools ask a ZooKeeper how it is.
 //!
-//! All words are answered, as Java does with `4lw.commands.whitelist=*`: the listener is the loopback's unless the
-//! operator opened it. They are answered by the engine, between batches, so `imok` means that the engine serves.
+//! All words are answered to this machine, as Java does with `4lw.commands.whitelist=*`. Others get those that cost
+//! little and change nothing. They are answered by the engine, between batches, so `imok` means that the engine serves.
 
 mod report;
 mod time;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub(super) use self::report::{Source, write};
@@ -93,6 +93,36 @@ pub(super) fn parse(word: [u8; 4]) -> Option<Report> {
     Some(Report::Read(page))
 }
 
+impl Report {
+    /// Whether only this machine may ask: it changes what everybody sees, or lists every watch there is.
+    fn is_local(self) -> bool {
+        match self {
+            Self::ResetServer | Self::ResetConnections => true,
+            Self::Read(Page::WatchesByConnection | Page::WatchesByPath) => true,
+            Self::Read(
+                Page::Ok
+                | Page::ReadOnly
+                | Page::Server
+                | Page::Stat
+                | Page::Monitor
+                | Page::Connections
+                | Page::Dump
+                | Page::Config
+                | Page::Environment
+                | Page::Directories
+                | Page::WatchSummary,
+            ) => false,
+        }
+    }
+
+    /// The answer to one that may not ask, in Java's words for it.
+    pub(super) fn refused(self, word: [u8; 4], peer: IpAddr) -> Option<String> {
+        let word = String::from_utf8_lossy(&word);
+        let refused = self.is_local() && !peer.to_canonical().is_loopback();
+        refused.then(|| format!("{word} is not executed because it is not in the whitelist.\n"))
+    }
+}
+
 /// What `cons` calls a request, as Java does.
 pub(super) fn operation(request: &Request) -> &'static str {
     match request {
@@ -119,5 +149,27 @@ pub(super) fn operation(request: &Request) -> &'static str {
         Request::RemoveWatches { .. } => "REMW",
         Request::WhoAmI => "HOMI",
         Request::CloseSession => "CLOS",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_reset_or_list_every_watch_are_for_this_machine() {
+        let refused = |word: &[u8; 4], peer: &str| {
+            parse(*word).expect("a word").refused(*word, peer.parse().expect("an address")).is_some()
+        };
+        for word in [b"wchc", b"wchp", b"srst", b"crst"] {
+            assert!(refused(word, "192.0.2.1") && refused(word, "2001:db8::1"), "{word:?}");
+            assert!(!refused(word, "127.0.0.1") && !refused(word, "::1"), "{word:?}");
+            assert!(!refused(word, "::ffff:127.0.0.1"), "{word:?}");
+        }
+        for word in [
+            b"ruok", b"isro", b"srvr", b"stat", b"mntr", b"cons", b"dump", b"conf", b"envi", b"dirs", b"wchs",
+        ] {
+            assert!(!refused(word, "192.0.2.1"), "{word:?}");
+        }
     }
 }
