@@ -55,7 +55,8 @@ pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Notifications of one batch for all connections together, before the commit that lets them go: two hundred clients
-/// that hear of the longest multi. Who would get more is closed as above; one transaction cannot fill the memory.
+/// that hear of the longest multi. Up to twice as much memory, as buffers grow by doubling (450 MB were measured). Who
+/// would get more is closed as above; one transaction cannot fill the memory.
 pub const BATCH_NOTICE_BYTES: usize = 256 * 1024 * 1024;
 
 /// How long a new connection may take for TLS and its first frame. Java's
