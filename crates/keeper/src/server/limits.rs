@@ -4,11 +4,11 @@
 //!
 //! | what | at most |
 //! | --- | --- |
-//! | requests | [`OUTSTANDING_BYTES`] and the longest one: 12 MB, since a frame of a megabyte decodes to ten |
+//! | requests | [`OUTSTANDING_BYTES`] and the longest one: 22 MB, since a frame of a megabyte decodes to 20 |
 //! | replies | [`REPLIES_HIGH`] and one more: a znode's megabyte, 32 MiB of a multi-read, [`REPLY_BYTES`] of names |
 //! | notifications | [`NOTICE_BYTES`] |
 //!
-//! So it is 25 MB of what every client can ask for, and 90 with the longest of lists, for each of
+//! So it is 35 MB without the help of what is in the tree, and 100 with the longest of lists, for each of
 //! [`Limits::connections`]: there is no bound for all clients together, but for one batch's notifications. The
 //! usual 4,096 connections can hold more than a machine has. A server that strangers reach wants fewer, and a bound
 //! per address. Znodes, sessions and watches are the service itself: they are bounded as in Java, by memory.
@@ -55,7 +55,8 @@ pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Notifications of one batch for all connections together, before the commit that lets them go: two hundred clients
-/// that hear of the longest multi. Who would get more is closed as above; one transaction cannot fill the memory.
+/// that hear of the longest multi. Up to twice as much memory, as buffers grow by doubling (450 MB were measured). Who
+/// would get more is closed as above; one transaction cannot fill the memory.
 pub const BATCH_NOTICE_BYTES: usize = 256 * 1024 * 1024;
 
 /// How long a new connection may take for TLS and its first frame. Java's
