@@ -37,7 +37,6 @@ async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) 
     let _spare = stage.node("spare").worker().slots(SLOTS).start();
     stage.workers(2).await;
     let epoch = if is_claim { 0 } else { stage.led_by(&first).await.epoch };
-    let second = stage.node("second").candidate().start();
 
     stage.runs.hold();
     let failing = Job::new("fail", &json!({ "message": "once", "times": 1 })).unwrap();
@@ -45,16 +44,18 @@ async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) 
     let jobs = (0..HELD).map(|n| stage.runs.held(&format!("held-{n}")));
     let jobs = jobs.chain((0..FAILING).map(|n| failing.clone().id(format!("failing-{n}"))));
     let ids = stage.submit(jobs).await;
+    // Nobody else may lead before: on a busy machine the first may lose its session first, and meet no fault then.
     let killing_leader = async {
         fault.fired().await;
         first.kill();
+        stage.node("second").candidate().start()
     };
     let killing_worker = async {
         stage.begun(HELD).await;
         lost.kill();
         stage.runs.release();
     };
-    tokio::join!(killing_leader, killing_worker);
+    let (second, ()) = tokio::join!(killing_leader, killing_worker);
 
     assert!(stage.led_by(&second).await.epoch > epoch, "{name}");
     let jobs = stage.over(&ids).await;
