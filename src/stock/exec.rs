@@ -52,11 +52,12 @@ pub(super) struct Output {
 
 /// Reads a pipe that only this node can write to, and never does: its end of file is the node's end. It ignores what
 /// a program may send to its own group, or a service manager to all processes of a node, and goes by SIGKILL alone.
-const GUARD: &str = "trap '' HUP INT QUIT TERM USR1 USR2 ALRM; read -r never; kill -KILL 0";
+/// It says so before anything joins it.
+const GUARD: &str = "trap '' HUP INT QUIT TERM USR1 USR2 ALRM; echo; read -r never; kill -KILL 0";
 
 /// A process group that dies with this value, and with this process.
 ///
-/// Its leader is a guard, started before there is anything to guard, so there is no moment in which a program
+/// Its leader is a guard, on duty before there is anything to guard, so there is no moment in which a program
 /// runs unguarded. A node that was killed outright drops nothing, but the kernel closes its pipes (they are
 /// close-on-exec: no sibling holds them open), and then the guard kills the group, itself included.
 struct Group {
@@ -65,16 +66,17 @@ struct Group {
 }
 
 impl Group {
-    fn new() -> std::io::Result<Self> {
-        let guard = tokio::process::Command::new("/bin/sh")
+    async fn new() -> std::io::Result<Self> {
+        let mut guard = tokio::process::Command::new("/bin/sh")
             .args(["-c", GUARD])
             .env_clear()
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
+        guard.stdout.take().expect("stdout was asked for as a pipe").read_u8().await?;
         let id =
             guard.id().and_then(|id| i32::try_from(id).ok()).expect("a child that nobody awaited has an id");
         Ok(Self { guard, id: Pid::from_raw(id) })
@@ -109,8 +111,9 @@ pub(super) async fn run(
     if !allowed.contains(program) {
         return Err(HandlerError::new(format!("this worker does not allow the program {program:?}")));
     }
-    let group =
-        Group::new().map_err(|error| HandlerError::new(format!("no process group to run in: {error}")))?;
+    let group = Group::new()
+        .await
+        .map_err(|error| HandlerError::new(format!("no process group to run in: {error}")))?;
     let mut child = tokio::process::Command::new(program)
         .args(arguments)
         .env_clear()
