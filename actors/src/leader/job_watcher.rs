@@ -10,10 +10,10 @@ use bellwether_core::wire;
 use bellwether_zk::{Change, ChangeKind, Node, ReadError};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::Term;
 use super::assigner::AssignerMsg;
+use super::{SWEEP, Term};
 use crate::feed::{self, Feed};
-use crate::task::{Owned, report, tell};
+use crate::task::{Owned, report, sweep, tell};
 use crate::unreadable::Unreadable;
 
 pub(super) struct JobWatcher;
@@ -32,6 +32,7 @@ pub(super) struct State {
     machine: Backlog,
     unreadable: Unreadable,
     _feed: Owned,
+    _sweep: Owned,
 }
 
 impl Actor for JobWatcher {
@@ -45,8 +46,9 @@ impl Actor for JobWatcher {
         (term, assigner): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let _feed = feed::watch(&term.zk, path::QUEUE.into(), &myself, JobWatcherMsg::Feed);
-        super::sweep(&myself, || JobWatcherMsg::Sweep);
-        Ok(State { term, assigner, machine: Backlog::default(), unreadable: Unreadable::default(), _feed })
+        let _sweep = sweep(&myself, SWEEP, || JobWatcherMsg::Sweep);
+        let (machine, unreadable) = (Backlog::default(), Unreadable::default());
+        Ok(State { term, assigner, machine, unreadable, _feed, _sweep })
     }
 
     async fn handle(
@@ -61,7 +63,7 @@ impl Actor for JobWatcher {
             }
             JobWatcherMsg::Sweep => {
                 state.list(&myself);
-                super::sweep(&myself, || JobWatcherMsg::Sweep);
+                state._sweep = sweep(&myself, SWEEP, || JobWatcherMsg::Sweep);
             }
             JobWatcherMsg::Feed(Feed::Watching) => state.list(&myself),
             JobWatcherMsg::Feed(Feed::Changes(changes)) => {

@@ -226,8 +226,3 @@ impl Fenced {
         tell(&self.wing, LeaderMsg::FencedOut(self.epoch));
     }
 }
-
-/// Sends a sweep after [`SWEEP`]. Sent anew by whoever handles it, so that a slow actor gets one, not many.
-fn sweep<M: ractor::Message>(to: &ActorRef<M>, message: impl FnOnce() -> M + Send + 'static) {
-    to.send_after(SWEEP, message);
-}

@@ -16,10 +16,10 @@ use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::assigner::AssignerMsg;
-use super::{Fenced, Term};
+use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
-use crate::task::{Owned, report, tell};
+use crate::task::{Owned, report, sweep, tell};
 use crate::unreadable::Unreadable;
 
 pub(super) struct WorkerRegistry;
@@ -41,6 +41,7 @@ pub(super) struct State {
     recovery: Recovery,
     unreadable: Unreadable,
     _feed: Owned,
+    _sweep: Owned,
 }
 
 impl Actor for WorkerRegistry {
@@ -54,7 +55,7 @@ impl Actor for WorkerRegistry {
         (term, assigner, fenced): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let _feed = feed::watch(&term.zk, path::WORKERS.into(), &myself, WorkerRegistryMsg::Feed);
-        super::sweep(&myself, || WorkerRegistryMsg::Sweep);
+        let _sweep = sweep(&myself, SWEEP, || WorkerRegistryMsg::Sweep);
         let recovery = Recovery::new(term.epoch);
         Ok(State {
             term,
@@ -64,6 +65,7 @@ impl Actor for WorkerRegistry {
             recovery,
             unreadable: Unreadable::default(),
             _feed,
+            _sweep,
         })
     }
 
@@ -80,7 +82,7 @@ impl Actor for WorkerRegistry {
             }
             WorkerRegistryMsg::Sweep => {
                 state.list(&myself);
-                super::sweep(&myself, || WorkerRegistryMsg::Sweep);
+                state._sweep = sweep(&myself, SWEEP, || WorkerRegistryMsg::Sweep);
             }
             WorkerRegistryMsg::Feed(Feed::Watching) => state.list(&myself),
             WorkerRegistryMsg::Feed(Feed::Changes(changes)) => {

@@ -13,7 +13,6 @@ use bellwether_core::machine::worker::incarnation::{
 use bellwether_core::machine::worker::reporter::Event as ToReporter;
 use bellwether_core::name::WorkerId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
-use bellwether_core::time::Millis;
 use bellwether_core::txn::Op;
 use bellwether_core::wire::{decode, encode};
 use bellwether_core::worker::WorkerInfo;
@@ -31,7 +30,7 @@ use super::status_reporter::{self, ReporterMsg, StatusReporter};
 use super::{Term, WorkerConfig, WorkerStatus};
 use crate::clock;
 use crate::session::SessionEvent;
-use crate::task::{report, tell};
+use crate::task::{Timers, report, tell};
 
 /// No child's handler awaits anything, so one that does not stop by then is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
@@ -68,6 +67,7 @@ pub(super) struct State {
     /// Outlives incarnations: a blocking handler keeps its permit until it returns.
     slots: Arc<Semaphore>,
     waiting_for_drain: Vec<RpcReplyPort<Drained>>,
+    timers: Timers,
 }
 
 struct Children {
@@ -109,6 +109,7 @@ impl Actor for Wing {
             children: None,
             slots: Arc::new(Semaphore::new(config.slots as usize)),
             waiting_for_drain: Vec::new(),
+            timers: Timers::default(),
             config,
         })
     }
@@ -259,7 +260,7 @@ impl State {
                 }
             }
             Effect::Fail => return Err(TooManyRestarts.into()),
-            Effect::WakeAt(at) => wake_at(me, at),
+            Effect::WakeAt(at) => self.timers.after(me, at.since(clock::now()), || WorkerMsg::Wake),
         }
         Ok(())
     }
@@ -346,9 +347,4 @@ impl State {
             tell(&children.inbox, inbox);
         }
     }
-}
-
-fn wake_at(me: &ActorRef<WorkerMsg>, at: Millis) {
-    let wait = at.since(clock::now());
-    report(me, tokio::time::sleep(wait), |()| WorkerMsg::Wake);
 }
