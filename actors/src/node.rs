@@ -104,11 +104,10 @@ impl Node {
     /// # Errors
     /// What it ended of.
     pub async fn ended(&self) -> Result<(), NodeError> {
-        // Never times out, so there is nothing to hear of.
-        if let Err(error) = self.actor.get_cell().wait(None).await {
-            tracing::debug!(%error, "the wait for the node's end ended");
-        }
-        self.parts.borrow().error.clone().map_or(Ok(()), Err)
+        let mut parts = self.parts();
+        // The root's state says its last word when it is dropped.
+        while parts.changed().await.is_ok() {}
+        parts.borrow().error.clone().map_or(Ok(()), Err)
     }
 
     /// Takes nothing new, finishes what runs within `grace`, hands back the rest, gives leadership up, closes
@@ -151,6 +150,18 @@ struct State {
     leader: Option<ActorRef<LeaderMsg>>,
     worker: Option<Worker>,
     restarts: Intensity,
+    stopped: bool,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if !self.stopped {
+            let died = || NodeError::Actors("the node's root died".to_owned());
+            self.publish.send_modify(|parts| {
+                parts.error.get_or_insert_with(died);
+            });
+        }
+    }
 }
 
 /// The children in the order in which they are started.
@@ -188,6 +199,7 @@ impl Actor for Root {
             leader: None,
             worker: None,
             restarts: Intensity::default(),
+            stopped: false,
         };
         state.start_from(Part::Session, &myself.get_cell()).await?;
         Ok(state)
@@ -232,6 +244,7 @@ impl Actor for Root {
 
     async fn post_stop(&self, _: ActorRef<NodeMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
         state.stop_from(Part::Session).await;
+        state.stopped = true;
         Ok(())
     }
 }
