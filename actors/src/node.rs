@@ -22,12 +22,13 @@ use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::metric;
 use bellwether_zk::NamespaceError;
 use metrics::counter;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, ActorStatus, SpawnErr, SupervisionEvent};
 use tokio::sync::watch;
 
 use crate::election::{Election, ElectionConfig, LeadershipEvent};
 use crate::leader::{self, LeaderConfig, LeaderMsg, Term};
 use crate::session::{Session, SessionConfig};
+use crate::spawn::{actor, spawn};
 use crate::supervise::{Intensity, stop_all};
 use crate::worker::{Drained, Worker, WorkerConfig};
 
@@ -89,7 +90,7 @@ impl Node {
     /// A configuration beyond its bounds, or a failure of the actor system.
     pub async fn start(config: NodeConfig) -> Result<Self, SpawnErr> {
         let (publish, parts) = watch::channel(Parts::default());
-        let (actor, _) = Actor::spawn(None, Root, (config, publish)).await?;
+        let actor = spawn(Root, (config, publish), None).await?;
         Ok(Self { actor, parts })
     }
 
@@ -108,6 +109,18 @@ impl Node {
         // The root's state says its last word when it is dropped.
         while parts.changed().await.is_ok() {}
         parts.borrow().error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether it has.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.actor.get_status() == ActorStatus::Stopped
+    }
+
+    /// Ends it as nothing but a fault would: its actors are killed where they are. Does not wait for it.
+    #[cfg(feature = "testing")]
+    pub fn kill(&self) {
+        self.actor.kill();
     }
 
     /// Takes nothing new, finishes what runs within `grace`, hands back the rest, gives leadership up, closes
@@ -141,6 +154,13 @@ const STOP_WITHIN: Duration = Duration::from_secs(30);
 enum NodeMsg {}
 
 struct Root;
+
+actor!(Root, "node", NodeMsg {}, supervises);
+
+#[cfg(feature = "testing")]
+pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    vec![crate::testing::entry::<Root>()]
+}
 
 struct State {
     config: NodeConfig,

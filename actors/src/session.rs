@@ -24,6 +24,7 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::spawn::{actor, spawn};
 use crate::task::{Owned, tell};
 
 /// Waits between attempts to connect: short enough to be back soon after ZooKeeper is, long enough not to
@@ -120,11 +121,7 @@ impl Session {
     /// Only when the actor system itself fails: connecting happens afterwards.
     pub async fn start(config: SessionConfig, supervisor: Option<ActorCell>) -> Result<Self, SpawnErr> {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
-        let args = (config, publish);
-        let (actor, _) = match supervisor {
-            Some(supervisor) => Actor::spawn_linked(None, SessionActor, args, supervisor).await?,
-            None => Actor::spawn(None, SessionActor, args).await?,
-        };
+        let actor = spawn(SessionActor, (config, publish), supervisor).await?;
         Ok(Self { actor, status })
     }
 
@@ -151,6 +148,13 @@ impl Session {
 }
 
 struct SessionActor;
+
+actor!(SessionActor, "session", SessionMsg { Subscribe, Made, State, Heartbeat });
+
+#[cfg(feature = "testing")]
+pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    vec![crate::testing::entry::<SessionActor>()]
+}
 
 struct State {
     config: SessionConfig,

@@ -7,6 +7,9 @@ use ractor::{ActorRef, Message};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
+#[cfg(feature = "testing")]
+use crate::testing::period;
+
 /// Aborts its task when dropped, so that an actor's state owns its pumps and timers.
 #[derive(Debug)]
 pub(crate) struct Owned(AbortHandle);
@@ -43,7 +46,12 @@ pub(crate) fn sweep<M: Message>(
     every: Duration,
     message: impl FnOnce() -> M + Send + 'static,
 ) -> Owned {
-    after(actor, every, message)
+    after(actor, period(every), message)
+}
+
+#[cfg(not(feature = "testing"))]
+const fn period(every: Duration) -> Duration {
+    every
 }
 
 /// The timers of an actor whose machine may wait for several times at once.

@@ -23,6 +23,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
+use crate::spawn::actor;
 use crate::task::{Owned, report, sweep};
 use crate::unreadable::Unreadable;
 
@@ -41,6 +42,20 @@ pub(super) enum AssignerMsg {
     TurnsRead(u64, Vec<(Lane, Spot)>, Result<Vec<Option<Node>>, ReadError>),
     Resolved(Result<Vec<(JobId, Option<QueueEntry>)>, ReadError>),
 }
+
+actor!(Assigner, "assigner", AssignerMsg {
+    Event => Event,
+    Pause,
+    Resume,
+    Sweep,
+    Committed,
+    Inbox,
+    Feed => Feed,
+    Lanes => Feed,
+    LanesListed,
+    TurnsRead,
+    Resolved,
+});
 
 pub(super) struct State {
     zk: Zk,

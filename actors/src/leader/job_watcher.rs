@@ -13,6 +13,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use super::assigner::AssignerMsg;
 use super::{SWEEP, Term};
 use crate::feed::{self, Feed};
+use crate::spawn::actor;
 use crate::task::{Owned, report, sweep, tell};
 use crate::unreadable::Unreadable;
 
@@ -25,6 +26,8 @@ pub(super) enum JobWatcherMsg {
     Listed { round: u32, buckets: Vec<Bucket>, lists: Result<Vec<Option<Vec<String>>>, ReadError> },
     Read { ticket: u64, jobs: Vec<JobId>, nodes: Result<Vec<Option<Node>>, ReadError> },
 }
+
+actor!(JobWatcher, "job_watcher", JobWatcherMsg { Resume, Sweep, Feed => Feed, Listed, Read });
 
 pub(super) struct State {
     term: Term,

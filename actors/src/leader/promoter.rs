@@ -17,6 +17,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
+use crate::spawn::actor;
 use crate::task::{Owned, after, report, sweep};
 use crate::unreadable::Unreadable;
 
@@ -35,6 +36,17 @@ pub(super) enum PromoterMsg {
     Committed(Batch<promoter::Place>, Outcome<()>),
     Sweep,
 }
+
+actor!(Promoter, "promoter", PromoterMsg {
+    Resume,
+    Tick,
+    Feed => Feed,
+    Minutes,
+    Listed,
+    Read,
+    Committed,
+    Sweep,
+});
 
 pub(super) struct State {
     term: Term,

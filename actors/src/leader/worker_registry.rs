@@ -19,6 +19,7 @@ use super::assigner::AssignerMsg;
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
+use crate::spawn::actor;
 use crate::task::{Owned, report, sweep, tell};
 use crate::unreadable::Unreadable;
 
@@ -32,6 +33,15 @@ pub(super) enum WorkerRegistryMsg {
     Workers(Vec<WorkerId>, Result<Vec<Option<Node>>, ReadError>),
     Recovery(recovery::Event),
 }
+
+actor!(WorkerRegistry, "worker_registry", WorkerRegistryMsg {
+    Resume,
+    Sweep,
+    Feed => Feed,
+    Listed,
+    Workers,
+    Recovery => recovery::Event,
+});
 
 pub(super) struct State {
     term: Term,

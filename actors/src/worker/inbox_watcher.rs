@@ -18,6 +18,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use super::executor_pool::ExecutorMsg;
 use super::{Term, WorkerMsg};
 use crate::clock;
+use crate::spawn::{actor, kinds};
 use crate::task::{Owned, report, sweep, tell};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 
@@ -62,6 +63,21 @@ pub(super) enum Again {
     Periodic,
     Watch,
 }
+
+kinds!(Again { Periodic, Watch });
+actor!(InboxWatcher, "inbox_watcher", InboxMsg {
+    Hold,
+    Resume,
+    Relist,
+    Closed,
+    Recheck,
+    Watching,
+    Changed,
+    Listed,
+    Read,
+    Unread,
+    Again => Again,
+});
 
 pub(super) struct State {
     args: Args,

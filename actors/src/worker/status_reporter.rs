@@ -14,6 +14,7 @@ use super::executor_pool::ExecutorMsg;
 use super::inbox_watcher::{found, paths};
 use super::meters::Meters;
 use crate::clock;
+use crate::spawn::actor;
 use crate::task::{Timers, report, tell};
 
 pub(super) struct StatusReporter;
@@ -28,6 +29,8 @@ pub(super) enum ReporterMsg {
     Report(Vec<Finished>, ActorRef<ExecutorMsg>),
     Tell(Event),
 }
+
+actor!(StatusReporter, "status_reporter", ReporterMsg { Report, Tell => Event });
 
 pub(super) struct State {
     args: Args,

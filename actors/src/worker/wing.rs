@@ -30,6 +30,7 @@ use super::status_reporter::{self, ReporterMsg, StatusReporter};
 use super::{Term, WorkerConfig, WorkerStatus};
 use crate::clock;
 use crate::session::SessionEvent;
+use crate::spawn::{actor, spawn};
 use crate::task::{Timers, report, tell};
 
 /// No child's handler awaits anything, so one that does not stop by then is killed.
@@ -52,6 +53,16 @@ pub enum WorkerMsg {
     #[doc(hidden)]
     Wake,
 }
+
+actor!(Wing, "worker", WorkerMsg {
+    Session => SessionEvent,
+    Drain,
+    Committed,
+    Read,
+    Idle,
+    InboxGone,
+    Wake,
+}, supervises);
 
 pub(super) struct Wing;
 
@@ -311,7 +322,7 @@ impl State {
         let Some(zk) = self.zk.clone() else { return Ok(()) };
         let (worker, wing) = (self.id, me.get_cell());
         let args = status_reporter::Args { zk: zk.clone(), worker };
-        let (reporter, _) = Actor::spawn_linked(None, StatusReporter, args, wing.clone()).await?;
+        let reporter = spawn(StatusReporter, args, Some(wing.clone())).await?;
         let args = executor_pool::Args {
             worker,
             term: self.term,
@@ -321,10 +332,10 @@ impl State {
             wing: me.clone(),
             reporter: reporter.clone(),
         };
-        let (executor, _) = Actor::spawn_linked(None, ExecutorPool, args, wing.clone()).await?;
+        let executor = spawn(ExecutorPool, args, Some(wing.clone())).await?;
         let (term, me) = (self.term, me.clone());
         let args = inbox_watcher::Args { zk, worker, term, executor: executor.clone(), wing: me };
-        let (inbox, _) = Actor::spawn_linked(None, InboxWatcher, args, wing).await?;
+        let inbox = spawn(InboxWatcher, args, Some(wing)).await?;
         self.children = Some(Children { inbox, executor, reporter });
         Ok(())
     }
