@@ -52,15 +52,16 @@ impl Tree {
                 }
                 (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
                 (Op::Check { .. } | Op::Set { .. } | Op::Delete { .. }, None) => Some(Reason::NoNode),
-                (Op::Check { version, .. } | Op::Set { version, .. }, Some(is)) if is != *version => {
-                    Some(Reason::BadVersion)
-                }
-                (Op::Delete { version: Some(version), .. }, Some(is)) if is != *version => {
-                    Some(Reason::BadVersion)
-                }
+                // As ZooKeeper has it, -1 is any version.
+                (
+                    Op::Check { version, .. }
+                    | Op::Set { version, .. }
+                    | Op::Delete { version: Some(version), .. },
+                    Some(is),
+                ) if *version != -1 && is != *version => Some(Reason::BadVersion),
                 (Op::Check { .. }, Some(_)) => None,
-                (Op::Set { path, data, version }, Some(_)) => {
-                    after.insert(path.clone(), (data.clone(), version + 1));
+                (Op::Set { path, data, .. }, Some(is)) => {
+                    after.insert(path.clone(), (data.clone(), is + 1));
                     None
                 }
                 (Op::Delete { path, .. }, Some(_)) => {
