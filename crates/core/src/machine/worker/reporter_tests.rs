@@ -411,3 +411,13 @@ fn batches_are_bounded_by_jobs_and_bytes() {
         );
     }
 }
+
+#[test]
+fn a_close_whose_reply_was_lost_is_looked_for_before_it_is_sent_again() {
+    for fate in [Fate::ReplyLost, Fate::RequestLost] {
+        let mut world = World::new(1);
+        world.report([(0, Ending::Succeeded(result()))]);
+        world.answer(fate);
+        assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
+    }
+}
