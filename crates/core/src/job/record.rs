@@ -18,7 +18,7 @@ pub struct Placement {
 }
 
 /// Everything about a job that must survive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobRecord {
     /// Which handler runs it.
     pub kind: Kind,
@@ -49,7 +49,7 @@ pub struct JobRecord {
 }
 
 /// Whether a job goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum JobState {
     /// Queued, delayed or assigned: the place that holds its entry tells which.
     Open {
@@ -66,7 +66,7 @@ pub enum JobState {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// With this result.
     Succeeded(Payload),
@@ -86,7 +86,7 @@ pub struct Attempt {
 }
 
 /// A closed attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptEnd {
     /// Which.
     pub attempt: Attempt,
@@ -97,7 +97,7 @@ pub struct AttemptEnd {
 }
 
 /// The stored form of an [`Ending`]; the texts and results stand elsewhere in the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptEndKind {
     /// The handler returned a result.
     Succeeded,
@@ -112,7 +112,7 @@ pub enum AttemptEndKind {
 }
 
 /// How an attempt ends, with what it leaves behind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// The handler returned a result.
     Succeeded(Payload),
@@ -127,7 +127,7 @@ pub enum Ending {
 }
 
 /// Where a job goes when an attempt is closed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Next {
     /// Nowhere: it is over.
     Terminal,
