@@ -1,6 +1,6 @@
 //! `cargo xtask mutate`: takes each fence out of the product in turn, and shows which layer of tests notices.
 //!
-//! A test that cannot fail proves nothing, and a fence that no test misses will be lost one day. So each fence is
+//! A test that cannot fail proves nothing, and a fence whose loss no test notices will be lost one day. So each fence is
 //! removed ([`catalogue`]) in a copy of the tree ([`scratch`]), the layers are run one after the other ([`layer`]), and
 //! what they said is kept ([`results`]) and shown ([`table`]). Before that each layer must be green without a mutation.
 //!

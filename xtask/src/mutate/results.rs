@@ -69,7 +69,7 @@ mod tests {
     use super::super::{catalogue, root};
     use super::*;
 
-    /// A new fence, or a changed one, is not done before some layer has been seen to miss it.
+    /// A new fence, or a changed one, is not done before some layer has been seen to notice its loss.
     #[test]
     fn every_fence_is_known_to_be_caught() {
         let mutations = catalogue::read(&root()).unwrap();

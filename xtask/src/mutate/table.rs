@@ -12,11 +12,11 @@ use super::results::Results;
 const FILE: &str = "docs/mutation.md";
 
 /// Written above the table.
-const PREFACE: &str = "# Which test misses which fence
+const PREFACE: &str = "# Which test notices that a fence is gone
 
 Each row takes one fence out of the product, by an exact change of its source (`xtask/mutations.toml`), and each column
 is a layer of tests that is then run. A layer that stays green would not notice if somebody took the fence out. Every
-fence is missed by at least one layer: `cargo test --package xtask` fails while one is not.
+mutation is caught by at least one layer: `cargo test --package xtask` fails while one is not.
 
 This page is written by `cargo xtask mutate --write`, which works on a copy of the last commit; `--only NAME` and
 `--layer NAME` run a part of it and keep the rest. A layer on servers and processes (`actors`, `client`, `faults`) meets
