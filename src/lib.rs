@@ -16,6 +16,9 @@
 pub mod bench;
 pub mod client;
 pub mod election;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod handler;
 pub mod metrics;
 pub mod node;

@@ -103,7 +103,7 @@ impl Actor for Promoter {
                 }
             }
             PromoterMsg::Minutes(Ok(names)) => {
-                let minutes = names.iter().flatten().filter_map(|name| name.parse().ok()).collect();
+                let minutes = names.iter().flatten().filter_map(|name| path::parse_minute(name)).collect();
                 state.feed(&myself, Event::Minutes(minutes));
             }
             PromoterMsg::Listed(minute, Ok(names)) => {

@@ -332,6 +332,27 @@ mod tests {
         assert!(kept.len() <= MAX_ERROR_BYTES && kept.chars().all(|c| c == 'é'));
     }
 
+    /// S9: a worker may get a job again, after a hand-back or a failure.
+    #[test]
+    fn a_record_was_closed_by_one_attempt_of_one_worker() {
+        let (closed, _) = job(9, 9).close(attempt(1), Ending::Released, NOW, 0);
+        assert!(closed.was_closed_by(attempt(1)));
+        assert!(!closed.was_closed_by(attempt(2)), "the same worker, another attempt");
+        let other = Attempt { worker: WorkerId::new(Uuid::from_u128(3)), ..attempt(1) };
+        assert!(!closed.was_closed_by(other), "the same number, another worker");
+    }
+
+    /// S11
+    #[test]
+    fn a_submission_is_the_same_by_its_kind_and_payload_whatever_its_token_and_policy() {
+        let again = JobRecord { token: Uuid::from_u128(2), submitted_at: NOW, ..job(9, 9) };
+        assert!(job(1, 1).is_same_submission(&again));
+        let other_kind = JobRecord { kind: Kind::new("echo").unwrap(), ..job(1, 1) };
+        assert!(!job(1, 1).is_same_submission(&other_kind));
+        let other_payload = JobRecord { payload: Payload::json(*b"[]").unwrap(), ..job(1, 1) };
+        assert!(!job(1, 1).is_same_submission(&other_payload));
+    }
+
     fn endings() -> impl Strategy<Value = Ending> {
         prop_oneof![
             Just(Ending::Failed("x".into())),
