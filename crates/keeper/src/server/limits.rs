@@ -35,6 +35,14 @@ pub const INBOX_REQUESTS: usize = 1_000;
 /// writes never gets there; a row is at most some 5 KB beside its data, so a commit's rows stay below 200 MB.
 pub const COMMIT_NODES: usize = 10_000;
 
+/// Changed znodes that are sealed in the middle of a batch when the committer is idle. A commit of fewer costs nearly
+/// as much as one of as many, so that short batches are better off as one.
+pub const SEAL_NODES: usize = 300;
+
+/// How long nobody may come before the store does what it puts off: longer than the pauses of a client that works
+/// through a list, each of whose requests would else find the disk busy.
+pub const TIDY_AFTER: Duration = Duration::from_millis(20);
+
 /// Bytes that wait for the engine. A connection that finds the inbox full waits; each can overshoot by one read.
 pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
 
