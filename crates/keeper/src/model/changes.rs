@@ -43,6 +43,10 @@ impl Dirty {
         self.sessions.insert(id);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty() && self.sessions.is_empty()
+    }
+
     /// How many znodes changed.
     pub(super) fn nodes(&self) -> usize {
         self.nodes.len()

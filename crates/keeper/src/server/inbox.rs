@@ -1,4 +1,4 @@
-//! The engine's inbox: what arrived while it was committing becomes its next batch.
+//! The engine's inbox: what arrived while it was busy is what it takes next.
 //!
 //! A `Vec` behind a mutex, and not a channel: a connection hands over all that one read brought under one lock, the
 //! engine takes all that there is under one lock, and nobody is woken who is awake.

@@ -1,8 +1,7 @@
 //! What is to be sent on one connection, and how much of what it asked is still to be answered.
 //!
 //! The engine encodes into a buffer of its own and seals it with its batch; when that is durable, it is handed over;
-//! the connection's task takes all that there is and writes it at once. The buffers go round between them, so a busy
-//! connection allocates nothing.
+//! the connection's task takes all that there is and writes it at once. The buffers go round between them.
 //!
 //! ```text
 //!  engine ── promise(n) ─ … commit … ─ deliver(bytes) ──► [ bytes ] ── take() ──► writer ── written(n) ──► socket

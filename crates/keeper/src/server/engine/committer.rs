@@ -19,7 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::super::inbox::{Closed, Inbox, Message};
 use super::super::keeper::StopReason;
@@ -52,10 +52,22 @@ pub(super) enum Done {
     },
 }
 
+/// Where the store is.
+enum Place {
+    /// With the engine.
+    Here(Box<dyn Store>),
+    /// With the thread.
+    Out {
+        /// Since then.
+        since: Instant,
+        /// To tidy up, so that nothing that was handled waits for it.
+        tidying: bool,
+    },
+}
+
 /// The engine's end of it.
 pub(super) struct Committer {
-    /// With the engine, or out.
-    store: Option<Box<dyn Store>>,
+    place: Place,
     /// `None` only while it is dropped: the thread ends when nobody can send.
     work: Option<Sender<(Box<dyn Store>, Work)>>,
     returned: Receiver<Returned>,
@@ -69,17 +81,33 @@ impl Committer {
         let thread = std::thread::Builder::new()
             .name("keeper-commit".to_owned())
             .spawn(move || serve(&orders, done, &inbox))?;
-        Ok(Self { store: Some(store), work: Some(work), returned, thread: Some(thread) })
+        Ok(Self { place: Place::Here(store), work: Some(work), returned, thread: Some(thread) })
     }
 
     /// Whether a batch can be handed over.
     pub(super) fn is_idle(&self) -> bool {
-        self.store.is_some()
+        matches!(self.place, Place::Here(_))
     }
 
-    /// The store, unless it is out with a batch.
+    /// Whether all that was sent off is durable and delivered.
+    pub(super) fn is_clear(&self) -> bool {
+        matches!(self.place, Place::Here(_) | Place::Out { tidying: true, .. })
+    }
+
+    /// Whether the disk takes longer than this.
+    pub(super) fn takes_longer(&self, than: Duration) -> bool {
+        match self.place {
+            Place::Here(_) => false,
+            Place::Out { since, .. } => since.elapsed() > than,
+        }
+    }
+
+    /// The store, unless it is out.
     pub(super) fn store(&mut self) -> Option<&mut dyn Store> {
-        self.store.as_deref_mut().map(|store| store as _)
+        match &mut self.place {
+            Place::Here(store) => Some(&mut **store),
+            Place::Out { .. } => None,
+        }
     }
 
     /// Sends a batch off.
@@ -87,7 +115,7 @@ impl Committer {
     /// # Panics
     /// When the store is out.
     pub(super) fn commit(&mut self, changes: Changes, letters: Vec<Letter>) {
-        self.send(Work::Commit(changes, letters));
+        self.send(Work::Commit(changes, letters), false);
     }
 
     /// Lets the store do what it puts off.
@@ -95,11 +123,12 @@ impl Committer {
     /// # Panics
     /// When the store is out.
     pub(super) fn tidy(&mut self) {
-        self.send(Work::Tidy);
+        self.send(Work::Tidy, true);
     }
 
-    fn send(&mut self, order: Work) {
-        let store = self.store.take().expect("whoever sends it off has seen that it is here");
+    fn send(&mut self, order: Work, tidying: bool) {
+        let place = std::mem::replace(&mut self.place, Place::Out { since: Instant::now(), tidying });
+        let Place::Here(store) = place else { panic!("whoever sends it off has seen that it is here") };
         let work = self.work.as_ref().expect("it is not being dropped");
         // A thread that is gone took the sender of `returned` along: whoever looks for this learns of it there.
         drop(work.send((store, order)));
@@ -127,7 +156,7 @@ impl Committer {
     }
 
     fn receive(&mut self, returned: Returned) -> Result<Done, StopReason> {
-        self.store = Some(returned.store);
+        self.place = Place::Here(returned.store);
         returned.done.map_err(|source| StopReason::Commit(Arc::new(source)))
     }
 }

@@ -17,8 +17,8 @@
 //!   connections are closed, and clients see the one thing that they must expect at any time, a lost connection.
 //! * **Batches size themselves.** What arrives during a commit is handled meanwhile and is the next batch; a lone
 //!   request is not delayed. A long batch is sealed in parts while the committer is idle ([`SEAL_NODES`]), so that disk
-//!   and model work at the same time; one that gets too long ([`COMMIT_NODES`]) waits for the disk.
-//! * **A server that was away ends no session for it.** After a long commit, or when the process was stopped, what
+//!   and model work at the same time; one that gets too long ([`COMMIT_NODES`], [`BATCH_BYTES`]) waits for the disk.
+//! * **A server that was away ends no session for it.** During a long commit, or when the process was stopped, what
 //!   clients sent meanwhile waits in the inbox and in sockets. So time passes for the model only up to a look into the
 //!   inbox behind which the server has caught up (`looks`); an idle server looks again after
 //!   [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
@@ -46,7 +46,7 @@ use super::clock::Clock;
 use super::fourletter::{self, Facts, Report, Source};
 use super::inbox::{Asked, Inbox, Message};
 use super::keeper::StopReason;
-use super::limits::{COMMIT_NODES, INBOX_REQUESTS, LOOK_AGAIN, SEAL_NODES, TIDY_AFTER};
+use super::limits::{BATCH_BYTES, COMMIT_NODES, INBOX_REQUESTS, LOOK_AGAIN, SEAL_NODES, TIDY_AFTER};
 use super::stats::{Arrivals, Traffic};
 use crate::model::{ConnectionId, Effect, Input, Model, Now};
 use crate::store::Store;
@@ -54,12 +54,15 @@ use crate::store::Store;
 /// Model, who is connected, and where the store is.
 pub(super) struct Engine {
     model: Model,
+    /// Dropped before the connections: it delivers what is durable, behind which they end.
     committer: Committer,
     inbox: Arc<Inbox>,
     clock: Clock,
     facts: Facts,
     connections: Connections,
     effects: Vec<Effect>,
+    /// What the requests weighed that were handled since the last seal.
+    handled_bytes: usize,
     /// The newest transaction that was sealed.
     sealed: i64,
     /// The store may have put something off.
@@ -94,6 +97,7 @@ impl Engine {
             facts,
             connections: Connections::default(),
             effects: Vec::new(),
+            handled_bytes: 0,
             sealed: committed,
             untidy: true,
             traffic: Traffic::default(),
@@ -115,15 +119,20 @@ impl Engine {
             for message in batch.drain(..) {
                 self.accept(now, message)?;
                 let changed = self.model.changed_nodes();
-                if changed >= COMMIT_NODES {
+                let full = changed >= COMMIT_NODES || self.handled_bytes >= BATCH_BYTES;
+                if full {
                     self.await_store()?;
                 }
-                if changed >= SEAL_NODES {
-                    self.seal_if_idle()?;
+                if full || changed >= SEAL_NODES {
+                    self.seal_if_clear()?;
                 }
             }
-            self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full), ..now });
-            self.seal_if_idle()?;
+            self.look()?;
+            // A connection whose requests wait for the disk is not read from: what it sent meanwhile is not here.
+            if !self.committer.takes_longer(LOOK_AGAIN) {
+                self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full), ..now });
+            }
+            self.seal_if_clear()?;
             self.report()?;
             if idle && self.untidy && self.committer.is_idle() {
                 self.committer.tidy();
@@ -211,6 +220,7 @@ impl Engine {
     fn handle(&mut self, now: Now, connection: ConnectionId, asked: Asked) {
         let Some(known) = self.connections.touch(connection) else { return };
         known.note(&asked);
+        self.handled_bytes += asked.size;
         self.arrivals.add(asked.received);
         self.feed(now, connection, Input::Request { xid: asked.xid, request: asked.request });
     }
@@ -233,17 +243,24 @@ impl Engine {
         }
     }
 
-    /// Ends the batch at hand, if the store is here to take it.
-    fn seal_if_idle(&mut self) -> Result<(), StopReason> {
+    /// Takes note of the batch that came back, if one did.
+    fn look(&mut self) -> Result<(), StopReason> {
         if let Some(done) = self.committer.look()? {
             self.done(done);
         }
-        if !self.committer.is_idle() {
+        Ok(())
+    }
+
+    /// Ends the batch at hand, if the one before it is durable, and the store is here to take it or not needed.
+    fn seal_if_clear(&mut self) -> Result<(), StopReason> {
+        self.look()?;
+        let changed = self.model.changed_since(self.sealed);
+        if !self.committer.is_clear() || (changed && !self.committer.is_idle()) {
             return Ok(());
         }
+        self.handled_bytes = 0;
         self.sealed_arrivals = self.arrivals.take();
-        let changes = self.model.take_changes();
-        if changes.rows.is_empty() && changes.zxid == self.sealed {
+        if !changed {
             if self.connections.has_letters() {
                 let mut letters = self.connections.seal();
                 letters.iter_mut().for_each(Letter::deliver);
@@ -251,6 +268,7 @@ impl Engine {
             }
             return Ok(());
         }
+        let changes = self.model.take_changes();
         self.sealed = changes.zxid;
         let letters = self.connections.seal();
         self.committer.commit(changes, letters);
@@ -279,7 +297,7 @@ impl Engine {
     /// Waits until all that was handled is durable and delivered.
     fn flush(&mut self) -> Result<(), StopReason> {
         self.await_store()?;
-        self.seal_if_idle()?;
+        self.seal_if_clear()?;
         self.await_store().map(drop)
     }
 

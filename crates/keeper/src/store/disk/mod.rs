@@ -71,7 +71,7 @@ impl Disk {
     /// Opens the store in `dir`; makes both if they are not there.
     ///
     /// # Errors
-    /// When another process has the directory, when it or the file is not a keeper's, when a newer program wrote it,
+    /// When another process has the directory, when it or the file is not a keeper's, when another version wrote it,
     /// or when it fails its checks.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let directory = Directory::claim(dir)?;

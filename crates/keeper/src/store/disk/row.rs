@@ -9,7 +9,7 @@
 //!  text, bytes  length │ bytes
 //! ```
 //!
-//! Numbers are zigzag LEB128: a usual row takes 25 bytes instead of 85, and a batch dirties fewer pages. The first
+//! Numbers are zigzag LEB128: a usual row takes 26 bytes instead of 86, and a batch dirties fewer pages. The first
 //! byte is the row's own version: a later layout can stand beside this one without a rewrite of the file.
 //!
 //! Decoding is hostile ground. It never panics, allocates no more than the row is long, and takes exactly what
@@ -59,7 +59,7 @@ impl<'a> RowData<'a> {
 /// Why a row cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
-    /// It was written by a newer program, or is no row.
+    /// Another version of this program wrote it, or it is no row.
     #[error("row version {0} is unknown; this program reads version {ROW_VERSION}")]
     Version(u8),
     /// It ends inside a field.

@@ -4,10 +4,7 @@
 
 use std::ops::Range;
 
-use redb::{
-    ReadTransaction, ReadableTable as _, ReadableTableMetadata as _, Table, TableDefinition, TableError,
-    WriteTransaction,
-};
+use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
 
 use super::row::{self, AclPool, RowData, RowError};
 use super::waiting::LastWords;
@@ -103,9 +100,16 @@ impl<'t> Writer<'t> {
 
     /// Writes the last word of some batches on each row.
     pub(super) fn fold(&mut self, words: &LastWords<'_>) -> Result<(), Fault> {
-        self.remove_data(words)?;
         for &(path, row) in &words.nodes {
-            put(&mut self.nodes, path, row)?;
+            let old = match row {
+                Some(row) => self.nodes.insert(path, row)?,
+                None => self.nodes.remove(path)?,
+            };
+            // A row that tells of data in a row of its own is the only sign of one.
+            let had = old.is_some_and(|old| row::is_apart(old.value()) == Ok(true));
+            if had && !row.map_or(Ok(false), row::is_apart).map_err(in_batch)? {
+                self.data.remove(path)?;
+            }
         }
         for &(path, data) in &words.data {
             if words.is_apart(path).transpose().map_err(in_batch)? == Some(true) {
@@ -119,30 +123,6 @@ impl<'t> Writer<'t> {
             }
         }
         words.zxid.map_or(Ok(()), |zxid| Ok(self.zxid(zxid)?))
-    }
-
-    /// Removes the data of znodes that went, or whose data is short now. Few znodes have a row of data, and most
-    /// folds touch none of those: so the shorter of the two lists is gone through.
-    fn remove_data(&mut self, words: &LastWords<'_>) -> Result<(), Fault> {
-        if self.data.len()? > words.nodes.len() as u64 {
-            for &(path, row) in &words.nodes {
-                if !row.map_or(Ok(false), row::is_apart).map_err(in_batch)? {
-                    self.data.remove(path)?;
-                }
-            }
-            return Ok(());
-        }
-        let mut useless = Vec::new();
-        for entry in self.data.iter()? {
-            let (path, _data) = entry?;
-            if words.is_apart(path.value()).transpose().map_err(in_batch)? == Some(false) {
-                useless.push(path.value().to_vec());
-            }
-        }
-        for path in useless {
-            self.data.remove(path.as_slice())?;
-        }
-        Ok(())
     }
 
     pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
@@ -171,14 +151,6 @@ impl<'t> Writer<'t> {
 
 fn in_batch(error: RowError) -> Fault {
     Fault::Row("a waiting batch".to_owned(), error)
-}
-
-fn put(table: &mut Table<'_, Bytes, Bytes>, key: &[u8], value: Option<&[u8]>) -> Result<(), redb::Error> {
-    match value {
-        Some(value) => drop(table.insert(key, value)?),
-        None => drop(table.remove(key)?),
-    }
-    Ok(())
 }
 
 /// Takes all that waits, in order.

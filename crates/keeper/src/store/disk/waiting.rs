@@ -70,6 +70,7 @@ impl Waiting {
         if cost > self.fold_bytes {
             fold_all(database, Some(&self.encoded))?;
             self.forget_all();
+            self.encoded = Vec::new();
             return Ok(());
         }
         let mut transaction = database.begin_write()?;
@@ -116,7 +117,7 @@ impl Waiting {
     fn fold_slice(&mut self, writer: &mut Writer<'_>) -> Result<(), Fault> {
         let first = self.next - self.batches.len() as u64;
         let (mut end, mut bytes) = (first, 0);
-        while bytes <= self.fold_bytes / SLICES
+        while (bytes <= self.fold_bytes / SLICES || self.bytes - bytes > self.fold_bytes)
             && let Some(cost) = self.batches.pop_front()
         {
             bytes += cost;
