@@ -57,6 +57,8 @@ pub(super) struct Engine {
     /// Words asked within a batch are answered behind its commit: what they tell is durable, too.
     reports: Vec<(Report, oneshot::Sender<String>)>,
     stopping: bool,
+    #[cfg(feature = "testing")]
+    log: Option<super::testing::Log>,
 }
 
 impl Engine {
@@ -82,7 +84,17 @@ impl Engine {
             arrivals: Arrivals::since(Instant::now()),
             reports: Vec::new(),
             stopping: false,
+            #[cfg(feature = "testing")]
+            log: None,
         }
+    }
+
+    /// Hands every transaction to a log, before its batch is committed.
+    #[cfg(feature = "testing")]
+    pub(super) fn log_to(&mut self, mut log: super::testing::Log) {
+        self.model.keep_log();
+        log.begin(self.committed);
+        self.log = Some(log);
     }
 
     /// Serves until it is told to stop, or cannot keep its promise.
@@ -205,6 +217,10 @@ impl Engine {
 
     fn commit(&mut self) -> Result<(), StopReason> {
         let changes = self.model.take_changes();
+        #[cfg(feature = "testing")]
+        if let Some(log) = &mut self.log {
+            log.append(self.model.take_log());
+        }
         if changes.rows.is_empty() && changes.zxid == self.committed {
             return Ok(());
         }
