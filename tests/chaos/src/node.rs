@@ -1,0 +1,122 @@
+//! A node process: a node as users embed it, which records its runs and how it stands in the election.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether::Node;
+use bellwether_actors::election::LeadershipEvent;
+use bellwether_actors::node::Parts;
+use bellwether_core::name::NodeId;
+use bellwether_sim::history::{EventKind, Leading};
+use bellwether_zk::Zk;
+use clap::Args;
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+use crate::record::{Recorder, at};
+use crate::work;
+
+/// A node of a chaos run.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Its name.
+    #[arg(long)]
+    pub(crate) name: NodeId,
+    /// Where ZooKeeper is.
+    #[arg(long)]
+    pub(crate) zookeeper: String,
+    /// Where to record.
+    #[arg(long)]
+    pub(crate) records: PathBuf,
+    /// Its session timeout, in milliseconds.
+    #[arg(long)]
+    pub(crate) session_ms: u64,
+    /// How many jobs it runs at a time.
+    #[arg(long)]
+    pub(crate) slots: u32,
+    /// Not a worker.
+    #[arg(long)]
+    pub(crate) candidate_only: bool,
+    /// Not a candidate.
+    #[arg(long)]
+    pub(crate) worker_only: bool,
+}
+
+/// Runs until a signal ends it.
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let recorder = Arc::new(Recorder::open(&arguments.records)?);
+    let mut builder = Node::builder(&arguments.zookeeper)
+        .node_id(arguments.name.as_str())
+        .session_timeout(Duration::from_millis(arguments.session_ms))
+        .candidate(!arguments.worker_only)
+        .slots(arguments.slots)
+        .drain_grace(Duration::from_secs(2));
+    if !arguments.candidate_only {
+        builder = builder.handlers(work::handlers(&recorder));
+    }
+    let node = builder.start().await?;
+    let follow = follow(arguments.name, node.actors().parts(), Arc::clone(&recorder));
+    tokio::select! {
+        ended = node.run() => ended?,
+        () = follow => {}
+    }
+    Ok(())
+}
+
+/// Records how the node stands, at each change, whichever of its elections it is.
+async fn follow(node: NodeId, mut parts: watch::Receiver<Parts>, recorder: Arc<Recorder>) {
+    let mut lead = Stand { node, recorder, zk: None, last: None };
+    loop {
+        let election = parts.borrow_and_update().election.clone();
+        if let Some(election) = election {
+            let mut leadership = election.leadership();
+            loop {
+                let event = leadership.borrow_and_update().clone();
+                lead.tell(&event);
+                if leadership.changed().await.is_err() {
+                    break;
+                }
+            }
+        }
+        // The actor is gone and has withdrawn its permission: what it said last holds no more.
+        lead.record(0, 0, Leading::Inactive, None);
+        if parts.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+struct Stand {
+    node: NodeId,
+    recorder: Arc<Recorder>,
+    zk: Option<Zk>,
+    last: Option<(i64, i32, Leading)>,
+}
+
+impl Stand {
+    fn tell(&mut self, event: &LeadershipEvent) {
+        match event {
+            LeadershipEvent::Active { zk, term } => {
+                self.zk = Some(zk.clone());
+                self.record(term.session(), term.epoch(), Leading::Active, None);
+            }
+            LeadershipEvent::Paused { term } => {
+                let until = self.zk.as_ref().map(|zk| at(zk.trusted_until()));
+                self.record(term.session(), term.epoch(), Leading::Paused, until);
+            }
+            LeadershipEvent::Inactive(_) => {
+                // A session ends with its last handle.
+                self.zk = None;
+                self.record(0, 0, Leading::Inactive, None);
+            }
+        }
+    }
+
+    fn record(&mut self, session: i64, epoch: i32, state: Leading, until: Option<u64>) {
+        if self.last.replace((session, epoch, state)) != Some((session, epoch, state)) {
+            let node = self.node.clone();
+            self.recorder.record(EventKind::Leadership { node, session, epoch, state, until });
+        }
+    }
+}
