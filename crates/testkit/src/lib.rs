@@ -27,7 +27,9 @@ pub use eventually::{eventually, eventually_some};
 pub use fourletter::four_letter_word;
 pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
 pub use raw::{Credentials, RawClient};
-pub use server::{Builder, Ensemble, Installation, Missing, Profile, Program, StartError, ZooKeeperServer};
+pub use server::{
+    Builder, Ensemble, Installation, Missing, Profile, Program, StartError, ZooKeeperServer, unused_address,
+};
 pub use shared::{namespace, shared};
 
 /// Request codes of the ZooKeeper protocol, as far as the suites name them.

@@ -3,7 +3,7 @@
 //! Its calls overlap. Ids are used again, with the same payload and with another one; jobs that are known are cancelled,
 //! retried, read and waited for. The answers are recorded as they are; the checker knows what they mean.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -67,12 +67,10 @@ pub(crate) async fn process(arguments: Arguments) -> Result<(), Failure> {
 
 /// Runs until it is told to stop, and then until its last call is answered.
 pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result<(), Failure> {
-    let recorder = Recorder::open(&arguments.records)?;
     let mut rng = Rng::with_seed(arguments.seed);
-    let client = loop {
-        let connecting = Client::builder().session_timeout(SESSION).deadline(DEADLINE);
-        match connecting.connect(&arguments.zookeeper).await {
-            Ok(client) => break client,
+    let caller = loop {
+        match Caller::connect(&arguments.zookeeper, &arguments.records, arguments.number).await {
+            Ok(caller) => break Arc::new(caller),
             // Nobody was asked anything; a fault is on.
             Err(error) => tracing::info!(%error, "no client yet"),
         }
@@ -80,13 +78,6 @@ pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result
             return Ok(());
         }
     };
-    let caller = Arc::new(Caller {
-        client,
-        recorder,
-        number: arguments.number,
-        next: AtomicU64::new(0),
-        known: Mutex::new(Vec::new()),
-    });
     let mut calls = JoinSet::new();
     let mean = 1_000 / u64::from(arguments.rate.max(1));
     loop {
@@ -111,20 +102,36 @@ pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result
     Ok(())
 }
 
-/// A job that was asked for at some time.
+/// A job that is asked for.
 #[derive(Debug, Clone)]
-struct Wish {
-    id: JobId,
-    kind: &'static str,
-    payload: String,
+pub(crate) struct Wish {
+    pub(crate) id: JobId,
+    pub(crate) kind: &'static str,
+    pub(crate) payload: String,
     lane: Option<u32>,
     attempts: u32,
     losses: u32,
     backoff: Duration,
 }
 
-struct Caller {
-    client: Client,
+impl Wish {
+    pub(crate) fn new(id: &str, kind: &'static str, ms: u64, fails: u32) -> Self {
+        let task = Task { ms, fails, padding: String::new() };
+        Self {
+            id: JobId::new(id).expect("letters, digits and dashes"),
+            kind,
+            payload: serde_json::to_string(&task).expect("plain fields are JSON"),
+            lane: None,
+            attempts: 5,
+            losses: 50,
+            backoff: Duration::from_millis(50),
+        }
+    }
+}
+
+/// A client whose calls are on record.
+pub(crate) struct Caller {
+    pub(crate) client: Client,
     recorder: Recorder,
     number: u32,
     next: AtomicU64,
@@ -132,6 +139,13 @@ struct Caller {
 }
 
 impl Caller {
+    pub(crate) async fn connect(zookeeper: &str, records: &Path, number: u32) -> Result<Self, Failure> {
+        let recorder = Recorder::open(records)?;
+        let client = Client::builder().session_timeout(SESSION).deadline(DEADLINE);
+        let client = client.connect(zookeeper).await?;
+        Ok(Self { client, recorder, number, next: AtomicU64::new(0), known: Mutex::new(Vec::new()) })
+    }
+
     async fn call(self: Arc<Self>, mut rng: Rng) {
         let known = self.known(&mut rng);
         match (rng.u32(0..100), known) {
@@ -144,7 +158,9 @@ impl Caller {
                     self.wait(id).await;
                 }
             }
-            (62..68, Some(wish)) => self.submit(wish).await,
+            (62..68, Some(wish)) => {
+                self.submit(wish).await;
+            }
             (68..72, Some(wish)) => {
                 let payload = format!("{} ", wish.payload);
                 self.submit(Wish { payload, ..wish }).await;
@@ -166,13 +182,12 @@ impl Caller {
         let payload = serde_json::to_string(&Task { ms, fails, padding }).expect("plain fields are JSON");
         let id = format!("c{}-{}", self.number, rng.u32(..));
         Wish {
-            id: JobId::new(id).expect("letters, digits and dashes"),
-            kind,
             payload,
             lane,
             attempts: rng.u32(2..6),
             losses: if rng.u32(0..10) == 0 { 3 } else { 50 },
             backoff: Duration::from_millis(rng.u64(20..400)),
+            ..Wish::new(&id, kind, 0, 0)
         }
     }
 
@@ -203,7 +218,8 @@ impl Caller {
         self.recorder.record(EventKind::Return { call, answer });
     }
 
-    async fn submit(&self, wish: Wish) {
+    /// `true` if it was accepted.
+    pub(crate) async fn submit(&self, wish: Wish) -> bool {
         let lane = wish.lane.map(|lane| Lane::new(format!("lane-{lane}")).expect("letters and digits"));
         let kind = Kind::new(wish.kind).expect("letters only");
         let job = Job::json(wish.kind, wish.payload.clone()).expect("it was written as JSON");
@@ -227,7 +243,9 @@ impl Caller {
                 | SubmitError::Unreadable { .. }),
             ) => Answer::Failed { why: error.to_string() },
         };
+        let accepted = answer == Answer::Accepted;
         self.told(call, answer);
+        accepted
     }
 
     async fn cancel(&self, job: JobId) {

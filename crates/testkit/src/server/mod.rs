@@ -30,6 +30,7 @@ pub use builder::{Builder, Profile};
 pub use ensemble::Ensemble;
 pub use error::StartError;
 pub use installation::{Installation, Missing};
+pub use port::unused as unused_address;
 pub use program::Program;
 
 use crate::four_letter_word;
