@@ -166,8 +166,11 @@ pub(crate) async fn begin(
         }
         Fault::EventsLost => {
             stage.nodes.iter().for_each(|node| node.links.drop_events());
-            // Until a sweep, or the next connection, nothing tells anybody of anything.
-            Injected::new(fault, Undo::HealAll).for_(down).from_end()
+            let injected = Injected::new(fault, Undo::HealAll).for_(down / 2);
+            // Nothing tells the leader of it but a sweep.
+            let wish = Wish::new(&name("unheard", rng), WORK, 0, 0);
+            let id = wish.id.clone();
+            if stage.operator.caller.submit(wish).await { injected.with(id) } else { injected }
         }
         Fault::EventsLate => {
             stage.nodes.iter().for_each(|node| node.links.delay_events(Duration::from_millis(500)));
@@ -279,7 +282,7 @@ pub(crate) async fn end(injected: &Injected, stage: &mut Stage, rng: &mut Rng) -
                 stage.servers.thaw(member);
                 stage.servers.launch(member)?;
             }
-            stage.servers.all_serve().await?;
+            stage.heal_servers().await?;
         }
         Undo::Repair(job, bytes) => repair(job, bytes, stage).await?,
     }

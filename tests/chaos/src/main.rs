@@ -22,7 +22,7 @@
 //!
 //! **Limits.** A seed fixes which faults are dealt in which order, what clients ask and how long things last; it does not
 //! fix the machine's scheduling, so that a run cannot be repeated exactly. What a run leaves behind decides by itself:
-//! its history is kept, and can be checked again.
+//! its history is kept, and `bellwether-chaos check` reads it again.
 
 mod client;
 mod failure;
@@ -46,10 +46,11 @@ mod work;
 mod zklog;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bellwether_sim::history::Checker;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
@@ -98,6 +99,11 @@ enum Output {
 
 #[derive(Debug, Subcommand)]
 enum Process {
+    /// Check a history that a run left behind.
+    Check {
+        /// Its `history.jsonl`.
+        history: PathBuf,
+    },
     #[command(hide = true)]
     Node(node::Arguments),
     #[command(hide = true)]
@@ -117,6 +123,7 @@ async fn main() -> ExitCode {
         .init();
     let done = match process {
         None => chaos(run).await,
+        Some(Process::Check { history }) => check(&history),
         Some(Process::Node(node)) => node::run(node).await.map(|()| ExitCode::SUCCESS),
         Some(Process::Client(client)) => client::process(client).await.map(|()| ExitCode::SUCCESS),
         Some(Process::Keeper(keeper)) => keeper::run(keeper).await.map(|()| ExitCode::SUCCESS),
@@ -125,6 +132,17 @@ async fn main() -> ExitCode {
         eprintln!("bellwether-chaos: {failure}");
         ExitCode::from(2)
     })
+}
+
+fn check(history: &Path) -> Result<ExitCode, Failure> {
+    let events = record::read(history)?;
+    let mut checker = Checker::new(score::BOUNDS);
+    let mut violations: Vec<_> = events.iter().flat_map(|event| checker.observe(event)).collect();
+    violations.extend(checker.finish(events.last().map_or(0, |event| event.at)));
+    for violation in &violations {
+        writeln!(std::io::stdout(), "{violation}")?;
+    }
+    Ok(if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn chaos(arguments: Run) -> Result<ExitCode, Failure> {

@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::record::{Recorder, at};
 use crate::work;
 
+/// How often a leader's trust is looked at: a small part of a session timeout.
+const TRUST_EVERY: Duration = Duration::from_millis(100);
+
 /// A node of a chaos run.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -74,8 +77,10 @@ async fn follow(node: NodeId, mut parts: watch::Receiver<Parts>, recorder: Arc<R
             loop {
                 let event = leadership.borrow_and_update().clone();
                 lead.tell(&event);
-                if leadership.changed().await.is_err() {
-                    break;
+                // Nobody tells when trust moves on: it is looked at.
+                match tokio::time::timeout(TRUST_EVERY, leadership.changed()).await {
+                    Ok(Err(_)) => break,
+                    Ok(Ok(())) | Err(_) => {}
                 }
             }
         }
@@ -91,7 +96,7 @@ struct Stand {
     node: NodeId,
     recorder: Arc<Recorder>,
     zk: Option<Zk>,
-    last: Option<(i64, i32, Leading)>,
+    last: Option<(i32, Leading, Option<u64>)>,
 }
 
 impl Stand {
@@ -99,7 +104,9 @@ impl Stand {
         match event {
             LeadershipEvent::Active { zk, term } => {
                 self.zk = Some(zk.clone());
-                self.record(term.session(), term.epoch(), Leading::Active, None);
+                // Beyond it the node does not act, whatever it said last: it compares a clock.
+                let until = Some(at(zk.trusted_until()));
+                self.record(term.session(), term.epoch(), Leading::Active, until);
             }
             LeadershipEvent::Paused { term } => {
                 let until = self.zk.as_ref().map(|zk| at(zk.trusted_until()));
@@ -114,7 +121,15 @@ impl Stand {
     }
 
     fn record(&mut self, session: i64, epoch: i32, state: Leading, until: Option<u64>) {
-        if self.last.replace((session, epoch, state)) != Some((session, epoch, state)) {
+        // Two looks at one instant differ by a millisecond.
+        let moved = |before: Option<u64>| {
+            before.is_none() || until.zip(before).is_some_and(|(now, before)| now > before + 20)
+        };
+        let told = self.last.is_some_and(|(was, stood, before)| {
+            (was, stood) == (epoch, state) && !(state == Leading::Active && moved(before))
+        });
+        if !told {
+            self.last = Some((epoch, state, until));
             let node = self.node.clone();
             self.recorder.record(EventKind::Leadership { node, session, epoch, state, until });
         }

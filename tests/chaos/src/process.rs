@@ -42,6 +42,8 @@ enum State {
     Down,
     Runs(Child),
     Frozen(Child),
+    /// It was asked to end.
+    Leaves(Child),
 }
 
 impl Process {
@@ -65,6 +67,7 @@ impl Process {
             .args(["--pdeathsig", "KILL"])
             .arg(std::env::current_exe()?)
             .args(&self.program.arguments)
+            .env("RUST_LOG", "info,zookeeper_client=error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(output)
@@ -85,7 +88,7 @@ impl Process {
     /// SIGKILL.
     pub(crate) fn kill(&mut self) {
         match std::mem::replace(&mut self.state, State::Down) {
-            State::Runs(mut child) | State::Frozen(mut child) => {
+            State::Runs(mut child) | State::Frozen(mut child) | State::Leaves(mut child) => {
                 // Both fail only for a process that has ended.
                 drop(child.kill());
                 drop(child.wait());
@@ -106,7 +109,7 @@ impl Process {
                 self.record(Life::Frozen);
                 State::Frozen(child)
             }
-            unchanged @ (State::Frozen(_) | State::Down) => unchanged,
+            unchanged @ (State::Frozen(_) | State::Leaves(_) | State::Down) => unchanged,
         };
     }
 
@@ -118,22 +121,26 @@ impl Process {
                 signal(&child, Signal::SIGCONT);
                 State::Runs(child)
             }
-            unchanged @ (State::Runs(_) | State::Down) => unchanged,
+            unchanged @ (State::Runs(_) | State::Leaves(_) | State::Down) => unchanged,
         };
     }
 
     /// SIGTERM, without waiting for what comes of it.
-    pub(crate) fn ask_to_end(&self) {
-        if let State::Runs(child) = &self.state {
-            signal(child, Signal::SIGTERM);
-        }
+    pub(crate) fn ask_to_end(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Down) {
+            State::Runs(child) => {
+                signal(&child, Signal::SIGTERM);
+                State::Leaves(child)
+            }
+            unchanged @ (State::Frozen(_) | State::Leaves(_) | State::Down) => unchanged,
+        };
     }
 
     /// Waits for the end of a process that was asked to.
     pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
         let what = format!("{} ends", self.name);
         let mut status = None;
-        if let State::Runs(child) = &mut self.state {
+        if let State::Leaves(child) = &mut self.state {
             until(&what, ENDS_WITHIN, async || {
                 status = child.try_wait().ok().flatten();
                 status.is_some()
@@ -142,6 +149,7 @@ impl Process {
         }
         if let Some(status) = status {
             self.state = State::Down;
+            // A drain may be given up, and says so; what it leaves is recovered.
             self.is_over(status, &[0, 1]);
         }
         Ok(())

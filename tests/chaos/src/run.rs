@@ -70,6 +70,7 @@ pub(crate) struct Outcome {
     /// Workers' reports that the record's version, or the missing assignment, refused.
     pub(crate) zombies: u64,
     pub(crate) poisoned: u32,
+    pub(crate) servers_stuck: u32,
     pub(crate) problems: Vec<String>,
 }
 
@@ -90,7 +91,8 @@ pub(crate) async fn run(plan: &Plan) -> Result<Outcome, Failure> {
         eprintln!("{elapsed:>4} s  {:<60} {took}", names.join(" + "));
     }
     let (end, client_end) = peace(&mut stage, &mut run.problems, &mut rng).await?;
-    let Stage { witness, servers, mut nodes, killed_clients, dir, poisoned, operator, .. } = stage;
+    let Stage { witness, servers, mut nodes, killed_clients, dir, poisoned, servers_stuck, operator, .. } =
+        stage;
     operator.caller.client.close().await;
     for node in &mut nodes {
         node.ask_to_end();
@@ -122,7 +124,19 @@ pub(crate) async fn run(plan: &Plan) -> Result<Outcome, Failure> {
     history.retain(|event| event.at <= end);
     let Run { deals, missed, problems, .. } = run;
     let stalls = stalls.seen();
-    Ok(Outcome { history, end, deals, missed, stalls, dropped, fenced, zombies, poisoned, problems })
+    Ok(Outcome {
+        history,
+        end,
+        deals,
+        missed,
+        stalls,
+        dropped,
+        fenced,
+        zombies,
+        poisoned,
+        servers_stuck,
+        problems,
+    })
 }
 
 struct Run {
@@ -173,7 +187,12 @@ impl Run {
             ended.push((injected, from));
         }
         let jobs: Vec<_> = ended.iter().flat_map(|(injected, _)| injected.jobs.clone()).collect();
-        let well = self.all_is_well(&jobs, stage).await?;
+        let mut well = self.all_is_well(&jobs, stage).await?;
+        if well.is_none() && !stage.servers.give_sessions(Duration::from_secs(1)).await {
+            // Nobody can be well on servers that serve nobody.
+            stage.heal_servers().await?;
+            well = self.all_is_well(&jobs, stage).await?;
+        }
         let mut told = Vec::new();
         for (injected, from) in ended {
             let Injected { fault, began, .. } = injected;
@@ -236,7 +255,7 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
     stage.client.links.heal();
     stage.client_links.iter().for_each(|links| links.heal());
     stage.start_client_process(rng)?;
-    stage.servers.all_serve().await?;
+    stage.heal_servers().await?;
     stage.record(EventKind::Healed);
     let clients = record::now();
     stage.stop_clients().await?;

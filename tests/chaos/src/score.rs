@@ -15,6 +15,9 @@ use crate::fault::{Fault, SESSION, Whom};
 use crate::run::{Deal, Outcome, Plan};
 use crate::servers::TICK;
 
+/// Of every run.
+pub(crate) const BOUNDS: Bounds = Bounds { session_timeout: SESSION, tick: TICK };
+
 /// The verdict, and the figures.
 #[derive(Debug, Serialize)]
 pub(crate) struct Score {
@@ -41,6 +44,9 @@ pub(crate) struct Score {
     pub(crate) overlaps_by_hand: usize,
     pub(crate) epochs: u64,
     pub(crate) workers_killed_by_jobs: u32,
+    /// How often the servers were up and served nobody, a client of the bare protocol included, until they were started
+    /// again.
+    pub(crate) servers_stuck: u32,
     pub(crate) faults: Vec<Recovery>,
     pub(crate) faults_missed: u32,
     pub(crate) bounds: Vec<Bound>,
@@ -82,8 +88,7 @@ pub(crate) struct Verdicts {
 impl Score {
     /// Checks a run.
     pub(crate) fn of(plan: &Plan, outcome: &Outcome) -> Self {
-        let bounds = Bounds { session_timeout: SESSION, tick: TICK };
-        let mut checker = Checker::new(bounds);
+        let mut checker = Checker::new(BOUNDS);
         let mut found: Vec<Violation> = Vec::new();
         let mut figures = Figures::default();
         for event in &outcome.history {
@@ -160,6 +165,7 @@ impl Score {
             overlaps_by_hand,
             epochs: figures.claims.len() as u64,
             workers_killed_by_jobs: outcome.poisoned,
+            servers_stuck: outcome.servers_stuck,
             faults: recoveries(&outcome.deals),
             faults_missed: outcome.missed,
             bounds,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bellwether_testkit::{Ensemble, four_letter_word, unused_address};
+use bellwether_testkit::{Ensemble, RawClient, four_letter_word, unused_address};
 use clap::ValueEnum;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -20,6 +20,8 @@ use crate::{keeper, zklog};
 pub(crate) const TICK: Duration = Duration::from_millis(200);
 const MEMBERS: usize = 3;
 const SERVES_WITHIN: Duration = Duration::from_secs(60);
+/// Beyond an election, by far.
+const GIVE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Which servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,7 +45,7 @@ impl Servers {
             Kind::Keeper => {
                 let mut servers = Self::Keeper(Keeper::new(dir)?);
                 servers.launch(0)?;
-                servers.all_serve().await?;
+                servers.all_serve(dir).await?;
                 Ok(servers)
             }
         }
@@ -94,15 +96,73 @@ impl Servers {
         Ok(())
     }
 
-    /// Waits until every one serves.
-    pub(crate) async fn all_serve(&self) -> Result<(), Failure> {
-        until("every server serves", SERVES_WITHIN, async || match self {
+    /// Waits until every one serves. `true` if that took another start of all of them, because they were up and gave
+    /// nobody a session: what Apache ZooKeeper 3.8.0 was seen to do for minutes after all members were killed, and then
+    /// frozen. What they said of themselves is left in `dir`.
+    pub(crate) async fn all_serve(&mut self, dir: &Path) -> Result<bool, Failure> {
+        let say_so = until("every server says that it serves", SERVES_WITHIN, async || self.say_so());
+        say_so.await?;
+        if self.give_sessions(GIVE_WITHIN).await {
+            return Ok(false);
+        }
+        self.leave_evidence(dir)?;
+        let members = 0..self.addresses().len();
+        members.clone().for_each(|member| self.kill(member));
+        for member in members {
+            self.launch(member)?;
+        }
+        until("every server says that it serves", SERVES_WITHIN, async || self.say_so()).await?;
+        if self.give_sessions(SERVES_WITHIN).await {
+            return Ok(true);
+        }
+        Err(Failure::new("the servers give no sessions, even started again"))
+    }
+
+    fn say_so(&self) -> bool {
+        match self {
             Self::Ensemble(ensemble) => ensemble.members().iter().all(|member| member.serves()),
             Self::Keeper(keeper) => {
                 four_letter_word(keeper.address, "srvr").is_ok_and(|answer| answer.contains("Mode:"))
             }
-        })
-        .await
+        }
+    }
+
+    /// Whether every server gives a client of its own a session, which takes a transaction.
+    pub(crate) async fn give_sessions(&self, within: Duration) -> bool {
+        let gives = async |address| {
+            let session = move || RawClient::connect(address).and_then(RawClient::close).is_ok();
+            tokio::task::spawn_blocking(session).await.unwrap_or(false)
+        };
+        for address in self.addresses() {
+            if until("a session", within, async || gives(address).await).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn leave_evidence(&self, dir: &Path) -> Result<(), Failure> {
+        let mut text = String::new();
+        for address in self.addresses() {
+            for word in ["srvr", "mntr", "cons"] {
+                let answer = four_letter_word(address, word).unwrap_or_else(|error| error.to_string());
+                text.push_str(&format!("--- {address} {word}\n{answer}\n"));
+            }
+        }
+        if let Self::Ensemble(ensemble) = self {
+            for member in ensemble.members() {
+                // A development kit's tool, which not every machine has.
+                let pid = member.process_id().map(|pid| pid.to_string()).unwrap_or_default();
+                let threads = Command::new("jstack").arg(&pid).output().map(|output| output.stdout);
+                let threads = threads.unwrap_or_else(|error| error.to_string().into_bytes());
+                text.push_str(&format!(
+                    "--- {} jstack\n{}\n",
+                    member.address(),
+                    String::from_utf8_lossy(&threads)
+                ));
+            }
+        }
+        Ok(std::fs::write(dir.join(format!("servers-stuck-at-{}.txt", crate::record::now())), text)?)
     }
 
     /// The committed transactions, and the refused ones, in their order; and how many were logged and never committed.

@@ -49,6 +49,8 @@ pub(crate) struct Stage {
     pub(crate) witness: Witness,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) poisoned: u32,
+    /// How often the servers were up, and served nobody until they were started again.
+    pub(crate) servers_stuck: u32,
     clients: Vec<JoinHandle<Result<(), Failure>>>,
     stop_clients: CancellationToken,
     next_client: u32,
@@ -157,6 +159,7 @@ impl Stage {
             witness,
             recorder,
             poisoned: 0,
+            servers_stuck: 0,
             clients: Vec::new(),
             stop_clients: CancellationToken::new(),
             next_client: OPERATOR + 1,
@@ -208,6 +211,13 @@ impl Stage {
     pub(crate) fn kill_client_process(&mut self) {
         self.client.kill();
         self.killed_clients.push((self.next_client - 1, crate::record::now()));
+    }
+
+    /// Waits until every server serves.
+    pub(crate) async fn heal_servers(&mut self) -> Result<(), Failure> {
+        let dir = self.dir.clone();
+        self.servers_stuck += u32::from(self.servers.all_serve(&dir).await?);
+        Ok(())
     }
 
     /// Notices processes that a job killed, and starts them again.
