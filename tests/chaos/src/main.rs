@@ -124,7 +124,7 @@ async fn main() -> ExitCode {
     let done = match process {
         None => chaos(run).await,
         Some(Process::Check { history }) => check(&history),
-        Some(Process::Node(node)) => node::run(node).await.map(|()| ExitCode::SUCCESS),
+        Some(Process::Node(node)) => node::run(node).await,
         Some(Process::Client(client)) => client::process(client).await.map(|()| ExitCode::SUCCESS),
         Some(Process::Keeper(keeper)) => keeper::run(keeper).await.map(|()| ExitCode::SUCCESS),
     };

@@ -1,10 +1,12 @@
 //! A node process: a node as users embed it, which records its runs and how it stands in the election.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::Node;
+use bellwether::node::RunError;
 use bellwether_actors::election::LeadershipEvent;
 use bellwether_actors::node::Parts;
 use bellwether_core::name::NodeId;
@@ -46,8 +48,11 @@ pub(crate) struct Arguments {
     pub(crate) worker_only: bool,
 }
 
+/// How a process ends whose drain was given up: as it should, when ZooKeeper is away.
+pub(crate) const ABANDONED: u8 = 3;
+
 /// Runs until a signal ends it.
-pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let recorder = Arc::new(Recorder::open(&arguments.records)?);
     let mut builder = Node::builder(&arguments.zookeeper)
         .node_id(arguments.name.as_str())
@@ -61,10 +66,13 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let node = builder.start().await?;
     let follow = follow(arguments.name, node.actors().parts(), Arc::clone(&recorder));
     tokio::select! {
-        ended = node.run() => ended?,
+        ended = node.run() => match ended {
+            Err(RunError::Abandoned) => return Ok(ExitCode::from(ABANDONED)),
+            ended => ended?,
+        },
         () = follow => {}
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Records how the node stands, at each change, whichever of its elections it is.

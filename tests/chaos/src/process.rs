@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 
 use crate::failure::Failure;
 use crate::links::Links;
+use crate::node::ABANDONED;
 use crate::record::Recorder;
 use crate::wait::until;
 
@@ -149,8 +150,7 @@ impl Process {
         }
         if let Some(status) = status {
             self.state = State::Down;
-            // A drain may be given up, and says so; what it leaves is recovered.
-            self.is_over(status, &[0, 1]);
+            self.is_over(status, &[0, i32::from(ABANDONED)]);
         }
         Ok(())
     }

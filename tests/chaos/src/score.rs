@@ -11,7 +11,7 @@ use bellwether_core::worker::WorkerInfo;
 use bellwether_sim::history::{Answer, Bounds, Call, Checker, EventKind, RULES, RunStep, TxnOp, Violation};
 use serde::Serialize;
 
-use crate::fault::{Fault, SESSION, Whom};
+use crate::fault::{Fault, SESSION, Step, Whom};
 use crate::run::{Deal, Outcome, Plan};
 use crate::servers::TICK;
 
@@ -208,6 +208,7 @@ impl Score {
             ),
             ("epochs claimed", self.epochs.to_string()),
             ("workers killed by their jobs", self.workers_killed_by_jobs.to_string()),
+            ("servers up and serving nobody, started again", self.servers_stuck.to_string()),
             (
                 "stalls of the machine above 50 ms, longest",
                 format!("{}, {} ms", self.stalls.0, self.stalls.1),
@@ -375,7 +376,11 @@ impl Figures {
             let well = deal.well.unwrap_or(outcome.end);
             let claim = self.claims.iter().find(|at| (deal.began..=well).contains(at));
             match (deal.fault, claim) {
-                (Fault::Killed(Whom::Leader), Some(claim)) => {
+                (
+                    Fault::Killed(Whom::Leader)
+                    | Fault::KilledAt(Step::Assign | Step::Promote | Step::Recover, _),
+                    Some(claim),
+                ) => {
                     takeovers.push((claim - deal.began, slack(deal.began, *claim)));
                 }
                 (Fault::Drained(Whom::Leader), Some(claim)) => {
