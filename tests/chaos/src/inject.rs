@@ -69,7 +69,7 @@ impl Injected {
         Self { lasts, ..self }
     }
 
-    fn from_end(self) -> Self {
+    fn counted_from_its_end(self) -> Self {
         Self { from_end: true, ..self }
     }
 
@@ -103,7 +103,7 @@ pub(crate) async fn begin(
             stage.nodes[victim].freeze();
             let injected = Injected::new(fault, Undo::Thaw(victim)).for_(tenths(u64::from(share)));
             // Within its session timeout it is only late.
-            if share < 10 { injected.from_end() } else { injected }
+            if share < 10 { injected.counted_from_its_end() } else { injected }
         }
         Fault::Drained(whom) => {
             let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
@@ -136,11 +136,11 @@ pub(crate) async fn begin(
         Fault::Slow(ms) => {
             let delay = Duration::from_millis(ms);
             stage.nodes.iter().for_each(|node| node.links.delay(delay));
-            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).from_end()
+            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).counted_from_its_end()
         }
         Fault::Flapping => {
             let Some(victim) = any_node(stage, rng) else { return Ok(None) };
-            let injected = Injected::new(fault, Undo::Nothing).from_end();
+            let injected = Injected::new(fault, Undo::Nothing).counted_from_its_end();
             for _ in 0..8 {
                 stage.nodes[victim].links.cut(Cut::Reset);
                 tokio::time::sleep(Duration::from_millis(rng.u64(50..300))).await;
@@ -174,7 +174,7 @@ pub(crate) async fn begin(
         }
         Fault::EventsLate => {
             stage.nodes.iter().for_each(|node| node.links.delay_events(Duration::from_millis(500)));
-            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).from_end()
+            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).counted_from_its_end()
         }
         Fault::StaleWrite => return stale_write(fault, stage).await,
         Fault::Expired(whom) => {
@@ -198,15 +198,15 @@ pub(crate) async fn begin(
         Fault::MajorityDown => {
             let spared = rng.usize(0..3);
             (0..3).filter(|member| *member != spared).for_each(|member| stage.servers.kill(member));
-            Injected::new(fault, Undo::Servers).for_(down).from_end()
+            Injected::new(fault, Undo::Servers).for_(down).counted_from_its_end()
         }
         Fault::AllServersKilled => {
             servers(stage).for_each(|member| stage.servers.kill(member));
-            Injected::new(fault, Undo::Servers).for_(down / 2).from_end()
+            Injected::new(fault, Undo::Servers).for_(down / 2).counted_from_its_end()
         }
         Fault::AllServersFrozen => {
             servers(stage).for_each(|member| stage.servers.freeze(member));
-            Injected::new(fault, Undo::Servers).for_(down).from_end()
+            Injected::new(fault, Undo::Servers).for_(down).counted_from_its_end()
         }
         Fault::CandidateDeleted => {
             let Some(candidate) = candidate(stage).await else { return Ok(None) };
@@ -395,7 +395,7 @@ async fn stale_write(fault: Fault, stage: &mut Stage) -> Result<Option<Injected>
         return Ok(None);
     }
     links.drop_events();
-    let injected = Injected::new(fault, Undo::Heal(leader)).from_end();
+    let injected = Injected::new(fault, Undo::Heal(leader)).counted_from_its_end();
     delete(stage, path::candidate(&candidate)).await;
     // Sooner than its session ends, or the fence would have nothing to do.
     let others = async || stage.operator.leader().await.is_some_and(|now| now != name);
@@ -431,7 +431,7 @@ async fn overwritten(
     let set = Op::Set { path: path::record(&id), data, version: record.version };
     // It may have ended just then.
     let done = zk.commit(vec![set]).await == Outcome::Applied(());
-    Ok(done.then(|| injected.from_end().with(id)))
+    Ok(done.then(|| injected.counted_from_its_end().with(id)))
 }
 
 async fn repair(id: &JobId, bytes: &[u8], stage: &mut Stage) -> Result<(), Failure> {

@@ -86,9 +86,8 @@ async fn follow(node: NodeId, mut parts: watch::Receiver<Parts>, recorder: Arc<R
                 let event = leadership.borrow_and_update().clone();
                 lead.tell(&event);
                 // Nobody tells when trust moves on: it is looked at.
-                match tokio::time::timeout(TRUST_EVERY, leadership.changed()).await {
-                    Ok(Err(_)) => break,
-                    Ok(Ok(())) | Err(_) => {}
+                if let Ok(Err(_)) = tokio::time::timeout(TRUST_EVERY, leadership.changed()).await {
+                    break;
                 }
             }
         }

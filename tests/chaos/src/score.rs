@@ -125,7 +125,7 @@ impl Score {
         let mut violations: Vec<String> = found.iter().map(ToString::to_string).collect();
         violations.extend(outcome.problems.iter().cloned());
         let mut bounds = Vec::new();
-        for (id, what, bound, times) in measured {
+        for Measured { id, what, bound, times } in measured {
             let late = times.iter().filter(|(took, slack)| *took > bound + slack);
             violations.extend(late.map(|(took, _)| format!("{id}: {what}: {took} ms, bound {bound} ms")));
             let took: Vec<_> = times.iter().map(|(took, _)| *took).collect();
@@ -271,6 +271,15 @@ fn middle_and_max(values: &[u64]) -> (Option<u64>, Option<u64>) {
     (sorted.get(sorted.len().saturating_sub(1) / 2).copied(), sorted.last().copied())
 }
 
+/// What was measured for a bound.
+struct Measured {
+    id: &'static str,
+    what: &'static str,
+    bound: u64,
+    /// Each time, and what the machine itself was late by meanwhile.
+    times: Vec<(u64, u64)>,
+}
+
 /// What is counted along the history.
 #[derive(Debug, Default)]
 struct Figures {
@@ -362,8 +371,7 @@ impl Figures {
         }
     }
 
-    /// Per bound: what it is, the bound, and each measured time with what the machine itself was late by meanwhile.
-    fn bounds(&self, outcome: &Outcome) -> Vec<(&'static str, &'static str, u64, Vec<(u64, u64)>)> {
+    fn bounds(&self, outcome: &Outcome) -> Vec<Measured> {
         let session_end = session() + u64::try_from(TICK.as_millis()).expect("less than a second");
         let mut takeovers = Vec::new();
         let mut handovers = Vec::new();
@@ -407,10 +415,11 @@ impl Figures {
                 }
             }
         }
+        let measured = |id, what, bound, times| Measured { id, what, bound, times };
         vec![
-            ("L1", "a leader killed: the next epoch is claimed", session_end + 2_000, takeovers),
-            ("L1", "a leader drained: from its leaving to the next claim", 1_000, handovers),
-            ("L2", "a worker killed: its last job is taken back", session_end + 1_000, recoveries),
+            measured("L1", "a leader killed: the next epoch is claimed", session_end + 2_000, takeovers),
+            measured("L1", "a leader drained: from its leaving to the next claim", 1_000, handovers),
+            measured("L2", "a worker killed: its last job is taken back", session_end + 1_000, recoveries),
         ]
     }
 }

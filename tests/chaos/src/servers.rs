@@ -40,15 +40,17 @@ pub(crate) enum Servers {
 
 impl Servers {
     pub(crate) async fn start(kind: Kind, dir: &Path) -> Result<Self, Failure> {
-        match kind {
-            Kind::Ensemble => Ok(Self::Ensemble(Ensemble::try_start(MEMBERS)?)),
-            Kind::Keeper => {
-                let mut servers = Self::Keeper(Keeper::new(dir)?);
-                servers.launch(0)?;
-                servers.all_serve(dir).await?;
-                Ok(servers)
-            }
+        let mut servers = match kind {
+            Kind::Ensemble => Self::Ensemble(Ensemble::try_start(MEMBERS)?),
+            Kind::Keeper => Self::Keeper(Keeper::new(dir)?),
+        };
+        servers.launch(0)?;
+        // A member may say that it serves while the others still follow.
+        until("every server says that it serves", SERVES_WITHIN, async || servers.say_so()).await?;
+        if servers.give_sessions(SERVES_WITHIN).await {
+            return Ok(servers);
         }
+        Err(Failure::new("the servers give no sessions"))
     }
 
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {

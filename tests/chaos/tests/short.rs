@@ -2,7 +2,11 @@
 //!
 //! A failure prints its seed and leaves its records: `BELLWETHER_CHAOS_SEED` takes the seed again, which fixes the faults
 //! and the calls, and not the machine's scheduling.
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "in a test a panic is the report, and what it printed"
+)]
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
