@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | a namespace of its own | [`namespace`]: a fresh chroot on the one server that the test process shares |
 //! | to kill, freeze or restart the server | its own [`ZooKeeperServer`] |
+//! | several servers that agree, and a majority of them to lose | an [`Ensemble`] |
 //! | a lost reply, a partition, an expired session | [`Proxy`] in front of either |
 //! | to wait for something | [`eventually`]: a condition and a deadline, never a sleep |
 //! | a second opinion on what the server holds | [`RawClient`]: the protocol by hand, no client library between |
@@ -28,7 +29,9 @@ pub use eventually::{eventually, eventually_some};
 pub use fourletter::four_letter_word;
 pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
 pub use raw::{Credentials, RawClient};
-pub use server::{Builder, Installation, Missing, Profile, Program, StartError, ZooKeeperServer};
+pub use server::{
+    Builder, Ensemble, Installation, Missing, Profile, Program, StartError, ZooKeeperServer, unused_address,
+};
 pub use shared::{namespace, shared};
 
 /// Request codes of the ZooKeeper protocol, as far as the suites name them.

@@ -55,6 +55,24 @@ async fn the_handshake_passes_and_its_session_is_sniffed() {
 }
 
 #[tokio::test]
+async fn a_witness_sees_each_request_with_its_session() {
+    let Stage { proxy, mut victim, chroot, .. } = Stage::set("witness");
+    let (tell, seen) = std::sync::mpsc::channel();
+    let path = format!("{chroot}/job");
+    let wanted = path.clone();
+    proxy.witness(move |session, request: &Request<'_>| {
+        if request.mentions(&wanted) {
+            tell.send((session, request.op, request.xid)).expect("the test outlives its proxy");
+        }
+    });
+    victim.create(&path, b"").unwrap();
+    assert!(victim.exists(&path).unwrap());
+    let session = victim.credentials().session_id;
+    let seen: Vec<_> = seen.try_iter().collect();
+    assert_eq!(seen, [(session, op::CREATE, 1), (session, op::EXISTS, 2)]);
+}
+
+#[tokio::test]
 async fn a_swallowed_reply_leaves_the_write_committed_and_the_client_without_an_answer() {
     for (cut, face) in [
         (Cut::Fin, ErrorKind::UnexpectedEof),

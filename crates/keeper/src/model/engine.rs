@@ -28,6 +28,8 @@ pub struct Model {
     pub(super) next_cleaning: u64,
     /// Who hears of one event; kept for its memory.
     hearers: Vec<ConnectionId>,
+    #[cfg(feature = "testing")]
+    pub(super) log: super::log::Log,
 }
 
 /// A connection that serves a session.
@@ -56,6 +58,8 @@ impl Model {
             dirty: Dirty::default(),
             next_cleaning,
             hearers: Vec::new(),
+            #[cfg(feature = "testing")]
+            log: super::log::Log::default(),
             config,
         }
     }
@@ -107,6 +111,8 @@ impl Model {
             Request::Unsupported { code } => self.refuse_unsupported(connection, xid, code, out),
             request => {
                 let result = self.respond(now, connection, &request, out);
+                #[cfg(feature = "testing")]
+                self.log_request(now, connection, xid, request.clone(), &result);
                 let xid = if matches!(request, Request::Ping) { PING_XID } else { xid };
                 out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
             }
@@ -174,6 +180,8 @@ impl Model {
         self.zxid += 1;
         let paths: Vec<_> = self.tree.ephemerals_of(session).cloned().collect();
         let mut journal = Journal::default();
+        #[cfg(feature = "testing")]
+        self.log_end(session, &paths);
         for path in paths {
             remove(&mut self.tree, &mut journal, self.zxid, &path);
         }
@@ -232,6 +240,8 @@ impl Model {
             let mut journal = Journal::default();
             remove(&mut self.tree, &mut journal, self.zxid, &path);
             self.commit(journal, out);
+            #[cfg(feature = "testing")]
+            self.log_removal(now, &path);
         }
     }
 

@@ -19,6 +19,8 @@ mod changes;
 mod config;
 mod engine;
 mod inspect;
+#[cfg(feature = "testing")]
+mod log;
 mod node;
 mod path;
 mod read;
@@ -36,6 +38,8 @@ mod write;
 pub use config::{Compat, Config};
 pub use engine::Model;
 pub use inspect::{SessionView, WatchView};
+#[cfg(feature = "testing")]
+pub use log::{Entry, Transaction};
 pub use restore::RestoreError;
 
 use crate::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};

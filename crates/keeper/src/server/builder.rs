@@ -102,6 +102,8 @@ pub struct Builder {
     config: Config,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
+    #[cfg(feature = "testing")]
+    pub(super) log: Option<super::testing::Log>,
 }
 
 impl Builder {
@@ -114,6 +116,8 @@ impl Builder {
             config: Config::default(),
             #[cfg(feature = "tls")]
             tls: None,
+            #[cfg(feature = "testing")]
+            log: None,
         }
     }
 
@@ -205,7 +209,14 @@ impl Builder {
         let (ready, started) = oneshot::channel();
         let keeper = Keeper { address, inbox: Arc::clone(&inbox), outcome: outcome.clone(), listener: None };
         let facts = Facts { address, limits, config: config.clone(), admission: Arc::clone(&admission) };
-        let start = Start { storage, config, inbox: Arc::clone(&inbox), facts };
+        let start = Start {
+            storage,
+            config,
+            inbox: Arc::clone(&inbox),
+            facts,
+            #[cfg(feature = "testing")]
+            log: self.log,
+        };
         std::thread::Builder::new()
             .name("keeper-engine".to_owned())
             .spawn(move || live(start, ready, &ended))
@@ -235,6 +246,8 @@ struct Start {
     config: Config,
     inbox: Arc<Inbox>,
     facts: Facts,
+    #[cfg(feature = "testing")]
+    log: Option<super::testing::Log>,
 }
 
 /// The engine's thread.
@@ -262,7 +275,7 @@ fn live(start: Start, ready: oneshot::Sender<Result<(), StartError>>, ended: &wa
 }
 
 fn open(start: Start) -> Result<Engine, StartError> {
-    let Start { storage, config, inbox, facts } = start;
+    let Start { storage, config, inbox, facts, .. } = start;
     let mut store: Box<dyn Store> = match storage {
         Storage::Memory => Box::new(Memory::new()),
         Storage::Directory(path) => Box::new(Disk::open(&path)?),
@@ -272,7 +285,13 @@ fn open(start: Start) -> Result<Engine, StartError> {
     let committed = snapshot.zxid;
     let clock = Clock::new();
     let model = Model::restore(config, snapshot, clock.now())?;
-    Engine::new(model, store, committed, inbox, clock, facts).map_err(StartError::Thread)
+    #[cfg_attr(not(feature = "testing"), allow(unused_mut, reason = "only a log is attached afterwards"))]
+    let mut engine = Engine::new(model, store, committed, inbox, clock, facts).map_err(StartError::Thread)?;
+    #[cfg(feature = "testing")]
+    if let Some(log) = start.log {
+        engine.log_to(log);
+    }
+    Ok(engine)
 }
 
 /// Tells of the engine's end, also of one by panic.

@@ -32,5 +32,7 @@ mod tls;
 pub use builder::{Builder, StartError, Storage};
 pub use keeper::{BackupError, Keeper, StopReason};
 pub use limits::Limits;
+#[cfg(feature = "testing")]
+pub use testing::Logged;
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsError};

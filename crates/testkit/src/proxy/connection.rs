@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -52,12 +53,13 @@ impl Connection {
             let (requests, to_server_lane) = lane(self.controls.clone(), |controls| controls.to_server);
             let (replies, to_client_lane) = lane(self.controls.clone(), |controls| controls.to_client);
             let fates = Fates::default();
+            let session = AtomicI64::new(0);
             let up = run(
-                read_requests(&mut from_client, requests, &self.plan, &fates),
+                read_requests(&mut from_client, requests, &self.plan, &fates, &session),
                 to_server_lane.run(&mut to_server),
             );
             let down = run(
-                read_replies(&mut from_server, replies, &self.observed, &fates),
+                read_replies(&mut from_server, replies, &self.observed, &fates, &session),
                 to_client_lane.run(&mut to_client),
             );
             tokio::select! {
@@ -92,13 +94,21 @@ async fn next_cut(controls: &mut watch::Receiver<Controls>, born: u64) -> Cut {
     }
 }
 
-async fn read_requests(from: &mut (impl AsyncRead + Unpin), queue: Queue, plan: &Plan, fates: &Fates) {
+async fn read_requests(
+    from: &mut (impl AsyncRead + Unpin),
+    queue: Queue,
+    plan: &Plan,
+    fates: &Fates,
+    session: &AtomicI64,
+) {
     let mut handshake = true;
     while let Ok(frame) = Frame::read(from).await {
         // The connect request is a frame without a header.
         let header = frame.xid().zip(frame.op()).filter(|_| !std::mem::take(&mut handshake));
         let action = header.and_then(|(xid, op)| {
-            let action = plan.take(&Request { xid, op, body: frame.body().get(8..).unwrap_or_default() })?;
+            let request = Request { xid, op, body: frame.body().get(8..).unwrap_or_default() };
+            plan.show(session.load(Ordering::Acquire), &request);
+            let action = plan.take(&request)?;
             Some((xid, action))
         });
         let (xid, fate) = match action {
@@ -118,10 +128,18 @@ async fn read_requests(from: &mut (impl AsyncRead + Unpin), queue: Queue, plan: 
     queue.end(End::Closed);
 }
 
-async fn read_replies(from: &mut (impl AsyncRead + Unpin), queue: Queue, observed: &Observed, fates: &Fates) {
+async fn read_replies(
+    from: &mut (impl AsyncRead + Unpin),
+    queue: Queue,
+    observed: &Observed,
+    fates: &Fates,
+    session: &AtomicI64,
+) {
     match Frame::read(from).await {
         Ok(frame) => {
-            observed.connect_response(frame.body());
+            if let Some(id) = observed.connect_response(frame.body()) {
+                session.store(id, Ordering::Release);
+            }
             queue.forward(frame);
         }
         Err(_) => return queue.end(End::Closed),

@@ -150,13 +150,27 @@ pub(super) enum Action {
     HoldReply(Trigger, Gate),
 }
 
+/// Sees what passes, and changes nothing.
+type Witness = Box<dyn Fn(i64, &Request<'_>) + Send>;
+
 /// The faults that wait for their request; each takes the first that matches, in the order of planning.
 #[derive(Default)]
 pub(super) struct Plan {
     waiting: Mutex<Vec<(Box<dyn Matches>, Action)>>,
+    witnesses: Mutex<Vec<Witness>>,
 }
 
 impl Plan {
+    pub(super) fn witness(&self, witness: impl Fn(i64, &Request<'_>) + Send + 'static) {
+        self.witnesses.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(witness));
+    }
+
+    pub(super) fn show(&self, session: i64, request: &Request<'_>) {
+        for witness in self.witnesses.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            witness(session, request);
+        }
+    }
+
     pub(super) fn add(&self, request: impl Matches, action: Action) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((Box::new(request), action));
     }

@@ -24,13 +24,16 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    pub(super) fn connect_response(&self, frame: &[u8]) {
+    /// Answers the session that was granted.
+    pub(super) fn connect_response(&self, frame: &[u8]) -> Option<i64> {
         match connect_response(frame) {
             // A timeout of zero is how the server says that the session has expired.
-            Some((Duration::ZERO, _)) | None => {}
+            Some((Duration::ZERO, _)) | None => None,
             Some((_, session)) => {
+                let id = session.session_id;
                 *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
                 self.handshakes.fetch_add(1, Ordering::Release);
+                Some(id)
             }
         }
     }

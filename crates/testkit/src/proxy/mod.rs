@@ -166,6 +166,12 @@ impl Proxy {
         held
     }
 
+    /// Shows every request that comes from now on, with the session that sends it, before any fault is decided: what is
+    /// shown may never arrive.
+    pub fn witness(&self, witness: impl Fn(i64, &Request<'_>) + Send + 'static) {
+        self.inner.plan.witness(witness);
+    }
+
     /// The session that the server granted last through this proxy.
     pub fn session(&self) -> Option<Credentials> {
         self.inner.observed.session()

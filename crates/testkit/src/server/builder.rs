@@ -8,7 +8,7 @@ use super::program::{Found, Program};
 use super::{StartError, State, ZooKeeperServer, port};
 
 /// Sessions may be as short as two ticks: 400 ms, so that an expiry is a matter of one test second.
-const TICK_MS: u32 = 200;
+pub(super) const TICK_MS: u32 = 200;
 /// Lost races for a port before it must be something else. One is rare already.
 const PORT_TRIES: u32 = 5;
 
@@ -129,6 +129,6 @@ impl Builder {
             None => port::unused()?,
         };
         let (tick_ms, memory, profile) = (self.tick_ms, self.memory, self.profile);
-        Ok(Home { program, dir, data, address, tick_ms, memory, profile })
+        Ok(Home { program, dir, data, address, tick_ms, memory, profile, quorum: None })
     }
 }

@@ -14,6 +14,15 @@ use super::program::Found;
 use super::{Installation, StartError, ready};
 
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+/// In ticks: a member has long to read its log and to catch up, and a silent one is soon left behind.
+const QUORUM_CFG: &str = "initLimit=50\nsyncLimit=5\n";
+/// Elections go on soon after a vote was lost, as whoever waits for it has short sessions. A member that was away gets
+/// all that it lacks from the leader's log, never a snapshot instead: so each member's log is whole.
+const QUORUM_FLAGS: [&str; 3] = [
+    "-Dzookeeper.fastleader.maxNotificationInterval=400",
+    "-Dzookeeper.cnxTimeout=500",
+    "-Dzookeeper.snapshotSizeFactor=1000000",
+];
 /// The end of the log that an error shows: the stack trace of one failure.
 const LOG_TAIL: usize = 4_000;
 
@@ -27,20 +36,39 @@ pub(super) struct Home {
     pub(super) tick_ms: u32,
     pub(super) memory: bool,
     pub(super) profile: Profile,
+    /// For Apache ZooKeeper only: whom it is one of.
+    pub(super) quorum: Option<Quorum>,
+}
+
+/// A member's place in its ensemble.
+#[derive(Debug, Clone)]
+pub(super) struct Quorum {
+    /// The member's number, from 1.
+    pub(super) id: usize,
+    /// Of all members: the port for followers and the one for elections.
+    pub(super) ports: Vec<[SocketAddr; 2]>,
 }
 
 impl Home {
     /// Starts the server and returns when it serves.
     pub(super) fn launch(&self) -> Result<Guarded, StartError> {
+        let mut process = self.spawn()?;
+        ready::wait(&mut process, self)?;
+        Ok(process)
+    }
+
+    /// Starts the server, which serves some time later: a member of an ensemble waits for the others.
+    pub(super) fn spawn(&self) -> Result<Guarded, StartError> {
         fs::create_dir_all(&self.data)?;
+        if let Some(quorum) = &self.quorum {
+            fs::write(self.data.join("myid"), quorum.id.to_string())?;
+        }
         let log = File::options().create(true).append(true).open(self.log_path())?;
         let (program, args) = match &self.program {
             Found::Keeper(command) => (command, self.keeper_args()),
             Found::Apache(installation) => (&installation.java, self.java_args(installation)?),
         };
-        let mut process = Guarded::launch(program, &args, log, self.dir.path())?;
-        ready::wait(&mut process, self)?;
-        Ok(process)
+        Ok(Guarded::launch(program, &args, log, self.dir.path())?)
     }
 
     fn keeper_args(&self) -> Vec<String> {
@@ -61,6 +89,9 @@ impl Home {
         fs::write(&config, self.zoo_cfg())?;
         let mut args: Vec<String> = self.profile.java_flags().iter().map(ToString::to_string).collect();
         args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".to_owned());
+        if self.quorum.is_some() {
+            args.extend(QUORUM_FLAGS.map(str::to_owned));
+        }
         args.extend(["-cp".to_owned(), installation.class_path.clone(), MAIN_CLASS.to_owned()]);
         args.push(config.display().to_string());
         Ok(args)
@@ -81,6 +112,13 @@ impl Home {
         let (ip, port) = (self.address.ip(), self.address.port());
         write!(cfg, "tickTime={tick}\ndataDir={data}\nclientPortAddress={ip}\nclientPort={port}\n")
             .expect("a String takes all that is written");
+        if let Some(quorum) = &self.quorum {
+            cfg.push_str(QUORUM_CFG);
+            for (id, [peers, election]) in (1..).zip(&quorum.ports) {
+                writeln!(cfg, "server.{id}={peers}:{}", election.port())
+                    .expect("a String takes all that is written");
+            }
+        }
         cfg
     }
 

@@ -12,6 +12,7 @@
 
 mod builder;
 mod config;
+mod ensemble;
 mod error;
 mod installation;
 mod port;
@@ -22,11 +23,14 @@ mod watchdog;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitStatus;
 
 pub use builder::{Builder, Profile};
+pub use ensemble::Ensemble;
 pub use error::StartError;
 pub use installation::{Installation, Missing};
+pub use port::unused as unused_address;
 pub use program::Program;
 
 use crate::four_letter_word;
@@ -70,6 +74,11 @@ impl ZooKeeperServer {
         self.home.address.to_string()
     }
 
+    /// Where its data are, Apache ZooKeeper's logs and snapshots under `version-2`.
+    pub fn data_dir(&self) -> &Path {
+        &self.home.data
+    }
+
     /// Where it listens; stays the same over [`restart`](Self::restart).
     pub fn address(&self) -> SocketAddr {
         self.home.address
@@ -103,6 +112,25 @@ impl ZooKeeperServer {
             Ok(process) => self.state = State::Running(process),
             Err(error) => panic!("ZooKeeper on {} did not come back: {error}", self.home.address),
         }
+    }
+
+    /// Starts a killed server again without waiting until it serves: a member of an ensemble without a majority does
+    /// not. See [`serves`](Self::serves).
+    ///
+    /// # Panics
+    /// When the machine refuses a process.
+    pub fn launch(&mut self) {
+        if let State::Killed = self.state {
+            match self.home.spawn() {
+                Ok(process) => self.state = State::Running(process),
+                Err(error) => panic!("ZooKeeper on {} could not be launched: {error}", self.home.address),
+            }
+        }
+    }
+
+    /// Whether it answers that it serves.
+    pub fn serves(&self) -> bool {
+        matches!(self.state, State::Running(_)) && ready::serves(self.home.address)
     }
 
     /// Stops the server in its tracks (SIGSTOP) and returns when it stands still: connections stay open and nothing

@@ -10,7 +10,7 @@ const FIRST: u16 = 12_000;
 const COUNT: u16 = 20_000;
 
 /// An address of 127.0.0.1 on which nobody listens at this moment. Somebody else may take it before it is used.
-pub(super) fn unused() -> io::Result<SocketAddr> {
+pub fn unused() -> io::Result<SocketAddr> {
     let seed = RandomState::new().hash_one(std::process::id());
     let start = u16::try_from(seed % u64::from(COUNT)).expect("a remainder of a u16 fits a u16");
     let mut taken = io::Error::other("no port tried");

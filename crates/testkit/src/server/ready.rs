@@ -32,7 +32,7 @@ pub(super) fn wait(process: &mut Guarded, home: &Home) -> Result<(), StartError>
 }
 
 /// `srvr` names a mode only once the server takes requests; before, it says that it is not serving.
-fn serves(address: SocketAddr) -> bool {
+pub(super) fn serves(address: SocketAddr) -> bool {
     ask(address, "srvr", PATIENCE).is_ok_and(|answer| answer.contains("Mode:"))
 }
 

@@ -74,6 +74,8 @@ pub(super) struct Engine {
     /// Words asked within a batch are answered when all is durable that was handled: what they tell is, too.
     reports: Vec<(Report, oneshot::Sender<String>)>,
     stopping: bool,
+    #[cfg(feature = "testing")]
+    log: Option<super::testing::Log>,
 }
 
 impl Engine {
@@ -105,7 +107,17 @@ impl Engine {
             sealed_arrivals: Arrivals::since(Instant::now()),
             reports: Vec::new(),
             stopping: false,
+            #[cfg(feature = "testing")]
+            log: None,
         })
+    }
+
+    /// Hands every transaction to a log, before its batch is committed.
+    #[cfg(feature = "testing")]
+    pub(super) fn log_to(&mut self, mut log: super::testing::Log) {
+        self.model.keep_log();
+        log.begin(self.sealed);
+        self.log = Some(log);
     }
 
     /// Serves until it is told to stop, or cannot keep its promise.
@@ -257,6 +269,10 @@ impl Engine {
         let changed = self.model.changed_since(self.sealed);
         if !self.committer.is_clear() || (changed && !self.committer.is_idle()) {
             return Ok(());
+        }
+        #[cfg(feature = "testing")]
+        if let Some(log) = &mut self.log {
+            log.append(self.model.take_log());
         }
         self.handled_bytes = 0;
         self.sealed_arrivals = self.arrivals.take();

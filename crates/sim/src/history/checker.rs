@@ -1,0 +1,209 @@
+//! Feeds a history to every rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use bellwether_core::name::NodeId;
+use bellwether_core::time::as_millis;
+
+use super::event::{Call, Event, EventKind, Leading, Life};
+use super::rules::{Predicate, RULES};
+use super::truth::{Commit, Truth};
+
+/// The id of a flaw of the history itself.
+const FLAW: &str = "H";
+
+/// What the liveness bounds are counted from.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// The session timeout of nodes.
+    pub session_timeout: Duration,
+    /// ZooKeeper's tick.
+    pub tick: Duration,
+}
+
+/// An invariant that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which, as in `docs/invariants.md`; `H` if the history contradicts itself.
+    pub id: &'static str,
+    /// When it was seen.
+    pub at: u64,
+    /// The newest transaction then.
+    pub zxid: i64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {} ms, transaction {:#x}: {}", self.id, self.at, self.zxid, self.what)
+    }
+}
+
+/// Where rules put what they find.
+pub(super) struct Found<'a> {
+    id: &'static str,
+    at: u64,
+    zxid: i64,
+    violations: &'a mut Vec<Violation>,
+}
+
+impl Found<'_> {
+    pub(super) fn push(&mut self, what: impl Into<String>) {
+        let Self { id, at, zxid, .. } = *self;
+        self.violations.push(Violation { id, at, zxid, what: what.into() });
+    }
+}
+
+/// A call that was made.
+#[derive(Debug, Clone)]
+pub(super) struct Invoked {
+    pub(super) client: u32,
+    pub(super) what: Call,
+    pub(super) deadline: Option<u64>,
+}
+
+/// What rules may look at, as it is after the event.
+pub(super) struct World {
+    pub(super) bounds: Bounds,
+    pub(super) now: u64,
+    pub(super) truth: Truth,
+    pub(super) nodes: BTreeMap<NodeId, Life>,
+    /// Those that said last that they lead.
+    active: BTreeSet<NodeId>,
+    /// Calls without an answer; the one that is being answered among them.
+    pub(super) calls: BTreeMap<u64, Invoked>,
+    /// Since when nothing goes wrong any more.
+    pub(super) healed: Option<u64>,
+}
+
+impl World {
+    /// Whether a process is there and does not stand still. One that nobody spoke of is.
+    pub(super) fn runs(&self, node: &NodeId) -> bool {
+        match self.nodes.get(node) {
+            None | Some(Life::Started | Life::Thawed) => true,
+            Some(Life::Stopped | Life::Killed | Life::Failed | Life::Frozen) => false,
+        }
+    }
+
+    /// Whether somebody leads.
+    pub(super) fn is_led(&self) -> bool {
+        self.active.iter().any(|node| self.runs(node))
+    }
+
+    /// T + tick: when a session is over whose client is gone.
+    pub(super) fn session_end(&self) -> u64 {
+        as_millis(self.bounds.session_timeout + self.bounds.tick)
+    }
+}
+
+/// One event, and the transaction in it taken apart.
+pub(super) struct Step<'a> {
+    pub(super) event: &'a EventKind,
+    pub(super) commit: Option<&'a Commit>,
+}
+
+/// Decides whether a history keeps the invariants, event by event.
+pub struct Checker {
+    world: World,
+    rules: Vec<(&'static str, Box<dyn Predicate>)>,
+}
+
+impl fmt::Debug for Checker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checker").field("zxid", &self.world.truth.zxid()).finish_non_exhaustive()
+    }
+}
+
+impl Checker {
+    /// Has seen nothing yet.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
+        let world = World {
+            bounds,
+            now: 0,
+            truth: Truth::default(),
+            nodes: BTreeMap::new(),
+            active: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            healed: None,
+        };
+        Self { world, rules: RULES.iter().map(|rule| (rule.id, (rule.make)())).collect() }
+    }
+
+    /// The namespace as it is by now.
+    #[must_use]
+    pub fn truth(&self) -> &Truth {
+        &self.world.truth
+    }
+
+    /// Takes the next event, and answers with what it breaks.
+    pub fn observe(&mut self, event: &Event) -> Vec<Violation> {
+        let mut flaws = Vec::new();
+        let world = &mut self.world;
+        if event.at < world.now {
+            flaws.push(format!("an event of {} ms after one of {} ms", event.at, world.now));
+        }
+        world.now = world.now.max(event.at);
+        let mut commit = None;
+        match &event.what {
+            EventKind::Invoke { client, call, what, deadline } => {
+                let invoked = Invoked { client: *client, what: what.clone(), deadline: *deadline };
+                if world.calls.insert(*call, invoked).is_some() {
+                    flaws.push(format!("call {call} was made twice"));
+                }
+            }
+            EventKind::Return { call, .. } if !world.calls.contains_key(call) => {
+                flaws.push(format!("call {call} was answered and not made"));
+            }
+            EventKind::Node { node, is } => {
+                match is {
+                    Life::Started | Life::Stopped | Life::Killed | Life::Failed => world.active.remove(node),
+                    Life::Frozen | Life::Thawed => false,
+                };
+                world.nodes.insert(node.clone(), *is);
+            }
+            EventKind::Leadership { node, state: Leading::Active, .. } => {
+                world.active.insert(node.clone());
+            }
+            EventKind::Leadership { node, state: Leading::Inactive | Leading::Paused, .. } => {
+                world.active.remove(node);
+            }
+            EventKind::Txn { zxid, session, ops } => {
+                commit = Some(world.truth.apply(*zxid, *session, ops, &mut flaws));
+            }
+            EventKind::Healed => world.healed = Some(world.now),
+            EventKind::Return { .. } | EventKind::Run { .. } | EventKind::Refused { .. } => {}
+        }
+        let step = Step { event: &event.what, commit: commit.as_ref() };
+        let violations = self.ask(flaws, |rule, world, found| rule.observe(&step, world, found));
+        if let EventKind::Return { call, .. } = &event.what {
+            self.world.calls.remove(call);
+        }
+        violations
+    }
+
+    /// The history ends here, at this time: what is still missing will not come.
+    pub fn finish(mut self, at: u64) -> Vec<Violation> {
+        self.world.now = self.world.now.max(at);
+        self.ask(Vec::new(), |rule, world, found| rule.finish(world, found))
+    }
+
+    fn ask(
+        &mut self,
+        flaws: Vec<String>,
+        mut ask: impl FnMut(&mut dyn Predicate, &World, &mut Found<'_>),
+    ) -> Vec<Violation> {
+        let (at, zxid) = (self.world.now, self.world.truth.zxid());
+        let mut violations = Vec::new();
+        let mut found = Found { id: FLAW, at, zxid, violations: &mut violations };
+        flaws.into_iter().for_each(|flaw| found.push(flaw));
+        for (id, rule) in &mut self.rules {
+            found.id = id;
+            ask(rule.as_mut(), &self.world, &mut found);
+        }
+        violations
+    }
+}

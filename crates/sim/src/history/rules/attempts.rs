@@ -1,0 +1,188 @@
+//! S9: attempts are 1, 2, …, n without a gap, within the policy, and each is closed once.
+//!
+//! | what happens to a record | what has to hold |
+//! | --- | --- |
+//! | made | generation 1, nothing counted |
+//! | an attempt is closed | it is the next one; its assignment goes in the same transaction; counts and verdict follow from its end |
+//! | opened again | nothing counted |
+//! | else | only its verdict, or nothing at all |
+//!
+//! And an entry or an assignment names the attempt that its record has next.
+
+use bellwether_core::job::{AttemptEnd, AttemptEndKind, JobRecord, JobState, Verdict};
+use bellwether_core::name::JobId;
+use bellwether_core::path::{self, Place};
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::{Change, Commit, Spot, Value};
+
+#[derive(Default)]
+pub(super) struct Attempts;
+
+impl Predicate for Attempts {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let Some(commit) = step.commit else { return };
+        for change in &commit.changes {
+            match &change.spot {
+                Spot::Record(job) => record_changed(job, change, commit, found),
+                Spot::Place(
+                    Place::QueueEntry(job) | Place::DelayedEntry(_, job) | Place::Assignment(_, job),
+                ) => named(job, change, world, found),
+                Spot::Quarantine(_)
+                | Spot::Epoch
+                | Spot::Candidate
+                | Spot::Place(Place::Worker(_) | Place::Inbox(_) | Place::Turn(..) | Place::Other) => {}
+            }
+        }
+    }
+}
+
+/// An entry, or an assignment, says which attempt comes next.
+fn named(job: &JobId, change: &Change, world: &World, found: &mut Found<'_>) {
+    let Some(after) = &change.after else { return };
+    let Some(record) = world.truth.record(job).and_then(|znode| znode.record()) else { return };
+    let next = record.attempts + 1;
+    match &*after.value {
+        Value::Entry(entry) if (entry.generation, entry.attempt) != (record.generation, next) => {
+            let (generation, attempt) = (entry.generation, entry.attempt);
+            found.push(format!("{job} waits for attempt {attempt} of {generation}, and has {next} next"));
+        }
+        Value::Assignment(assignment) if assignment.attempt != next => {
+            found.push(format!("{job} is assigned as attempt {}, and has {next} next", assignment.attempt));
+        }
+        _ => {}
+    }
+}
+
+fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Found<'_>) {
+    let Some(after) = change.after.as_ref().and_then(|znode| znode.record()) else { return };
+    let Some(before) = &change.before else {
+        if (after.generation, counts(after)) != (1, (0, 0, 0)) {
+            found.push(format!("{job} began with counts: {:?}", counts(after)));
+        }
+        return;
+    };
+    let Some(before) = before.record() else { return };
+    let policy = &after.policy;
+    if after.failures > policy.max_attempts || after.losses > policy.max_losses {
+        found.push(format!("{job} went beyond its policy: {:?}", counts(after)));
+    }
+    if after.generation != before.generation {
+        if counts(after) != (0, 0, 0) {
+            found.push(format!("{job} was opened again with counts: {:?}", counts(after)));
+        }
+    } else if after.attempts == before.attempts + 1 {
+        match after.last {
+            Some(last) if last.attempt.number == after.attempts => {
+                closed(job, last, [before, after], commit, found)
+            }
+            Some(_) | None => {
+                found.push(format!("attempt {} of {job} was closed without an end", after.attempts))
+            }
+        }
+    } else {
+        let cancelled = matches!(after.state, JobState::Terminal { verdict: Verdict::Cancelled, .. });
+        if counts(after) != counts(before) || after.last != before.last || !(cancelled || after == before) {
+            found.push(format!("{job} went from {:?} to {:?}", counts(before), counts(after)));
+        }
+    }
+}
+
+fn closed(
+    job: &JobId,
+    last: AttemptEnd,
+    [before, after]: [&JobRecord; 2],
+    commit: &Commit,
+    found: &mut Found<'_>,
+) {
+    let number = after.attempts;
+    let assignment = commit
+        .change_of(&path::assignment(last.attempt.worker, job))
+        .filter(|change| change.after.is_none())
+        .and_then(|change| change.before.as_ref())
+        .and_then(|znode| znode.assignment());
+    match assignment {
+        Some(assignment) if assignment.attempt == number => {}
+        Some(assignment) => {
+            found.push(format!("{job}: attempt {number} was closed, and {} assigned", assignment.attempt));
+        }
+        None => {
+            let worker = last.attempt.worker;
+            found.push(format!("{job}: attempt {number} was closed, and {worker} does not have it"));
+        }
+    }
+    let failed = before.failures + u32::from(last.how == AttemptEndKind::Failed);
+    let lost = before.losses + u32::from(last.how == AttemptEndKind::Lost);
+    if (after.failures, after.losses) != (failed, lost) {
+        found.push(format!("{job}: {:?} after an attempt that ended {:?}", counts(after), last.how));
+    }
+    let spent = failed >= after.policy.max_attempts || lost >= after.policy.max_losses;
+    let fits = match (&after.state, last.how) {
+        (JobState::Terminal { verdict, .. }, how) => match verdict {
+            Verdict::Succeeded(_) => how == AttemptEndKind::Succeeded,
+            Verdict::Cancelled => how == AttemptEndKind::Cancelled,
+            Verdict::Dead => spent && matches!(how, AttemptEndKind::Failed | AttemptEndKind::Lost),
+        },
+        (JobState::Open { not_before }, AttemptEndKind::Failed) => !spent && not_before.is_some(),
+        (JobState::Open { not_before }, AttemptEndKind::Lost | AttemptEndKind::Released) => {
+            !spent && not_before.is_none()
+        }
+        (JobState::Open { .. }, AttemptEndKind::Succeeded | AttemptEndKind::Cancelled) => false,
+    };
+    if !fits {
+        found.push(format!("{job}: attempt {number} ended {:?} and the job is {:?}", last.how, after.state));
+    }
+}
+
+fn counts(record: &JobRecord) -> (u32, u32, u32) {
+    (record.attempts, record.failures, record.losses)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::rules::fixture::{Story, W1, W2};
+
+    #[test]
+    fn a_failure_a_loss_and_a_result_are_fine() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.fail("a", W1);
+        story.promote("a");
+        story.assign("a", W2);
+        story.lose("a", W2);
+        story.assign("a", W1);
+        story.succeed("a", W1);
+        story.assert_keeps("S9");
+    }
+
+    #[test]
+    fn a_result_of_a_worker_that_has_it_no_more_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.lose("a", W1);
+        story.assign("a", W2);
+        story.close_record_of("a", W1);
+        story.assert_breaks("S9");
+    }
+
+    #[test]
+    fn a_number_that_is_left_out_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.edit("a", |record| record.attempts += 2);
+        story.assert_breaks("S9");
+    }
+
+    #[test]
+    fn an_assignment_with_an_old_number_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.lose("a", W1);
+        story.create_assignment("a", W2, 1);
+        story.assert_breaks("S9");
+    }
+}

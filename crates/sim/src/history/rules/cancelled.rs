@@ -1,0 +1,107 @@
+//! S12: after an acknowledged cancel nothing begins.
+//!
+//! *Cancelled* means that the job ended so, and after an end nothing is assigned (S10). *Requested* means that its
+//! assignment has the flag; whoever takes a flagged assignment away ends the job.
+
+use std::collections::BTreeSet;
+
+use bellwether_core::job::{JobState, Verdict};
+use bellwether_core::name::JobId;
+use bellwether_core::path::{self, Place};
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{Answer, Call, EventKind};
+use crate::history::truth::Spot;
+
+#[derive(Default)]
+pub(super) struct Cancelled {
+    ended: BTreeSet<JobId>,
+    flagged: BTreeSet<JobId>,
+}
+
+impl Predicate for Cancelled {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            match &change.spot {
+                Spot::Record(job) => {
+                    let after = change.after.as_ref().and_then(|znode| znode.record());
+                    let cancelled =
+                        |state| matches!(state, &JobState::Terminal { verdict: Verdict::Cancelled, .. });
+                    if after.is_some_and(|record| cancelled(&record.state)) {
+                        self.ended.insert(job.clone());
+                    }
+                }
+                Spot::Place(Place::Assignment(_, job)) => {
+                    let flag = |znode: &Option<crate::history::truth::Znode>| {
+                        znode.as_ref().and_then(|znode| znode.assignment()).is_some_and(|it| it.cancel)
+                    };
+                    if flag(&change.after) {
+                        self.flagged.insert(job.clone());
+                    }
+                    let taken = flag(&change.before) && change.after.is_none();
+                    let aside = world.truth.get(&path::quarantine(job)).is_some();
+                    let record = world.truth.record(job).and_then(|znode| znode.record());
+                    if taken && !aside && record.is_some_and(|record| !record.is_terminal()) {
+                        found.push(format!("{job} was to be cancelled, and its attempt ended without it"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let EventKind::Return { call, answer } = step.event else { return };
+        let Some(Call::Cancel { job }) = world.calls.get(call).map(|invoked| &invoked.what) else { return };
+        match answer {
+            Answer::Cancelled if !self.ended.contains(job) => {
+                found.push(format!("{job} was said to be cancelled, and never was"));
+            }
+            Answer::CancelRequested if !self.flagged.contains(job) => {
+                found.push(format!("{job} was said to be asked to stop, and never was"));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::Answer;
+    use crate::history::rules::fixture::{Story, W1};
+
+    #[test]
+    fn a_cancel_that_holds_is_fine() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        let call = story.invoke_cancel("a");
+        story.cancel("a");
+        story.answer(call, Answer::Cancelled);
+        story.submit("b");
+        story.assign("b", W1);
+        let call = story.invoke_cancel("b");
+        story.flag("b", W1);
+        story.answer(call, Answer::CancelRequested);
+        story.succeed("b", W1);
+        story.assert_keeps("S12");
+    }
+
+    #[test]
+    fn a_cancel_that_never_was_is_found() {
+        for answer in [Answer::Cancelled, Answer::CancelRequested] {
+            let mut story = Story::new();
+            story.submit("a");
+            let call = story.invoke_cancel("a");
+            story.answer(call, answer);
+            story.assert_breaks("S12");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_is_passed_over_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.flag("a", W1);
+        story.lose("a", W1);
+        story.assert_breaks("S12");
+    }
+}

@@ -1,0 +1,107 @@
+//! S3: a stale leader's writes do not commit.
+//!
+//! What only a leader does is known by its effect: it makes an assignment, moves a delayed job to the queue, takes an
+//! assignment or an inbox of another session's worker away. Each such transaction checks the epoch, and it is the epoch of
+//! the session that sends it. Joins and ticks will be further lines of [`leads`].
+
+use bellwether_core::path::Place;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::{Change, Commit, Spot};
+
+#[derive(Default)]
+pub(super) struct Fenced;
+
+impl Predicate for Fenced {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let Some(commit) = step.commit else { return };
+        let Some(what) = commit.changes.iter().find_map(|change| leads(change, commit, world)) else {
+            return;
+        };
+        let Some(checked) = commit.epoch_checked() else {
+            return found.push(format!("session {:#x} {what}, and checks no epoch", commit.session));
+        };
+        if world.truth.epoch() != Some(checked) {
+            found.push(format!("a write under epoch {checked} in epoch {:?}", world.truth.epoch()));
+        }
+        let claim = world.truth.get(bellwether_core::path::EPOCH).and_then(|znode| znode.epoch());
+        if let Some(claim) = claim.filter(|claim| claim.session != commit.session) {
+            let (session, owner) = (commit.session, claim.session);
+            found.push(format!("session {session:#x} {what} under epoch {checked} of {owner:#x}"));
+        }
+    }
+}
+
+/// What a change is that only a leader makes.
+fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
+    let others = |worker| {
+        let owner = world.truth.worker(worker).map(|worker| worker.session);
+        owner != Some(commit.session)
+    };
+    let Spot::Place(place) = &change.spot else { return None };
+    match (place, &change.before, &change.after) {
+        (Place::Assignment(worker, job), None, Some(_)) => Some(format!("assigns {job} to {worker}")),
+        (Place::Assignment(worker, job), Some(_), None) if others(*worker) => {
+            Some(format!("takes {job} from {worker}"))
+        }
+        (Place::Inbox(worker), Some(_), None) if others(*worker) => {
+            Some(format!("removes the inbox of {worker}"))
+        }
+        (Place::DelayedEntry(_, job), Some(_), None) => {
+            let entry = bellwether_core::path::queue_entry(job);
+            let queued = commit.change_of(&entry).is_some_and(|change| change.after.is_some());
+            queued.then(|| format!("promotes {job}"))
+        }
+        (_, _, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::rules::fixture::{LEADER, OTHER, Story, W1};
+
+    #[test]
+    fn a_fenced_assignment_is_fine_and_so_is_a_workers_own_close() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.succeed("a", W1);
+        story.assert_keeps("S3");
+    }
+
+    #[test]
+    fn an_assignment_without_a_fence_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign_by("a", W1, LEADER, None);
+        story.assert_breaks("S3");
+    }
+
+    #[test]
+    fn an_assignment_by_another_session_under_the_leaders_epoch_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign_by("a", W1, OTHER, Some(1));
+        story.assert_breaks("S3");
+    }
+
+    #[test]
+    fn an_assignment_that_is_taken_away_without_a_fence_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.lose_by("a", W1, LEADER, None);
+        story.assert_breaks("S3");
+    }
+
+    #[test]
+    fn a_promotion_without_a_fence_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.fail("a", W1);
+        story.promote_by("a", OTHER, None);
+        story.assert_breaks("S3");
+    }
+}

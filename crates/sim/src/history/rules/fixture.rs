@@ -1,0 +1,399 @@
+//! Hand-made histories: a line of a test per event.
+
+use std::time::Duration;
+
+use bellwether_core::backoff::Backoff;
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
+use bellwether_core::path;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::{self, Lifetime, Op};
+use bellwether_core::wire;
+use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use uuid::Uuid;
+
+use crate::history::event::{Answer, Call, Event, EventKind, Leading, Life, RunStep, TxnOp};
+use crate::history::truth::{JobPlace, Truth};
+use crate::history::{Bounds, Checker, Digest, Violation};
+
+pub(super) const W1: WorkerId = WorkerId::new(Uuid::from_u128(1));
+pub(super) const W2: WorkerId = WorkerId::new(Uuid::from_u128(2));
+
+/// The session of the leader; epoch 1 is its.
+pub(super) const LEADER: i64 = 0x10;
+pub(super) const OTHER: i64 = 0x20;
+const CLIENT: i64 = 0x30;
+
+pub(super) const SESSION_END: u64 = 10_500;
+const BOUNDS: Bounds = Bounds { session_timeout: Duration::from_secs(10), tick: Duration::from_millis(500) };
+
+pub(super) struct Story {
+    events: Vec<Event>,
+    now: u64,
+    zxid: i64,
+    calls: u64,
+    truth: Truth,
+}
+
+fn session_of(worker: WorkerId) -> i64 {
+    0x100 + i64::try_from(worker.uuid().as_u128()).expect("small")
+}
+
+fn job_id(job: &str) -> JobId {
+    JobId::new(job).expect("a name")
+}
+
+fn node_id(node: &str) -> NodeId {
+    NodeId::new(node).expect("a name")
+}
+
+impl Story {
+    pub(super) fn new() -> Self {
+        let mut story = Self { events: vec![], now: 0, zxid: 0, calls: 0, truth: Truth::default() };
+        let data = story.claim_data(LEADER, 1);
+        let path = path::EPOCH.to_owned();
+        let create = Op::Create { path: path.clone(), data: vec![], lifetime: Lifetime::Persistent };
+        story.txn(LEADER, vec![create, Op::Set { path, data, version: 0 }]);
+        story
+    }
+
+    /// With W1 on node n1 and W2 on node n2.
+    pub(super) fn with_workers() -> Self {
+        let mut story = Self::new();
+        story.register(W1, "n1");
+        story.register(W2, "n2");
+        story
+    }
+
+    pub(super) fn push(&mut self, what: EventKind) {
+        self.now += 1;
+        self.events.push(Event { at: self.now, what });
+    }
+
+    pub(super) fn pass(&mut self, millis: u64) {
+        self.now += millis;
+    }
+
+    fn txn(&mut self, session: i64, ops: Vec<Op>) {
+        self.commit(session, ops.into_iter().map(carried_out).collect());
+    }
+
+    fn commit(&mut self, session: i64, ops: Vec<TxnOp>) {
+        self.zxid += 1;
+        let mut flaws = vec![];
+        self.truth.apply(self.zxid, session, &ops, &mut flaws);
+        assert_eq!(flaws, Vec::<String>::new(), "a story that cannot be");
+        self.push(EventKind::Txn { zxid: self.zxid, session, ops });
+    }
+
+    fn record(&self, job: &str) -> (JobRecord, i32) {
+        let znode = self.truth.record(&job_id(job)).expect("submitted before");
+        (znode.record().expect("readable").clone(), znode.version)
+    }
+
+    pub(super) fn submit(&mut self, job: &str) {
+        self.submit_record(job, fresh(None));
+    }
+
+    pub(super) fn submit_in_lane(&mut self, job: &str, lane: &str) {
+        self.submit_record(job, fresh(Some(Lane::new(lane).expect("a name"))));
+    }
+
+    fn submit_record(&mut self, job: &str, record: JobRecord) {
+        self.txn(CLIENT, txn::submit(&job_id(job), &record, 0));
+    }
+
+    pub(super) fn register(&mut self, worker: WorkerId, node: &str) {
+        let info = WorkerInfo {
+            node: node_id(node),
+            host: "here".to_owned(),
+            kinds: vec![Kind::new("sum").expect("a name")],
+            slots: 2,
+            tags: vec![],
+            codec: wire::SCHEMA,
+            started_at: WallMillis(0),
+            draining: false,
+        };
+        let inbox_is_left = self.truth.get(&path::inbox(worker)).is_some();
+        let ops = txn::register(worker, &info).split_off(usize::from(inbox_is_left));
+        self.txn(session_of(worker), ops);
+    }
+
+    pub(super) fn unregister(&mut self, worker: WorkerId) {
+        self.commit(session_of(worker), vec![TxnOp::CloseSession]);
+    }
+
+    pub(super) fn assign(&mut self, job: &str, worker: WorkerId) {
+        self.assign_by(job, worker, LEADER, Some(1));
+    }
+
+    pub(super) fn assign_by(&mut self, job: &str, worker: WorkerId, session: i64, epoch: Option<i32>) {
+        let (record, _) = self.record(job);
+        let turn = record.turn();
+        let ops = txn::assign(&job_id(job), worker, &assignment(record.attempts + 1), turn.as_ref());
+        self.txn(session, fenced(epoch, ops));
+    }
+
+    /// Beside whatever else is there.
+    pub(super) fn create_assignment(&mut self, job: &str, worker: WorkerId, attempt: u32) {
+        let ops = txn::assign(&job_id(job), worker, &assignment(attempt), None).split_off(1);
+        self.txn(LEADER, fenced(Some(1), ops));
+    }
+
+    fn close(&mut self, job: &str, worker: WorkerId, ending: Ending, session: i64, epoch: Option<i32>) {
+        let ops = self.close_ops(job, worker, ending);
+        self.txn(session, fenced(epoch, ops));
+    }
+
+    fn close_ops(&self, job: &str, worker: WorkerId, ending: Ending) -> Vec<Op> {
+        let (record, version) = self.record(job);
+        let attempt = Attempt { number: record.attempts + 1, worker };
+        let (closed, next) = record.close(attempt, ending, WallMillis(1_000), 0);
+        txn::close(&job_id(job), worker, version, None, &closed, &next)
+    }
+
+    pub(super) fn succeed(&mut self, job: &str, worker: WorkerId) {
+        self.close(job, worker, succeeded(), session_of(worker), None);
+    }
+
+    pub(super) fn succeed_but_keep_turn(&mut self, job: &str, worker: WorkerId) {
+        let mut ops = self.close_ops(job, worker, succeeded());
+        ops.retain(|op| !op.leaves_turn());
+        self.txn(session_of(worker), ops);
+    }
+
+    /// Without touching an assignment.
+    pub(super) fn close_record_of(&mut self, job: &str, worker: WorkerId) {
+        let mut ops = self.close_ops(job, worker, succeeded());
+        ops.truncate(1);
+        self.txn(session_of(worker), ops);
+    }
+
+    pub(super) fn fail(&mut self, job: &str, worker: WorkerId) {
+        self.close(job, worker, Ending::Failed("no".to_owned()), session_of(worker), None);
+    }
+
+    pub(super) fn lose(&mut self, job: &str, worker: WorkerId) {
+        self.lose_by(job, worker, LEADER, Some(1));
+    }
+
+    pub(super) fn lose_by(&mut self, job: &str, worker: WorkerId, session: i64, epoch: Option<i32>) {
+        self.close(job, worker, Ending::Lost, session, epoch);
+    }
+
+    pub(super) fn promote(&mut self, job: &str) {
+        self.promote_by(job, LEADER, Some(1));
+    }
+
+    pub(super) fn promote_by(&mut self, job: &str, session: i64, epoch: Option<i32>) {
+        let seen = self.truth.jobs().get(&job_id(job)).expect("submitted before");
+        let minute = seen.places.iter().find_map(|place| match place {
+            JobPlace::Delayed(minute) => Some(*minute),
+            JobPlace::Queue | JobPlace::Inbox(_) | JobPlace::Quarantine => None,
+        });
+        let entry = self.record(job).0.entry();
+        let ops = txn::promote(&job_id(job), minute.expect("delayed before"), &entry);
+        self.txn(session, fenced(epoch, ops));
+    }
+
+    pub(super) fn cancel(&mut self, job: &str) {
+        let (record, version) = self.record(job);
+        let ended = record.cancel(WallMillis(1_000));
+        self.txn(CLIENT, txn::cancel(&job_id(job), version, &ended, txn::Waiting::Queued));
+    }
+
+    pub(super) fn flag(&mut self, job: &str, worker: WorkerId) {
+        let attempt = self.record(job).0.attempts + 1;
+        self.txn(CLIENT, vec![txn::flag_cancel(&job_id(job), worker, 0, &assignment(attempt))]);
+    }
+
+    pub(super) fn reopen(&mut self, job: &str) {
+        let (record, version) = self.record(job);
+        self.txn(CLIENT, txn::reopen(&job_id(job), version, &record.reopen()));
+    }
+
+    /// Writes the record anew, as no code of ours would.
+    pub(super) fn edit(&mut self, job: &str, edit: impl FnOnce(&mut JobRecord)) {
+        let (mut record, version) = self.record(job);
+        edit(&mut record);
+        let (path, data) = (path::record(&job_id(job)), wire::encode(&record));
+        self.txn(CLIENT, vec![Op::Set { path, data, version }]);
+    }
+
+    pub(super) fn delete(&mut self, paths: &[&str]) {
+        let delete = |path: &&str| TxnOp::Delete { path: (*path).to_owned() };
+        self.commit(CLIENT, paths.iter().map(delete).collect());
+    }
+
+    pub(super) fn claim(&mut self, session: i64, epoch: i32) {
+        self.claim_as(session, session, epoch);
+    }
+
+    pub(super) fn claim_as(&mut self, by: i64, owner: i64, epoch: i32) {
+        let data = self.claim_data(owner, epoch);
+        self.txn(by, vec![Op::Set { path: path::EPOCH.to_owned(), data, version: epoch - 1 }]);
+    }
+
+    /// With the token of the epoch that there is.
+    pub(super) fn claim_again(&mut self, session: i64) {
+        let epoch = self.truth.epoch().expect("claimed before");
+        let data = self.claim_data(session, epoch);
+        self.txn(session, vec![Op::Set { path: path::EPOCH.to_owned(), data, version: epoch }]);
+    }
+
+    fn claim_data(&self, session: i64, epoch: i32) -> Vec<u8> {
+        let token = Uuid::from_u128(u128::from(epoch.unsigned_abs()));
+        wire::encode(&EpochRecord { node: node_id("n1"), session, token, since: WallMillis(0) })
+    }
+
+    pub(super) fn candidate(&mut self, session: i64, number: u32) {
+        let path = path::candidate(&format!("{}-n-{number:010}", Uuid::nil()));
+        self.txn(session, vec![Op::Create { path, data: vec![], lifetime: Lifetime::Ephemeral }]);
+    }
+
+    pub(super) fn node(&mut self, node: &str, is: Life) {
+        self.push(EventKind::Node { node: node_id(node), is });
+    }
+
+    pub(super) fn leads(&mut self, node: &str, epoch: i32, state: Leading) {
+        self.leadership(node, epoch, state, None);
+    }
+
+    pub(super) fn leads_until(&mut self, node: &str, epoch: i32, after: u64) {
+        self.leadership(node, epoch, Leading::Active, Some(self.now + after));
+    }
+
+    pub(super) fn pauses_until(&mut self, node: &str, epoch: i32, after: u64) {
+        self.leadership(node, epoch, Leading::Paused, Some(self.now + after));
+    }
+
+    fn leadership(&mut self, node: &str, epoch: i32, state: Leading, until: Option<u64>) {
+        self.push(EventKind::Leadership { node: node_id(node), session: LEADER, epoch, state, until });
+    }
+
+    /// The run of the attempt that is under way.
+    pub(super) fn run_of(&self, job: &str, worker: WorkerId) -> EventKind {
+        let (record, token) = self.record(job);
+        let payload = Digest::of(record.payload.bytes());
+        let (generation, attempt) = (record.generation, record.attempts + 1);
+        let (job, step) = (job_id(job), RunStep::Started);
+        EventKind::Run { worker, job, generation, attempt, token, payload, step }
+    }
+
+    pub(super) fn run(&mut self, job: &str, worker: WorkerId, is: RunStep) {
+        let mut run = match is {
+            RunStep::Started => self.run_of(job, worker),
+            RunStep::Ended => self.last_run_of(job),
+        };
+        if let EventKind::Run { step, .. } = &mut run {
+            *step = is;
+        }
+        self.push(run);
+    }
+
+    fn last_run_of(&self, of: &str) -> EventKind {
+        let runs = self.events.iter().rev().map(|event| &event.what);
+        let mut runs = runs.filter(|what| matches!(what, EventKind::Run { job, .. } if job.as_str() == of));
+        runs.next().expect("began before").clone()
+    }
+
+    fn invoke(&mut self, what: Call, within: Option<u64>) -> u64 {
+        self.calls += 1;
+        let deadline = within.map(|within| self.now + within);
+        self.push(EventKind::Invoke { client: 1, call: self.calls, what, deadline });
+        self.calls
+    }
+
+    pub(super) fn invoke_submit(&mut self, job: &str) -> u64 {
+        self.invoke_submit_of(job, b"{}")
+    }
+
+    pub(super) fn invoke_submit_of(&mut self, job: &str, payload: &[u8]) -> u64 {
+        let (kind, payload) = (Kind::new("sum").expect("a name"), Digest::of(payload));
+        self.invoke(Call::Submit { job: job_id(job), kind, payload, lane: None }, None)
+    }
+
+    pub(super) fn invoke_cancel(&mut self, job: &str) -> u64 {
+        self.invoke(Call::Cancel { job: job_id(job) }, None)
+    }
+
+    pub(super) fn invoke_read(&mut self, job: &str) -> u64 {
+        self.invoke(Call::Read { job: job_id(job) }, None)
+    }
+
+    pub(super) fn invoke_read_within(&mut self, job: &str, within: u64) -> u64 {
+        self.invoke(Call::Read { job: job_id(job) }, Some(within))
+    }
+
+    pub(super) fn answer(&mut self, call: u64, answer: Answer) {
+        self.push(EventKind::Return { call, answer });
+    }
+
+    fn violations(self) -> Vec<Violation> {
+        let mut checker = Checker::new(BOUNDS);
+        // As a recorder would bring them.
+        let read = |event: &Event| Event::from_line(&event.to_line()).expect("written by this build");
+        let mut violations: Vec<_> =
+            self.events.iter().flat_map(|event| checker.observe(&read(event))).collect();
+        violations.extend(checker.finish(self.now));
+        violations
+    }
+
+    /// Neither this rule finds anything, nor any that is about safety. A story need not be lively to its end.
+    #[track_caller]
+    pub(super) fn assert_keeps(self, id: &str) {
+        let mut violations = self.violations();
+        violations.retain(|violation| violation.id == id || !violation.id.starts_with('L'));
+        assert!(violations.is_empty(), "{id} should hold: {violations:#?}");
+    }
+
+    #[track_caller]
+    pub(super) fn assert_breaks(self, id: &str) {
+        let violations = self.violations();
+        assert!(violations.iter().any(|violation| violation.id == id), "{id} should break: {violations:#?}");
+    }
+}
+
+fn fresh(lane: Option<Lane>) -> JobRecord {
+    JobRecord {
+        kind: Kind::new("sum").expect("a name"),
+        payload: Payload::json(*b"{}").expect("small"),
+        policy: Policy {
+            backoff: Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(1) },
+            ..Policy::default()
+        },
+        placement: Placement { lane, ..Placement::default() },
+        token: Uuid::from_u128(1),
+        submitted_at: WallMillis(0),
+        generation: 1,
+        attempts: 0,
+        failures: 0,
+        losses: 0,
+        last: None,
+        last_error: None,
+        state: JobState::Open { not_before: None },
+    }
+}
+
+fn succeeded() -> Ending {
+    Ending::Succeeded(Payload::json(*b"1").expect("small"))
+}
+
+fn assignment(attempt: u32) -> Assignment {
+    Assignment { attempt, epoch: 1, cancel: false, assigned_at: WallMillis(0) }
+}
+
+fn fenced(epoch: Option<i32>, ops: Vec<Op>) -> Vec<Op> {
+    epoch.map(txn::fence).into_iter().chain(ops).collect()
+}
+
+fn carried_out(op: Op) -> TxnOp {
+    match op {
+        Op::Check { path, version } => TxnOp::Check { path, version },
+        Op::Create { path, data, lifetime } => {
+            TxnOp::Create { path, data: data.into(), ephemeral: lifetime == Lifetime::Ephemeral }
+        }
+        Op::Set { path, data, version } => TxnOp::Set { path, data: data.into(), version: version + 1 },
+        Op::Delete { path, version: _ } => TxnOp::Delete { path },
+    }
+}

@@ -1,0 +1,90 @@
+//! S6: a lane's runs do not overlap.
+//!
+//! A run lasts until it is said to be over, or until its process is gone. Limit: a process that stands still cannot stop
+//! what it runs, so a run that begins meanwhile is not held against it.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::{JobId, Lane, NodeId, WorkerId};
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, Life, RunStep};
+
+type Run = (WorkerId, JobId, u32, u32);
+
+#[derive(Default)]
+pub(super) struct LaneRuns {
+    running: BTreeMap<Run, (Lane, Option<NodeId>)>,
+}
+
+impl Predicate for LaneRuns {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        match step.event {
+            EventKind::Run { worker, job, generation, attempt, step: RunStep::Started, .. } => {
+                let record = world.truth.record(job).and_then(|znode| znode.record());
+                let Some(lane) = record.and_then(|record| record.placement.lane.clone()) else { return };
+                for ((_, other, _, _), (taken, node)) in &self.running {
+                    if *taken == lane && node.as_ref().is_none_or(|node| world.runs(node)) {
+                        found.push(format!("{job} of lane {lane} begins while {other} runs"));
+                    }
+                }
+                let node = world.truth.worker(*worker).and_then(|worker| worker.node.clone());
+                self.running.insert((*worker, job.clone(), *generation, *attempt), (lane, node));
+            }
+            EventKind::Run { worker, job, generation, attempt, step: RunStep::Ended, .. } => {
+                self.running.remove(&(*worker, job.clone(), *generation, *attempt));
+            }
+            EventKind::Node { node, is: Life::Started | Life::Stopped | Life::Killed | Life::Failed } => {
+                self.running.retain(|_, (_, runs_on)| runs_on.as_ref() != Some(node));
+            }
+            EventKind::Node { is: Life::Frozen | Life::Thawed, .. }
+            | EventKind::Invoke { .. }
+            | EventKind::Return { .. }
+            | EventKind::Leadership { .. }
+            | EventKind::Txn { .. }
+            | EventKind::Refused { .. }
+            | EventKind::Healed => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::{Life, RunStep};
+    use crate::history::rules::fixture::{Story, W1, W2};
+
+    fn lane_of_two() -> Story {
+        let mut story = Story::with_workers();
+        story.submit_in_lane("a", "x");
+        story.submit_in_lane("b", "x");
+        story.assign("a", W1);
+        story.run("a", W1, RunStep::Started);
+        story.lose("a", W1);
+        story
+    }
+
+    #[test]
+    fn a_run_that_ended_makes_room_and_so_does_one_whose_node_is_gone_or_frozen() {
+        let mut story = lane_of_two();
+        story.run("a", W1, RunStep::Ended);
+        story.assign("a", W2);
+        story.run("a", W2, RunStep::Started);
+        story.assert_keeps("S6");
+        for fate in [Life::Killed, Life::Frozen] {
+            let mut story = lane_of_two();
+            story.node("n1", fate);
+            story.assign("a", W2);
+            story.run("a", W2, RunStep::Started);
+            story.assert_keeps("S6");
+        }
+    }
+
+    #[test]
+    fn two_at_once_are_found() {
+        let mut story = lane_of_two();
+        story.assign("a", W2);
+        story.run("a", W2, RunStep::Started);
+        story.assert_breaks("S6");
+    }
+}

@@ -1,0 +1,67 @@
+//! L1: somebody leads soon.
+//!
+//! Counted from when all is healed, and from when a leader is lost after that: a session timeout, a tick and two seconds.
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+
+const BEYOND_THE_SESSION: u64 = 2_000;
+
+#[derive(Default)]
+pub(super) struct LeaderSoon {
+    without_since: Option<u64>,
+}
+
+impl Predicate for LeaderSoon {
+    fn observe(&mut self, _: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        self.late(world, found);
+        if world.is_led() {
+            self.without_since = None;
+        } else if world.healed.is_some() {
+            self.without_since.get_or_insert(world.now);
+        }
+    }
+
+    fn finish(&mut self, world: &World, found: &mut Found<'_>) {
+        self.late(world, found);
+    }
+}
+
+impl LeaderSoon {
+    fn late(&mut self, world: &World, found: &mut Found<'_>) {
+        let by = self.without_since.map(|since| since + world.session_end() + BEYOND_THE_SESSION);
+        if by.is_some_and(|by| by < world.now) {
+            found.push(format!("nobody has led since {} ms", self.without_since.unwrap_or_default()));
+            self.without_since = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::{EventKind, Leading, Life};
+    use crate::history::rules::fixture::{SESSION_END, Story};
+
+    #[test]
+    fn a_leader_in_time_is_fine() {
+        let mut story = Story::new();
+        story.push(EventKind::Healed);
+        story.pass(SESSION_END);
+        story.leads("n1", 1, Leading::Active);
+        story.node("n1", Life::Killed);
+        story.pass(SESSION_END);
+        story.leads("n2", 1, Leading::Active);
+        story.pass(10 * SESSION_END);
+        story.assert_keeps("L1");
+    }
+
+    #[test]
+    fn nobody_in_time_is_found() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        story.push(EventKind::Healed);
+        story.node("n1", Life::Killed);
+        story.pass(SESSION_END + 3_000);
+        story.assert_breaks("L1");
+    }
+}

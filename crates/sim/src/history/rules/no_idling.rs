@@ -1,0 +1,119 @@
+//! L8: no unplanned exit, and no idle worker while there is work for it.
+//!
+//! Once all is healed and somebody leads, a job that waits in the queue, that comes first in its lane and that a worker
+//! with a free slot serves is assigned within [`IDLE`]: a sweep of the leader, should every hint have been lost, and
+//! some seconds.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::JobId;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, Life};
+use crate::history::truth::JobPlace;
+
+const IDLE: u64 = 20_000;
+
+/// How often the whole is looked at: it costs a look at every job.
+const EVERY: u64 = 1_000;
+
+#[derive(Default)]
+pub(super) struct NoIdling {
+    next: u64,
+    could_run: BTreeMap<JobId, u64>,
+}
+
+impl Predicate for NoIdling {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        if let EventKind::Node { node, is: Life::Failed } = step.event {
+            found.push(format!("{node} ended by itself"));
+        }
+        self.look(world, found);
+    }
+
+    fn finish(&mut self, world: &World, found: &mut Found<'_>) {
+        self.look(world, found);
+    }
+}
+
+impl NoIdling {
+    fn look(&mut self, world: &World, found: &mut Found<'_>) {
+        if !world.is_led() || world.healed.is_none() {
+            return self.could_run.clear();
+        }
+        if world.now < self.next {
+            return;
+        }
+        self.next = world.now + EVERY;
+        let (before, truth) = (std::mem::take(&mut self.could_run), &world.truth);
+        let free: Vec<_> = truth
+            .jobs()
+            .workers()
+            .filter(|(_, worker)| worker.registered)
+            .filter_map(|(id, worker)| {
+                let info = truth.get(&bellwether_core::path::worker(id))?.worker()?;
+                (!info.draining && worker.jobs.len() < info.slots as usize).then_some(info)
+            })
+            .collect();
+        if free.is_empty() {
+            return;
+        }
+        for (job, seen) in truth.jobs().all() {
+            let Some(record) = truth.record(job).and_then(|znode| znode.record()) else { continue };
+            let lane = record.placement.lane.as_ref();
+            let first =
+                lane.is_none_or(|lane| truth.jobs().lane(lane).next().is_some_and(|(_, head)| head == job));
+            let queued = seen.places.contains(&JobPlace::Queue);
+            if !queued || !first || !free.iter().any(|info| info.can_run(&record.kind, &record.placement)) {
+                continue;
+            }
+            let since = before.get(job).copied().unwrap_or(world.now);
+            if since + IDLE < world.now {
+                found.push(format!("{job} waits since {since} ms, and a worker has a free slot"));
+            }
+            self.could_run.insert(job.clone(), since);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::event::Leading;
+    use crate::history::rules::fixture::{Story, W1};
+
+    fn queued() -> Story {
+        let mut story = Story::with_workers();
+        story.leads("n1", 1, Leading::Active);
+        story.push(EventKind::Healed);
+        story.submit("a");
+        story.pass(EVERY + 1);
+        story.submit("b");
+        story
+    }
+
+    #[test]
+    fn a_job_that_is_assigned_at_the_sweep_is_fine() {
+        let mut story = queued();
+        story.pass(15_000);
+        story.assign("a", W1);
+        story.assign("b", W1);
+        story.pass(IDLE);
+        story.assert_keeps("L8");
+    }
+
+    #[test]
+    fn a_job_that_is_left_beside_a_free_worker_is_found() {
+        let mut story = queued();
+        story.pass(IDLE + EVERY);
+        story.assert_breaks("L8");
+    }
+
+    #[test]
+    fn a_process_that_gives_up_is_found() {
+        let mut story = Story::new();
+        story.node("n1", Life::Failed);
+        story.assert_breaks("L8");
+    }
+}

@@ -1,0 +1,127 @@
+//! S5: two nodes do not act as leader at once, while both run.
+//!
+//! A node is active from when it says so until it says otherwise, or until the instant that it named, whichever is first.
+//! One that stands still is not counted, and has [`WAKING`] after it goes on to find out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellwether_core::name::NodeId;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, Leading, Life};
+
+/// How long a process that was frozen may take to find its clock.
+const WAKING: u64 = 100;
+
+#[derive(Default)]
+pub(super) struct OneLeader {
+    active: BTreeMap<NodeId, Active>,
+    told: BTreeSet<(i32, i32)>,
+}
+
+struct Active {
+    epoch: i32,
+    until: Option<u64>,
+    /// Counted from here.
+    from: u64,
+}
+
+impl Predicate for OneLeader {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        match step.event {
+            EventKind::Leadership { node, epoch, state: Leading::Active, until, .. } => {
+                let active = Active { epoch: *epoch, until: *until, from: world.now };
+                self.active.insert(node.clone(), active);
+            }
+            EventKind::Leadership { node, state: Leading::Inactive | Leading::Paused, .. } => {
+                self.active.remove(node);
+            }
+            EventKind::Node { node, is: Life::Started | Life::Stopped | Life::Killed | Life::Failed } => {
+                self.active.remove(node);
+            }
+            EventKind::Node { node, is: Life::Thawed } => {
+                if let Some(active) = self.active.get_mut(node) {
+                    active.from = world.now + WAKING;
+                }
+            }
+            EventKind::Node { is: Life::Frozen, .. }
+            | EventKind::Invoke { .. }
+            | EventKind::Return { .. }
+            | EventKind::Run { .. }
+            | EventKind::Txn { .. }
+            | EventKind::Refused { .. }
+            | EventKind::Healed => {}
+        }
+        if self.active.len() < 2 {
+            return;
+        }
+        let counts = |node: &NodeId, active: &Active| {
+            world.runs(node) && active.from <= world.now && active.until.is_none_or(|until| world.now < until)
+        };
+        let now: Vec<_> = self.active.iter().filter(|(node, active)| counts(node, active)).collect();
+        if let [(one, first), (two, second), ..] = now[..]
+            && self.told.insert((first.epoch, second.epoch))
+        {
+            found.push(format!("{one} acts in epoch {} and {two} in epoch {}", first.epoch, second.epoch));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::{Leading, Life};
+    use crate::history::rules::fixture::Story;
+
+    #[test]
+    fn one_after_the_other_may_lead() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        story.leads("n1", 1, Leading::Paused);
+        story.leads("n2", 2, Leading::Active);
+        story.node("n2", Life::Killed);
+        story.leads("n1", 3, Leading::Active);
+        story.assert_keeps("S5");
+    }
+
+    #[test]
+    fn a_frozen_leader_may_be_replaced_and_has_a_moment_when_it_wakes() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        story.node("n1", Life::Frozen);
+        story.leads("n2", 2, Leading::Active);
+        story.node("n1", Life::Thawed);
+        story.pass(50);
+        story.leads("n1", 0, Leading::Inactive);
+        story.assert_keeps("S5");
+    }
+
+    #[test]
+    fn one_whose_time_is_over_is_not_counted() {
+        let mut story = Story::new();
+        story.leads_until("n1", 1, 5);
+        story.pass(10);
+        story.leads("n2", 2, Leading::Active);
+        story.assert_keeps("S5");
+    }
+
+    #[test]
+    fn two_at_once_are_found() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        story.leads("n2", 2, Leading::Active);
+        story.assert_breaks("S5");
+    }
+
+    #[test]
+    fn one_that_goes_on_after_its_sleep_is_found() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        story.node("n1", Life::Frozen);
+        story.leads("n2", 2, Leading::Active);
+        story.node("n1", Life::Thawed);
+        story.pass(200);
+        story.submit("a");
+        story.assert_breaks("S5");
+    }
+}

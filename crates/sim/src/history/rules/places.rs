@@ -1,0 +1,107 @@
+//! S1: an open job is in exactly one place, and has its turn; a job that is over has neither.
+//!
+//! It is what makes S1 more than a record: a job without a place would never run, one with two would run twice.
+
+use std::collections::BTreeSet;
+
+use bellwether_core::name::JobId;
+use bellwether_core::path::Place;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::{Change, Spot};
+
+#[derive(Default)]
+pub(super) struct Places;
+
+impl Predicate for Places {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let Some(commit) = step.commit else { return };
+        let touched: BTreeSet<&JobId> = commit.changes.iter().filter_map(job_of).collect();
+        for job in touched {
+            check(job, world, found);
+        }
+    }
+}
+
+fn check(job: &JobId, world: &World, found: &mut Found<'_>) {
+    let Some(seen) = world.truth.jobs().get(job) else { return };
+    let record = world.truth.record(job);
+    let (open, turn) = match record.map(|znode| znode.record()) {
+        None => (false, None),
+        Some(Some(record)) => (!record.is_terminal(), record.turn()),
+        // Bytes that nobody can read: its place is what counts, and there is one.
+        Some(None) => (true, None),
+    };
+    let wanted = usize::from(open);
+    if seen.places.len() != wanted {
+        let state = if record.is_none() {
+            "absent"
+        } else if open {
+            "open"
+        } else {
+            "over"
+        };
+        found.push(format!("{job} is {state} and in {:?}", seen.places));
+    }
+    let turns: Vec<_> = seen.turns.keys().collect();
+    let wanted: Vec<_> = turn.iter().filter(|_| open).collect();
+    if turns != wanted && record.is_none_or(|znode| znode.record().is_some()) {
+        found.push(format!("{job} has the turns {turns:?} and should have {wanted:?}"));
+    }
+}
+
+fn job_of(change: &Change) -> Option<&JobId> {
+    match &change.spot {
+        Spot::Record(job) | Spot::Quarantine(job) => Some(job),
+        Spot::Place(
+            Place::QueueEntry(job)
+            | Place::DelayedEntry(_, job)
+            | Place::Assignment(_, job)
+            | Place::Turn(_, job),
+        ) => Some(job),
+        Spot::Epoch | Spot::Candidate | Spot::Place(Place::Worker(_) | Place::Inbox(_) | Place::Other) => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::rules::fixture::{Story, W1, W2};
+
+    #[test]
+    fn a_life_of_a_job_goes_from_place_to_place() {
+        let mut story = Story::with_workers();
+        story.submit_in_lane("a", "x");
+        story.assign("a", W1);
+        story.succeed("a", W1);
+        story.assert_keeps("S1");
+    }
+
+    #[test]
+    fn a_job_that_leaves_the_queue_for_nowhere_is_found() {
+        let mut story = Story::new();
+        story.submit("a");
+        story.delete(&["/queue/1f/a"]);
+        story.assert_breaks("S1");
+    }
+
+    #[test]
+    fn a_job_in_two_inboxes_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.create_assignment("a", W2, 1);
+        story.assert_breaks("S1");
+    }
+
+    #[test]
+    fn a_turn_that_outlives_its_job_is_found() {
+        let mut story = Story::with_workers();
+        story.submit_in_lane("a", "x");
+        story.assign("a", W1);
+        story.succeed_but_keep_turn("a", W1);
+        story.assert_breaks("S1");
+    }
+}

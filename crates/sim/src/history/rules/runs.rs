@@ -1,0 +1,128 @@
+//! S10: no assignment after the end; and every run is explained by an assignment, which starts once.
+//!
+//! A run that begins after the end belongs to an attempt that was assigned before it: so it is enough that nothing is
+//! assigned after the end, and that each run has an assignment of its worker, with the version that the record had then.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::path::Place;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, RunStep};
+use crate::history::truth::{Change, Spot};
+
+#[derive(Default)]
+pub(super) struct Runs {
+    /// By job, generation and attempt.
+    granted: BTreeMap<(JobId, u32, u32), Grant>,
+}
+
+struct Grant {
+    worker: WorkerId,
+    token: i32,
+    started: bool,
+}
+
+impl Predicate for Runs {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            self.assigned(change, world, found);
+        }
+        let EventKind::Run { worker, job, generation, attempt, token, step: RunStep::Started, .. } =
+            step.event
+        else {
+            return;
+        };
+        let Some(grant) = self.granted.get_mut(&(job.clone(), *generation, *attempt)) else {
+            return found.push(format!("attempt {attempt} of {job} runs and was never assigned"));
+        };
+        if grant.worker != *worker {
+            found.push(format!("attempt {attempt} of {job} runs on {worker} and is {}'s", grant.worker));
+        }
+        if grant.token != *token {
+            found.push(format!("attempt {attempt} of {job} has token {token} instead of {}", grant.token));
+        }
+        if std::mem::replace(&mut grant.started, true) {
+            found.push(format!("attempt {attempt} of {job} runs a second time"));
+        }
+    }
+}
+
+impl Runs {
+    fn assigned(&mut self, change: &Change, world: &World, found: &mut Found<'_>) {
+        let Spot::Place(Place::Assignment(worker, job)) = &change.spot else { return };
+        let (None, Some(assignment)) =
+            (&change.before, change.after.as_ref().and_then(|znode| znode.assignment()))
+        else {
+            return;
+        };
+        let Some(znode) = world.truth.record(job) else {
+            return found.push(format!("{job} was assigned and has no record"));
+        };
+        let Some(record) = znode.record() else { return };
+        if record.is_terminal() {
+            found.push(format!("{job} was assigned after its end"));
+        }
+        let grant = Grant { worker: *worker, token: znode.version, started: false };
+        self.granted.insert((job.clone(), record.generation, assignment.attempt), grant);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::RunStep;
+    use crate::history::rules::fixture::{Story, W1, W2};
+
+    fn assigned() -> Story {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story
+    }
+
+    #[test]
+    fn each_attempt_may_run_once_even_after_the_end() {
+        let mut story = assigned();
+        story.run("a", W1, RunStep::Started);
+        story.lose("a", W1);
+        story.assign("a", W2);
+        let late = story.run_of("a", W2);
+        story.succeed("a", W2);
+        story.push(late);
+        story.assert_keeps("S10");
+    }
+
+    #[test]
+    fn a_run_without_an_assignment_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.run("a", W1, RunStep::Started);
+        story.assert_breaks("S10");
+    }
+
+    #[test]
+    fn a_run_on_another_worker_is_found() {
+        let mut story = assigned();
+        story.run("a", W2, RunStep::Started);
+        story.assert_breaks("S10");
+    }
+
+    #[test]
+    fn a_second_run_is_found() {
+        let mut story = assigned();
+        story.run("a", W1, RunStep::Started);
+        story.run("a", W1, RunStep::Started);
+        story.assert_breaks("S10");
+    }
+
+    #[test]
+    fn an_assignment_after_the_end_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.cancel("a");
+        story.create_assignment("a", W1, 1);
+        story.assert_breaks("S10");
+    }
+}

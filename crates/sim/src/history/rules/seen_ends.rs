@@ -1,0 +1,112 @@
+//! S15: an end that was seen stays seen.
+//!
+//! A call that a client begins after it saw a job over does not find it open, or over in another way, in the same
+//! generation, or in an earlier one, or absent.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::JobId;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{Answer, EventKind, JobSight, Seen};
+
+#[derive(Default)]
+pub(super) struct SeenEnds {
+    /// By client and job: the newest generation, and its end.
+    best: BTreeMap<(u32, JobId), (u32, Seen)>,
+    /// By call: what its client had seen when it was made.
+    known: BTreeMap<u64, (u32, Seen)>,
+}
+
+impl Predicate for SeenEnds {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        match step.event {
+            EventKind::Invoke { client, call, what, .. } => {
+                if let Some(best) = self.best.get(&(*client, what.job().clone())) {
+                    self.known.insert(*call, *best);
+                }
+            }
+            EventKind::Return { call, answer } => {
+                let known = self.known.remove(call);
+                let Some(invoked) = world.calls.get(call) else { return };
+                let job = invoked.what.job();
+                let Answer::Seen { job: sight } = answer else { return };
+                if let Some((generation, end)) = known
+                    && !follows(*sight, generation, end)
+                {
+                    let client = invoked.client;
+                    found.push(format!(
+                        "client {client} saw {job} {end:?} in generation {generation}, then {sight:?}"
+                    ));
+                }
+                if let JobSight::There { generation, is } = sight {
+                    let best = self.best.entry((invoked.client, job.clone())).or_insert((*generation, *is));
+                    let newer = *generation > best.0 || (*generation == best.0 && best.1 == Seen::Open);
+                    if newer {
+                        *best = (*generation, *is);
+                    }
+                }
+            }
+            EventKind::Leadership { .. }
+            | EventKind::Node { .. }
+            | EventKind::Run { .. }
+            | EventKind::Txn { .. }
+            | EventKind::Refused { .. }
+            | EventKind::Healed => {}
+        }
+    }
+}
+
+fn follows(sight: JobSight, generation: u32, end: Seen) -> bool {
+    match sight {
+        JobSight::Absent => false,
+        JobSight::Quarantined => true,
+        JobSight::There { generation: now, is } => {
+            now > generation || (now == generation && (end == Seen::Open || is == end))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::rules::fixture::Story;
+
+    fn seen(generation: u32, is: Seen) -> Answer {
+        Answer::Seen { job: JobSight::There { generation, is } }
+    }
+
+    #[test]
+    fn a_job_may_go_on_and_may_be_opened_again() {
+        let mut story = Story::new();
+        for answer in
+            [seen(1, Seen::Open), seen(1, Seen::Dead), seen(2, Seen::Open), seen(2, Seen::Succeeded)]
+        {
+            let call = story.invoke_read("a");
+            story.answer(call, answer);
+        }
+        story.assert_keeps("S15");
+    }
+
+    #[test]
+    fn calls_that_overlap_may_be_answered_in_any_order() {
+        let mut story = Story::new();
+        let calls = [(); 2].map(|()| story.invoke_read("a"));
+        story.answer(calls[0], seen(1, Seen::Succeeded));
+        story.answer(calls[1], seen(1, Seen::Open));
+        story.assert_keeps("S15");
+    }
+
+    #[test]
+    fn an_end_that_is_gone_is_found() {
+        for after in [seen(1, Seen::Open), seen(1, Seen::Dead), Answer::Seen { job: JobSight::Absent }] {
+            let mut story = Story::new();
+            let call = story.invoke_read("a");
+            story.answer(call, seen(1, Seen::Succeeded));
+            let call = story.invoke_read("a");
+            story.answer(call, after);
+            story.assert_breaks("S15");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! L3: every job ends that can run.
+//!
+//! Asked at the end: whoever records the history waits until the time for it is over. A job can run if a worker that is
+//! there serves it, and if nobody set it aside.
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::JobPlace;
+
+#[derive(Default)]
+pub(super) struct Settled;
+
+impl Predicate for Settled {
+    fn observe(&mut self, _: &Step<'_>, _: &World, _: &mut Found<'_>) {}
+
+    fn finish(&mut self, world: &World, found: &mut Found<'_>) {
+        if world.healed.is_none() {
+            return;
+        }
+        let truth = &world.truth;
+        let workers: Vec<_> = truth.below("/workers").filter_map(|(_, znode)| znode.worker()).collect();
+        for (job, seen) in truth.jobs().all() {
+            let Some(record) = truth.record(job).and_then(|znode| znode.record()) else { continue };
+            let aside = seen.places.contains(&JobPlace::Quarantine);
+            let served = workers.iter().any(|info| info.can_run(&record.kind, &record.placement));
+            if !record.is_terminal() && served && !aside {
+                found.push(format!("{job} is still open: {:?}", seen.places));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::EventKind;
+    use crate::history::rules::fixture::{Story, W1, W2};
+
+    #[test]
+    fn a_job_that_ended_is_fine_and_so_is_one_that_nobody_serves() {
+        let mut story = Story::with_workers();
+        story.push(EventKind::Healed);
+        story.submit("a");
+        story.assign("a", W1);
+        story.succeed("a", W1);
+        story.unregister(W1);
+        story.unregister(W2);
+        story.submit("b");
+        story.assert_keeps("L3");
+    }
+
+    #[test]
+    fn a_job_that_is_left_is_found() {
+        let mut story = Story::with_workers();
+        story.push(EventKind::Healed);
+        story.submit("a");
+        story.assert_breaks("L3");
+    }
+}

@@ -1,0 +1,256 @@
+//! The namespace as the committed transactions make it.
+//!
+//! Replaying is checked: a transaction that creates what is there, deletes what is not, or does not follow the one
+//! before it means that the history lacks something, and nothing that is decided on it is worth anything. Such a flaw is
+//! reported under the id `H`.
+
+mod jobs;
+mod value;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::rc::Rc;
+
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::path;
+
+pub use self::jobs::{Job, JobPlace, Jobs, TurnOrder, Worker};
+pub use self::value::{Spot, Value, Znode};
+use super::TxnOp;
+
+/// The namespace after a transaction.
+#[derive(Debug, Default)]
+pub struct Truth {
+    zxid: i64,
+    znodes: BTreeMap<Rc<str>, Znode>,
+    jobs: Jobs,
+}
+
+/// What one transaction made of one znode.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// Which znode.
+    pub path: Rc<str>,
+    /// What it stands for.
+    pub spot: Spot,
+    /// Before the transaction.
+    pub before: Option<Znode>,
+    /// After it.
+    pub after: Option<Znode>,
+}
+
+/// A committed transaction, taken apart.
+#[derive(Debug, Default)]
+pub struct Commit {
+    /// Its number.
+    pub zxid: i64,
+    /// Whose request it was.
+    pub session: i64,
+    /// The versions that it insisted on.
+    pub checks: Vec<(String, i32)>,
+    /// What it changed; a znode that it made and deleted again is left out.
+    pub changes: Vec<Change>,
+}
+
+impl Commit {
+    /// The epoch that it insisted on (S3).
+    #[must_use]
+    pub fn epoch_checked(&self) -> Option<i32> {
+        self.checks.iter().find(|(path, _)| path == path::EPOCH).map(|(_, version)| *version)
+    }
+
+    /// What it made of this znode.
+    #[must_use]
+    pub fn change_of(&self, path: &str) -> Option<&Change> {
+        self.changes.iter().find(|change| &*change.path == path)
+    }
+}
+
+impl Truth {
+    /// The newest transaction.
+    #[must_use]
+    pub fn zxid(&self) -> i64 {
+        self.zxid
+    }
+
+    /// A znode.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<&Znode> {
+        self.znodes.get(path)
+    }
+
+    /// The znodes below a path, in order.
+    pub fn below(&self, parent: &str) -> impl Iterator<Item = (&str, &Znode)> {
+        let inside = format!("{parent}/");
+        self.znodes
+            .range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded))
+            .map(|(path, znode)| (&**path, znode))
+            .take_while(move |(path, _)| path.starts_with(&inside))
+    }
+
+    /// The version of `/epoch`.
+    #[must_use]
+    pub fn epoch(&self) -> Option<i32> {
+        self.get(path::EPOCH).map(|znode| znode.version)
+    }
+
+    /// A job's record and its version.
+    #[must_use]
+    pub fn record(&self, job: &JobId) -> Option<&Znode> {
+        self.get(&path::record(job))
+    }
+
+    /// All that is known of jobs, workers and lanes.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// A worker that registered at some time.
+    #[must_use]
+    pub fn worker(&self, worker: WorkerId) -> Option<&Worker> {
+        self.jobs.worker(worker)
+    }
+
+    /// Replays a transaction; `flaws` hears of what cannot be.
+    pub(super) fn apply(
+        &mut self,
+        zxid: i64,
+        session: i64,
+        ops: &[TxnOp],
+        flaws: &mut Vec<String>,
+    ) -> Commit {
+        if zxid <= self.zxid {
+            flaws.push(format!("transaction {zxid:#x} after {:#x}", self.zxid));
+        }
+        self.zxid = zxid;
+        let mut commit = Commit { zxid, session, ..Commit::default() };
+        for op in ops {
+            self.apply_op(op, &mut commit, flaws);
+        }
+        commit.changes.retain(|change| change.before.is_some() || change.after.is_some());
+        for change in &commit.changes {
+            self.jobs.note(change);
+        }
+        commit
+    }
+
+    fn apply_op(&mut self, op: &TxnOp, commit: &mut Commit, flaws: &mut Vec<String>) {
+        let (zxid, session) = (commit.zxid, commit.session);
+        match op {
+            TxnOp::Check { path, version } => {
+                let found = self.get(path).map(|znode| znode.version);
+                if found != Some(*version) {
+                    flaws.push(format!("{path} was checked at version {version} and is {found:?}"));
+                }
+                commit.checks.push((path.clone(), *version));
+            }
+            TxnOp::Create { path, data, ephemeral } => {
+                let spot = Spot::of(path);
+                let znode = Znode {
+                    value: Value::decode(&spot, &data.0),
+                    version: 0,
+                    czxid: zxid,
+                    owner: if *ephemeral { session } else { 0 },
+                };
+                if self.put(path, spot, Some(znode), commit).is_some() {
+                    flaws.push(format!("{path} was created and was there"));
+                }
+            }
+            TxnOp::Set { path, data, version } => {
+                let spot = Spot::of(path);
+                let Some(before) = self.get(path) else {
+                    return flaws.push(format!("{path} was set and was not there"));
+                };
+                if *version != before.version + 1 {
+                    flaws.push(format!("{path} was set from version {} to {version}", before.version));
+                }
+                let value = Value::decode(&spot, &data.0);
+                let znode = Znode { value, version: *version, ..before.clone() };
+                self.put(path, spot, Some(znode), commit);
+            }
+            TxnOp::Delete { path } => {
+                if self.put(path, Spot::of(path), None, commit).is_none() {
+                    flaws.push(format!("{path} was deleted and was not there"));
+                }
+            }
+            TxnOp::CloseSession => {
+                let owned = self.znodes.iter().filter(|(_, znode)| znode.owner == session && session != 0);
+                let owned: Vec<Rc<str>> = owned.map(|(path, _)| path.clone()).collect();
+                for path in owned {
+                    self.put(&path, Spot::of(&path), None, commit);
+                }
+            }
+        }
+    }
+
+    /// Puts a znode into its place, or removes it; answers what was there.
+    fn put(&mut self, path: &str, spot: Spot, znode: Option<Znode>, commit: &mut Commit) -> Option<Znode> {
+        let path: Rc<str> =
+            self.znodes.get_key_value(path).map_or_else(|| path.into(), |(path, _)| path.clone());
+        let before = match znode.clone() {
+            Some(znode) => self.znodes.insert(path.clone(), znode),
+            None => self.znodes.remove(&path),
+        };
+        match commit.changes.iter_mut().find(|change| change.path == path) {
+            Some(change) => change.after = znode,
+            None => commit.changes.push(Change { path, spot, before: before.clone(), after: znode }),
+        }
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::Bytes;
+
+    fn create(path: &str, ephemeral: bool) -> TxnOp {
+        TxnOp::Create { path: path.to_owned(), data: Bytes::default(), ephemeral }
+    }
+
+    fn delete(path: &str) -> TxnOp {
+        TxnOp::Delete { path: path.to_owned() }
+    }
+
+    #[test]
+    fn the_end_of_a_session_takes_its_ephemerals() {
+        let (mut truth, mut flaws) = (Truth::default(), vec![]);
+        truth.apply(1, 7, &[create("/a", true), create("/b", false)], &mut flaws);
+        truth.apply(2, 8, &[create("/c", true)], &mut flaws);
+        let commit = truth.apply(3, 7, &[TxnOp::CloseSession], &mut flaws);
+        assert_eq!(commit.changes.iter().map(|change| &*change.path).collect::<Vec<_>>(), ["/a"]);
+        assert!(truth.get("/b").is_some() && truth.get("/c").is_some());
+        assert_eq!(flaws, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_a_transaction_makes_and_deletes_is_no_change() {
+        let (mut truth, mut flaws) = (Truth::default(), vec![]);
+        let commit = truth.apply(1, 7, &[create("/a", false), delete("/a")], &mut flaws);
+        assert!(commit.changes.is_empty() && flaws.is_empty());
+    }
+
+    #[test]
+    fn a_history_that_lacks_something_is_found_out() {
+        let flaws = |ops: &[TxnOp]| {
+            let (mut truth, mut flaws) = (Truth::default(), vec![]);
+            truth.apply(5, 7, &[create("/a", false)], &mut flaws);
+            truth.apply(6, 7, ops, &mut flaws);
+            flaws.len()
+        };
+        assert_eq!(flaws(&[create("/a", false)]), 1);
+        assert_eq!(flaws(&[delete("/b")]), 1);
+        assert_eq!(flaws(&[TxnOp::Check { path: "/a".into(), version: 1 }]), 1);
+        assert_eq!(flaws(&[TxnOp::Set { path: "/a".into(), data: Bytes::default(), version: 2 }]), 1);
+        assert_eq!(flaws(&[TxnOp::Set { path: "/a".into(), data: Bytes::default(), version: 1 }]), 0);
+    }
+
+    #[test]
+    fn what_is_below_a_path_is_all_of_it_and_nothing_else() {
+        let (mut truth, mut flaws) = (Truth::default(), vec![]);
+        let ops = ["/a", "/a-b", "/a/x", "/a/y", "/ab"].map(|path| create(path, false));
+        truth.apply(1, 7, &ops, &mut flaws);
+        assert_eq!(truth.below("/a").map(|(path, _)| path).collect::<Vec<_>>(), ["/a/x", "/a/y"]);
+    }
+}

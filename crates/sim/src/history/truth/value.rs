@@ -1,0 +1,131 @@
+//! What a znode stands for, and what is in it.
+
+use std::rc::Rc;
+
+use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
+use bellwether_core::name::JobId;
+use bellwether_core::path::{self, Place};
+use bellwether_core::wire;
+use bellwether_core::worker::{EpochRecord, WorkerInfo};
+
+/// Where a znode stands. As core's [`Place`], with those that no machine has to tell from their path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spot {
+    /// A job's record.
+    Record(JobId),
+    /// The note of a job that was set aside.
+    Quarantine(JobId),
+    /// Who leads.
+    Epoch,
+    /// A candidate.
+    Candidate,
+    /// What core tells from a path.
+    Place(Place),
+}
+
+impl Spot {
+    pub(super) fn of(name: &str) -> Self {
+        let job = || JobId::new(name.rsplit('/').next()?).ok();
+        if name == path::EPOCH {
+            return Self::Epoch;
+        }
+        if name == path::LEADER || name.starts_with("/election/") {
+            return Self::Candidate;
+        }
+        let record = || job().filter(|job| path::record(job) == name).map(Self::Record);
+        let note = || job().filter(|job| path::quarantine(job) == name).map(Self::Quarantine);
+        record().or_else(note).unwrap_or_else(|| Self::Place(path::parse(name)))
+    }
+}
+
+/// What is in a znode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A job's record.
+    Record(JobRecord),
+    /// A queue entry or a delayed one.
+    Entry(QueueEntry),
+    /// An assignment.
+    Assignment(Assignment),
+    /// A worker's registration.
+    Worker(WorkerInfo),
+    /// Who leads.
+    Epoch(EpochRecord),
+    /// A turn's index.
+    Turn(TurnIndex),
+    /// Bytes that are no value of their place.
+    Unreadable(String),
+    /// Nothing that is decoded.
+    Opaque,
+}
+
+impl Value {
+    pub(super) fn decode(spot: &Spot, data: &[u8]) -> Rc<Self> {
+        fn of<T: wire::Stored>(data: &[u8], value: impl FnOnce(T) -> Value) -> Value {
+            wire::decode(data).map_or_else(|error| Value::Unreadable(error.to_string()), value)
+        }
+        Rc::new(match spot {
+            Spot::Record(_) => of(data, Self::Record),
+            Spot::Epoch => of(data, Self::Epoch),
+            Spot::Quarantine(_) | Spot::Candidate => Self::Opaque,
+            Spot::Place(place) => match place {
+                Place::QueueEntry(_) | Place::DelayedEntry(..) => of(data, Self::Entry),
+                Place::Worker(_) => of(data, Self::Worker),
+                Place::Assignment(..) => of(data, Self::Assignment),
+                Place::Turn(..) => of(data, Self::Turn),
+                Place::Inbox(_) | Place::Other => Self::Opaque,
+            },
+        })
+    }
+}
+
+/// A znode.
+#[derive(Debug, Clone)]
+pub struct Znode {
+    /// What is in it.
+    pub value: Rc<Value>,
+    /// Its version.
+    pub version: i32,
+    /// The transaction that created it.
+    pub czxid: i64,
+    /// The session that it ends with; 0 for none.
+    pub owner: i64,
+}
+
+impl Znode {
+    /// The record in it.
+    #[must_use]
+    pub fn record(&self) -> Option<&JobRecord> {
+        match &*self.value {
+            Value::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// The assignment in it.
+    #[must_use]
+    pub fn assignment(&self) -> Option<&Assignment> {
+        match &*self.value {
+            Value::Assignment(assignment) => Some(assignment),
+            _ => None,
+        }
+    }
+
+    /// The claim in it.
+    #[must_use]
+    pub fn epoch(&self) -> Option<&EpochRecord> {
+        match &*self.value {
+            Value::Epoch(epoch) => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// The registration in it.
+    #[must_use]
+    pub fn worker(&self) -> Option<&WorkerInfo> {
+        match &*self.value {
+            Value::Worker(info) => Some(info),
+            _ => None,
+        }
+    }
+}

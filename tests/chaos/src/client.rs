@@ -1,0 +1,317 @@
+//! A client that asks for everything a client can ask for, at random, and records what it asked and was told.
+//!
+//! Its calls overlap. Ids are used again, with the same payload and with another one; jobs that are known are cancelled,
+//! retried, read and waited for. The answers are recorded as they are; the checker knows what they mean.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bellwether::client::{Cancelled, Error, Retried, SubmitError, WaitError};
+use bellwether::{Client, Job, JobId, JobView, Kind, State};
+use bellwether_core::name::Lane;
+use bellwether_sim::history::{Answer, Call, Digest, EventKind, JobSight, Seen};
+use clap::Args;
+use fastrand::Rng;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+use crate::record::{Recorder, now};
+use crate::work::{BLOCK, Task, WORK};
+
+/// After which every call but a wait has to be answered.
+const DEADLINE: Duration = Duration::from_secs(6);
+/// What a machine that runs all of this at once may be late by.
+const LATE: Duration = Duration::from_millis(750);
+/// How long a job is waited for.
+const WAIT: Duration = Duration::from_secs(4);
+const SESSION: Duration = Duration::from_secs(4);
+/// Calls at a time; more wait for their turn.
+const OPEN_CALLS: usize = 48;
+/// Lanes that all clients share.
+const LANES: u32 = 6;
+/// Jobs that a client remembers to ask about.
+const KNOWN: usize = 400;
+
+/// A client process of a chaos run.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where ZooKeeper is.
+    #[arg(long)]
+    pub(crate) zookeeper: String,
+    /// Where to record.
+    #[arg(long)]
+    pub(crate) records: PathBuf,
+    /// Its number.
+    #[arg(long)]
+    pub(crate) number: u32,
+    /// What it asks.
+    #[arg(long)]
+    pub(crate) seed: u64,
+    /// Calls per second.
+    #[arg(long)]
+    pub(crate) rate: u32,
+}
+
+/// Runs until SIGTERM.
+pub(crate) async fn process(arguments: Arguments) -> Result<(), Failure> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    let run = tokio::spawn(run(arguments, stop));
+    terminate.recv().await;
+    asked.cancel();
+    run.await?
+}
+
+/// Runs until it is told to stop, and then until its last call is answered.
+pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result<(), Failure> {
+    let mut rng = Rng::with_seed(arguments.seed);
+    let caller = loop {
+        match Caller::connect(&arguments.zookeeper, &arguments.records, arguments.number).await {
+            Ok(caller) => break Arc::new(caller),
+            // Nobody was asked anything; a fault is on.
+            Err(error) => tracing::info!(%error, "no client yet"),
+        }
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+    };
+    let mut calls = JoinSet::new();
+    let mean = 1_000 / u64::from(arguments.rate.max(1));
+    loop {
+        let pause = tokio::time::sleep(Duration::from_millis(rng.u64(0..=2 * mean)));
+        tokio::select! {
+            () = pause => {}
+            () = stop.cancelled() => break,
+        }
+        while calls.len() >= OPEN_CALLS {
+            if let Some(done) = calls.join_next().await {
+                done?;
+            }
+        }
+        while let Some(done) = calls.try_join_next() {
+            done?;
+        }
+        calls.spawn(Arc::clone(&caller).call(rng.fork()));
+    }
+    while let Some(done) = calls.join_next().await {
+        done?;
+    }
+    Ok(())
+}
+
+/// A job that is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) id: JobId,
+    pub(crate) kind: &'static str,
+    pub(crate) payload: String,
+    lane: Option<u32>,
+    attempts: u32,
+    losses: u32,
+    backoff: Duration,
+}
+
+impl Wish {
+    pub(crate) fn new(id: &str, kind: &'static str, ms: u64, fails: u32) -> Self {
+        let task = Task { ms, fails, padding: String::new() };
+        Self {
+            id: JobId::new(id).expect("letters, digits and dashes"),
+            kind,
+            payload: serde_json::to_string(&task).expect("plain fields are JSON"),
+            lane: None,
+            attempts: 5,
+            losses: 50,
+            backoff: Duration::from_millis(50),
+        }
+    }
+}
+
+/// A client whose calls are on record.
+pub(crate) struct Caller {
+    pub(crate) client: Client,
+    recorder: Recorder,
+    number: u32,
+    next: AtomicU64,
+    known: Mutex<Vec<Wish>>,
+}
+
+impl Caller {
+    pub(crate) async fn connect(zookeeper: &str, records: &Path, number: u32) -> Result<Self, Failure> {
+        let recorder = Recorder::open(records)?;
+        let client = Client::builder().session_timeout(SESSION).deadline(DEADLINE);
+        let client = client.connect(zookeeper).await?;
+        Ok(Self { client, recorder, number, next: AtomicU64::new(0), known: Mutex::new(Vec::new()) })
+    }
+
+    async fn call(self: Arc<Self>, mut rng: Rng) {
+        let known = self.known(&mut rng);
+        match (rng.u32(0..100), known) {
+            (0..62, _) | (_, None) => {
+                let wish = self.wish(&mut rng);
+                self.remember(&mut rng, wish.clone());
+                let id = wish.id.clone();
+                self.submit(wish).await;
+                if rng.u32(0..10) == 0 {
+                    self.wait(id).await;
+                }
+            }
+            (62..68, Some(wish)) => {
+                self.submit(wish).await;
+            }
+            (68..72, Some(wish)) => {
+                let payload = format!("{} ", wish.payload);
+                self.submit(Wish { payload, ..wish }).await;
+            }
+            (72..80, Some(wish)) => self.cancel(wish.id).await,
+            (80..86, Some(wish)) => self.retry(wish.id).await,
+            (_, Some(wish)) => self.read(wish.id).await,
+        }
+    }
+
+    fn wish(&self, rng: &mut Rng) -> Wish {
+        let ms = if rng.u32(0..20) == 0 { rng.u64(500..3_000) } else { rng.u64(0..150) };
+        let fails = if rng.u32(0..8) == 0 { rng.u32(1..4) } else { 0 };
+        let padding = (0..rng.usize(0..200)).map(|_| rng.alphanumeric()).collect();
+        let kind = if rng.u32(0..12) == 0 { BLOCK } else { WORK };
+        let lane = (kind == WORK && rng.u32(0..6) == 0).then(|| rng.u32(0..LANES));
+        // One that holds up its lane for long would only make everybody wait.
+        let ms = if lane.is_some() { ms.min(100) } else { ms };
+        let payload = serde_json::to_string(&Task { ms, fails, padding }).expect("plain fields are JSON");
+        let id = format!("c{}-{}", self.number, rng.u32(..));
+        Wish {
+            payload,
+            lane,
+            attempts: rng.u32(2..6),
+            losses: if rng.u32(0..10) == 0 { 3 } else { 50 },
+            backoff: Duration::from_millis(rng.u64(20..400)),
+            ..Wish::new(&id, kind, 0, 0)
+        }
+    }
+
+    fn known(&self, rng: &mut Rng) -> Option<Wish> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        rng.choice(known.iter()).cloned()
+    }
+
+    fn remember(&self, rng: &mut Rng, wish: Wish) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < KNOWN {
+            known.push(wish);
+        } else {
+            let forget = rng.usize(..known.len());
+            known[forget] = wish;
+        }
+    }
+
+    fn invoke(&self, what: Call, deadline: Option<Duration>) -> u64 {
+        let call = (u64::from(self.number) << 32) | self.next.fetch_add(1, Ordering::Relaxed);
+        let by =
+            |within: Duration| now() + u64::try_from((within + LATE).as_millis()).expect("a short deadline");
+        let deadline = deadline.map(by);
+        self.recorder.record(EventKind::Invoke { client: self.number, call, what, deadline });
+        call
+    }
+
+    fn told(&self, call: u64, answer: Answer) {
+        self.recorder.record(EventKind::Return { call, answer });
+    }
+
+    /// `true` if it was accepted.
+    pub(crate) async fn submit(&self, wish: Wish) -> bool {
+        let lane = wish.lane.map(|lane| Lane::new(format!("lane-{lane}")).expect("letters and digits"));
+        let kind = Kind::new(wish.kind).expect("letters only");
+        let job = Job::json(wish.kind, wish.payload.clone()).expect("it was written as JSON");
+        let job = job
+            .id(wish.id.as_str())
+            .max_attempts(wish.attempts)
+            .max_losses(wish.losses)
+            .backoff(wish.backoff, wish.backoff * 4);
+        let job = lane.iter().fold(job, |job, lane| job.lane(lane.as_str()));
+        let payload = Digest::of(wish.payload.as_bytes());
+        let call = self.invoke(Call::Submit { job: wish.id, kind, payload, lane }, Some(DEADLINE));
+        let answer = match self.client.submit(job).await {
+            Ok(_) => Answer::Accepted,
+            Err(SubmitError::Conflict { .. }) => Answer::Conflict,
+            Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
+            Err(
+                error @ (SubmitError::Invalid(_)
+                | SubmitError::Overloaded { .. }
+                | SubmitError::NotSent { .. }
+                | SubmitError::Refused { .. }
+                | SubmitError::Unreadable { .. }),
+            ) => Answer::Failed { why: error.to_string() },
+        };
+        let accepted = answer == Answer::Accepted;
+        self.told(call, answer);
+        accepted
+    }
+
+    async fn cancel(&self, job: JobId) {
+        let call = self.invoke(Call::Cancel { job: job.clone() }, Some(DEADLINE));
+        let answer = match self.client.cancel(&job).await {
+            Ok(Cancelled::Cancelled) => Answer::Cancelled,
+            Ok(Cancelled::Requested(_)) => Answer::CancelRequested,
+            Ok(Cancelled::AlreadyTerminal(state)) => Answer::Failed { why: format!("it is {state}") },
+            Err(error) => not_done(&error),
+        };
+        self.told(call, answer);
+    }
+
+    async fn retry(&self, job: JobId) {
+        let call = self.invoke(Call::Retry { job: job.clone() }, Some(DEADLINE));
+        let answer = match self.client.retry(&job).await {
+            Ok(Retried::Reopened(generation)) => Answer::Reopened { generation },
+            Ok(done @ (Retried::Released | Retried::StillOpen | Retried::Succeeded)) => {
+                Answer::Failed { why: format!("{done:?}") }
+            }
+            Err(error) => not_done(&error),
+        };
+        self.told(call, answer);
+    }
+
+    async fn read(&self, job: JobId) {
+        let call = self.invoke(Call::Read { job: job.clone() }, Some(DEADLINE));
+        let answer = match self.client.get(&job).await {
+            Ok(view) => Answer::Seen { job: view.as_ref().map_or(JobSight::Absent, sight) },
+            Err(error) => Answer::Failed { why: error.to_string() },
+        };
+        self.told(call, answer);
+    }
+
+    async fn wait(&self, job: JobId) {
+        let call = self.invoke(Call::Read { job: job.clone() }, None);
+        let answer = match self.client.wait(&job, WAIT).await {
+            Ok(view) => Answer::Seen { job: sight(&view) },
+            Err(WaitError::TimedOut { last: Some(view), .. }) => Answer::Seen { job: sight(&view) },
+            Err(error @ (WaitError::TimedOut { last: None, .. } | WaitError::Client(_))) => {
+                Answer::Failed { why: error.to_string() }
+            }
+        };
+        self.told(call, answer);
+    }
+}
+
+/// A change that was not said to be made.
+fn not_done(error: &Error) -> Answer {
+    let why = error.to_string();
+    match error {
+        Error::NotFound(_) | Error::Unreadable { .. } | Error::Refused(_) => Answer::Failed { why },
+        Error::Unavailable(_) | Error::Contended { .. } => Answer::Unknown { why },
+    }
+}
+
+fn sight(view: &JobView) -> JobSight {
+    let is = match view.state {
+        State::Queued | State::Delayed | State::Running => Seen::Open,
+        State::Succeeded => Seen::Succeeded,
+        State::Cancelled => Seen::Cancelled,
+        State::Dead => Seen::Dead,
+        State::Quarantined => return JobSight::Quarantined,
+    };
+    JobSight::There { generation: view.generation, is }
+}

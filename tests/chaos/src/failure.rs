@@ -1,0 +1,37 @@
+//! Why a run could not be made; what a run finds out is its scorecard's business.
+
+use std::fmt;
+
+/// A text, with the chain of its sources.
+pub(crate) struct Failure(String);
+
+impl Failure {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+// Not an `Error` itself, so that every error converts into it.
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(deeper) = source {
+            text = format!("{text}: {deeper}");
+            source = deeper.source();
+        }
+        Self(text)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,210 @@
+//! The faults of `docs/invariants.md` that one machine can bring about.
+//!
+//! | left out | why |
+//! | --- | --- |
+//! | ZooKeeper's disk full, a node's disk full | needs a file system of its own, so privileges; the keeper's store has it in its own tests; a node writes no files |
+//! | clock jump, DST | the machine's clock is not ours to set, and schedules are not built |
+//! | hostile HTTP | there is no gateway |
+//! | an actor killed or panicking at a message | inside one process: the table of `tests` does it |
+
+use std::fmt;
+use std::time::Duration;
+
+use bellwether_testkit::{Cut, Direction, Request};
+
+use crate::servers::Kind;
+use crate::step;
+
+/// The session timeout of nodes.
+pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
+
+/// Who is hurt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Whom {
+    /// The node that leads, or the server that leads the others.
+    Leader,
+    /// Another one.
+    Other,
+}
+
+/// A transaction, and whether its request or its reply is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    Submit,
+    Claim,
+    Assign,
+    Close,
+    Recover,
+    Promote,
+}
+
+/// Before or after it commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum When {
+    Before,
+    After,
+}
+
+/// What a record is overwritten with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Garbage {
+    Random,
+    Truncated,
+    Future,
+}
+
+/// A fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Killed(Whom),
+    KilledAt(Step, When),
+    /// In tenths of the session timeout.
+    Frozen(Whom, u32),
+    Drained(Whom),
+    Poison,
+    Cut(Cut),
+    Refused,
+    BlackHole(Direction),
+    /// Milliseconds in each direction.
+    Slow(u64),
+    Flapping,
+    LostReply(Step),
+    LateRequests,
+    EventsLost,
+    EventsLate,
+    StaleWrite,
+    Expired(Whom),
+    ServerKilled(Whom),
+    ServerFrozen(Whom),
+    MajorityDown,
+    AllServersKilled,
+    AllServersFrozen,
+    CandidateDeleted,
+    WorkerDeleted,
+    WorkersParentDeleted,
+    EpochDeleted,
+    Overwritten(Garbage),
+    Oversize,
+    ClientKilled,
+}
+
+impl Step {
+    pub(crate) fn matches(self) -> fn(&Request<'_>) -> bool {
+        match self {
+            Self::Submit => step::submit,
+            Self::Claim => step::claim,
+            Self::Assign => step::assign,
+            Self::Close => step::close,
+            Self::Recover => step::recover,
+            Self::Promote => step::promote,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Submit => "submit",
+            Self::Claim => "claim",
+            Self::Assign => "assign",
+            Self::Close => "close",
+            Self::Recover => "recover",
+            Self::Promote => "promote",
+        }
+    }
+}
+
+impl Fault {
+    /// All that these servers can have.
+    pub(crate) fn all(servers: Kind) -> Vec<Self> {
+        use Whom::{Leader, Other};
+        let mut all = vec![Self::Killed(Leader), Self::Killed(Other)];
+        for step in [Step::Claim, Step::Assign, Step::Recover, Step::Promote] {
+            all.extend([When::Before, When::After].map(|when| Self::KilledAt(step, when)));
+        }
+        for tenths in [3, 9, 11, 30] {
+            all.extend([Leader, Other].map(|whom| Self::Frozen(whom, tenths)));
+        }
+        all.extend([Leader, Other].map(Self::Drained));
+        all.push(Self::Poison);
+        all.extend([Cut::Fin, Cut::Reset, Cut::Silence].map(Self::Cut));
+        all.push(Self::Refused);
+        all.extend([Direction::Both, Direction::ToServer, Direction::ToClient].map(Self::BlackHole));
+        // 50 ms, and round trips of a third and of nine tenths of the session timeout.
+        all.extend([25, 250, 675].map(Self::Slow));
+        all.push(Self::Flapping);
+        all.extend([Step::Submit, Step::Assign, Step::Close].map(Self::LostReply));
+        all.extend([Self::LateRequests, Self::EventsLost, Self::EventsLate, Self::StaleWrite]);
+        all.extend([Leader, Other].map(Self::Expired));
+        all.extend([Self::AllServersKilled, Self::AllServersFrozen]);
+        if servers == Kind::Ensemble {
+            all.extend([Leader, Other].map(Self::ServerKilled));
+            all.extend([Leader, Other].map(Self::ServerFrozen));
+            all.push(Self::MajorityDown);
+        }
+        all.extend([Self::CandidateDeleted, Self::WorkerDeleted, Self::WorkersParentDeleted]);
+        all.push(Self::EpochDeleted);
+        all.extend([Garbage::Random, Garbage::Truncated, Garbage::Future].map(Self::Overwritten));
+        all.extend([Self::Oversize, Self::ClientKilled]);
+        all
+    }
+}
+
+impl Fault {
+    /// Whether somebody's hand takes leadership from a node that cannot know: a candidate or the epoch deleted, a session
+    /// ended with its password. Two nodes may say for a moment that they lead, and S5 promises nothing then; S3 does.
+    pub(crate) fn takes_leadership_by_hand(self) -> bool {
+        matches!(self, Self::CandidateDeleted | Self::StaleWrite | Self::EpochDeleted | Self::Expired(_))
+    }
+}
+
+/// As the scorecard has it.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = |whom| match whom {
+            Whom::Leader => "leader",
+            Whom::Other => "worker",
+        };
+        let server = |whom| match whom {
+            Whom::Leader => "leading server",
+            Whom::Other => "following server",
+        };
+        match *self {
+            Self::Killed(whom) => write!(f, "{} killed", node(whom)),
+            Self::KilledAt(step, When::Before) => write!(f, "leader killed before its {}", step.name()),
+            Self::KilledAt(step, When::After) => write!(f, "leader killed after its {}", step.name()),
+            Self::Frozen(whom, tenths) => {
+                write!(f, "{} frozen for {}.{} T", node(whom), tenths / 10, tenths % 10)
+            }
+            Self::Drained(whom) => write!(f, "{} drained", node(whom)),
+            Self::Poison => f.write_str("job that kills its worker"),
+            Self::Cut(Cut::Fin) => f.write_str("links cut (FIN)"),
+            Self::Cut(Cut::Reset) => f.write_str("links cut (RST)"),
+            Self::Cut(Cut::Silence) => f.write_str("links cut (silence)"),
+            Self::Refused => f.write_str("links refused"),
+            Self::BlackHole(Direction::Both) => f.write_str("links black-holed"),
+            Self::BlackHole(Direction::ToServer) => f.write_str("links black-holed to the server"),
+            Self::BlackHole(Direction::ToClient) => f.write_str("links black-holed to the node"),
+            Self::Slow(ms) => write!(f, "links slow, round trip {} ms", 2 * ms),
+            Self::Flapping => f.write_str("links flapping"),
+            Self::LostReply(step) => write!(f, "reply to a {} lost", step.name()),
+            Self::LateRequests => f.write_str("requests late, beyond a reconnection"),
+            Self::EventsLost => f.write_str("watch events lost"),
+            Self::EventsLate => f.write_str("watch events late"),
+            Self::StaleWrite => f.write_str("stale leader's write late"),
+            Self::Expired(whom) => write!(f, "session of the {} expired", node(whom)),
+            Self::ServerKilled(whom) => write!(f, "{} killed", server(whom)),
+            Self::ServerFrozen(whom) => write!(f, "{} frozen", server(whom)),
+            Self::MajorityDown => f.write_str("majority of servers killed"),
+            Self::AllServersKilled => f.write_str("all servers killed"),
+            Self::AllServersFrozen => f.write_str("all servers frozen"),
+            Self::CandidateDeleted => f.write_str("leader's znode deleted"),
+            Self::WorkerDeleted => f.write_str("worker's znode deleted"),
+            Self::WorkersParentDeleted => f.write_str("/workers deleted"),
+            Self::EpochDeleted => f.write_str("/epoch deleted"),
+            Self::Overwritten(Garbage::Random) => f.write_str("record overwritten, random bytes"),
+            Self::Overwritten(Garbage::Truncated) => f.write_str("record overwritten, truncated"),
+            Self::Overwritten(Garbage::Future) => f.write_str("record overwritten, future version"),
+            Self::Oversize => f.write_str("oversize payload"),
+            Self::ClientKilled => f.write_str("client killed"),
+        }
+    }
+}

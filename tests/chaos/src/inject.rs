@@ -1,0 +1,467 @@
+//! How each fault is begun and ended.
+//!
+//! A fault is two steps, so that several can be on at once: it begins, lasts for a while, and ends with what undoes it.
+//! What cannot be done at this moment (nobody leads, the request that is waited for does not come) is no failure of the
+//! run: the fault is dealt again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bellwether::client::Retried;
+use bellwether::{Job, JobId, State};
+use bellwether_core::budget::MAX_PAYLOAD_BYTES;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::txn::Op;
+use bellwether_testkit::{Cut, Direction};
+use fastrand::Rng;
+
+use crate::client::Wish;
+use crate::failure::Failure;
+use crate::fault::{Fault, Garbage, SESSION, Step, When, Whom};
+use crate::links::Planned;
+use crate::record::now;
+use crate::servers::Kind;
+use crate::stage::Stage;
+use crate::wait::until;
+use crate::work::{POISON, WORK};
+
+/// How long a fault waits for its request.
+const MEETS_WITHIN: Duration = Duration::from_secs(6);
+/// A record that was overwritten is looked at by then, and repaired.
+const REPAIRED_AFTER: Duration = Duration::from_secs(4);
+
+/// A fault that is on.
+pub(crate) struct Injected {
+    pub(crate) fault: Fault,
+    /// When it began.
+    pub(crate) began: u64,
+    /// How long it is to last.
+    pub(crate) lasts: Duration,
+    /// Whether recovery is counted from its end: nothing could recover before.
+    pub(crate) from_end: bool,
+    /// Jobs that have to be over before all is well.
+    pub(crate) jobs: Vec<JobId>,
+    undo: Undo,
+}
+
+enum Undo {
+    Nothing,
+    /// Starts whatever is down.
+    Start,
+    /// Waits for the end of a process that was asked to end.
+    Ended(usize),
+    Thaw(usize),
+    Heal(usize),
+    HealAll,
+    Servers,
+    /// Puts a record back, and its job out of quarantine.
+    Repair(JobId, Vec<u8>),
+}
+
+impl Injected {
+    fn new(fault: Fault, undo: Undo) -> Self {
+        Self { fault, began: now(), lasts: Duration::ZERO, from_end: false, jobs: Vec::new(), undo }
+    }
+
+    fn for_(self, lasts: Duration) -> Self {
+        Self { lasts, ..self }
+    }
+
+    fn counted_from_its_end(self) -> Self {
+        Self { from_end: true, ..self }
+    }
+
+    fn with(self, job: JobId) -> Self {
+        Self { jobs: vec![job], ..self }
+    }
+}
+
+fn tenths(tenths: u64) -> Duration {
+    SESSION * u32::try_from(tenths).expect("a few tenths") / 10
+}
+
+/// Begins a fault; `None` if it cannot be had now.
+pub(crate) async fn begin(
+    fault: Fault,
+    stage: &mut Stage,
+    rng: &mut Rng,
+) -> Result<Option<Injected>, Failure> {
+    let down = Duration::from_millis(rng.u64(300..2_500));
+    let away = tenths(rng.u64(4..20));
+    let injected = match fault {
+        Fault::Killed(whom) => {
+            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+            let injected = Injected::new(fault, Undo::Start).for_(down);
+            stage.nodes[victim].kill();
+            injected
+        }
+        Fault::KilledAt(step, when) => return killed_at(fault, step, when, stage, rng).await,
+        Fault::Frozen(whom, share) => {
+            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+            stage.nodes[victim].freeze();
+            let injected = Injected::new(fault, Undo::Thaw(victim)).for_(tenths(u64::from(share)));
+            // Within its session timeout it is only late.
+            if share < 10 { injected.counted_from_its_end() } else { injected }
+        }
+        Fault::Drained(whom) => {
+            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+            stage.nodes[victim].ask_to_end();
+            Injected::new(fault, Undo::Ended(victim))
+        }
+        Fault::Poison => {
+            let wish = Wish::new(&name("poison", rng), POISON, 0, rng.u32(1..3));
+            let (injected, id) = (Injected::new(fault, Undo::Nothing), wish.id.clone());
+            if !stage.operator.caller.submit(wish).await {
+                return Ok(None);
+            }
+            injected.with(id)
+        }
+        Fault::Cut(cut) => {
+            let Some(victim) = any_node(stage, rng) else { return Ok(None) };
+            stage.nodes[victim].links.cut(cut);
+            Injected::new(fault, Undo::Nothing)
+        }
+        Fault::Refused => {
+            let Some(victim) = any_node(stage, rng) else { return Ok(None) };
+            stage.nodes[victim].links.refuse();
+            Injected::new(fault, Undo::Heal(victim)).for_(away)
+        }
+        Fault::BlackHole(direction) => {
+            let Some(victim) = any_node(stage, rng) else { return Ok(None) };
+            stage.nodes[victim].links.black_hole(direction);
+            Injected::new(fault, Undo::Heal(victim)).for_(away)
+        }
+        Fault::Slow(ms) => {
+            let delay = Duration::from_millis(ms);
+            stage.nodes.iter().for_each(|node| node.links.delay(delay));
+            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).counted_from_its_end()
+        }
+        Fault::Flapping => {
+            let Some(victim) = any_node(stage, rng) else { return Ok(None) };
+            let injected = Injected::new(fault, Undo::Nothing).counted_from_its_end();
+            for _ in 0..8 {
+                stage.nodes[victim].links.cut(Cut::Reset);
+                tokio::time::sleep(Duration::from_millis(rng.u64(50..300))).await;
+            }
+            injected
+        }
+        Fault::LostReply(step) => {
+            let cut = *rng.choice(&[Cut::Fin, Cut::Reset, Cut::Silence]).expect("there are three");
+            let links: Vec<_> = match step {
+                Step::Submit => stage.client_links.clone(),
+                _ => stage.nodes.iter().map(|node| node.links.clone()).collect(),
+            };
+            let planned: Vec<_> = links.iter().map(|links| links.lose_reply(step.matches(), cut)).collect();
+            if !met(&planned).await {
+                return Ok(None);
+            }
+            Injected::new(fault, Undo::Nothing)
+        }
+        Fault::LateRequests => {
+            let Some(victim) = any_node(stage, rng) else { return Ok(None) };
+            stage.nodes[victim].links.stall_present();
+            Injected::new(fault, Undo::Heal(victim)).for_(tenths(rng.u64(5..9)))
+        }
+        Fault::EventsLost => {
+            stage.nodes.iter().for_each(|node| node.links.drop_events());
+            let injected = Injected::new(fault, Undo::HealAll).for_(down / 2);
+            // Nothing tells the leader of it but a sweep.
+            let wish = Wish::new(&name("unheard", rng), WORK, 0, 0);
+            let id = wish.id.clone();
+            if stage.operator.caller.submit(wish).await { injected.with(id) } else { injected }
+        }
+        Fault::EventsLate => {
+            stage.nodes.iter().for_each(|node| node.links.delay_events(Duration::from_millis(500)));
+            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).counted_from_its_end()
+        }
+        Fault::StaleWrite => return stale_write(fault, stage).await,
+        Fault::Expired(whom) => {
+            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+            let injected = Injected::new(fault, Undo::Nothing);
+            if !stage.nodes[victim].links.expire().await {
+                return Ok(None);
+            }
+            injected
+        }
+        Fault::ServerKilled(whom) => {
+            let Some(victim) = server(stage, whom, rng) else { return Ok(None) };
+            stage.servers.kill(victim);
+            Injected::new(fault, Undo::Servers).for_(down)
+        }
+        Fault::ServerFrozen(whom) => {
+            let Some(victim) = server(stage, whom, rng) else { return Ok(None) };
+            stage.servers.freeze(victim);
+            Injected::new(fault, Undo::Servers).for_(down)
+        }
+        Fault::MajorityDown => {
+            let spared = rng.usize(0..3);
+            (0..3).filter(|member| *member != spared).for_each(|member| stage.servers.kill(member));
+            Injected::new(fault, Undo::Servers).for_(down).counted_from_its_end()
+        }
+        Fault::AllServersKilled => {
+            servers(stage).for_each(|member| stage.servers.kill(member));
+            Injected::new(fault, Undo::Servers).for_(down / 2).counted_from_its_end()
+        }
+        Fault::AllServersFrozen => {
+            servers(stage).for_each(|member| stage.servers.freeze(member));
+            Injected::new(fault, Undo::Servers).for_(down).counted_from_its_end()
+        }
+        Fault::CandidateDeleted => {
+            let Some(candidate) = candidate(stage).await else { return Ok(None) };
+            let injected = Injected::new(fault, Undo::Nothing);
+            if !delete(stage, path::candidate(&candidate)).await {
+                return Ok(None);
+            }
+            injected
+        }
+        Fault::WorkerDeleted => {
+            let workers = stage.operator.workers().await;
+            let Some((_, worker)) = rng.choice(&workers) else { return Ok(None) };
+            let injected = Injected::new(fault, Undo::Nothing);
+            if !delete(stage, path::worker(*worker)).await {
+                return Ok(None);
+            }
+            injected
+        }
+        Fault::WorkersParentDeleted => {
+            let injected = Injected::new(fault, Undo::Nothing);
+            for (_, worker) in stage.operator.workers().await {
+                delete(stage, path::worker(worker)).await;
+            }
+            // A worker may have been faster, and then only its brothers are gone.
+            delete(stage, path::WORKERS.to_owned()).await;
+            injected
+        }
+        Fault::EpochDeleted => {
+            let injected = Injected::new(fault, Undo::Nothing);
+            if !delete(stage, path::EPOCH.to_owned()).await {
+                return Ok(None);
+            }
+            injected
+        }
+        Fault::Overwritten(garbage) => return overwritten(fault, garbage, stage, rng).await,
+        Fault::Oversize => {
+            let injected = Injected::new(fault, Undo::Nothing);
+            if Job::raw(WORK, "text/plain", vec![b'x'; MAX_PAYLOAD_BYTES + 1]).is_ok() {
+                return Err(Failure::new("a payload beyond its bound is a job"));
+            }
+            injected
+        }
+        Fault::ClientKilled => {
+            if !stage.client.runs() {
+                return Ok(None);
+            }
+            stage.kill_client_process();
+            Injected::new(fault, Undo::Start).for_(down)
+        }
+    };
+    Ok(Some(injected))
+}
+
+/// Ends a fault; answers from when its recovery is counted.
+pub(crate) async fn end(injected: &Injected, stage: &mut Stage, rng: &mut Rng) -> Result<u64, Failure> {
+    match &injected.undo {
+        Undo::Nothing => {}
+        Undo::Start => {
+            for node in &mut stage.nodes {
+                node.start()?;
+            }
+            stage.start_client_process(rng)?;
+        }
+        Undo::Ended(node) => {
+            stage.nodes[*node].ended().await?;
+            stage.nodes[*node].start()?;
+        }
+        Undo::Thaw(node) => stage.nodes[*node].thaw(),
+        Undo::Heal(node) => stage.nodes[*node].links.heal(),
+        Undo::HealAll => stage.nodes.iter().for_each(|node| node.links.heal()),
+        Undo::Servers => {
+            for member in servers(stage) {
+                stage.servers.thaw(member);
+                stage.servers.launch(member)?;
+            }
+            stage.heal_servers().await?;
+        }
+        Undo::Repair(job, bytes) => repair(job, bytes, stage).await?,
+    }
+    Ok(if injected.from_end { now() } else { injected.began })
+}
+
+fn name(what: &str, rng: &mut Rng) -> String {
+    format!("{what}-{}", rng.u32(..))
+}
+
+fn servers(stage: &Stage) -> std::ops::Range<usize> {
+    match stage.kind {
+        Kind::Ensemble => 0..3,
+        Kind::Keeper => 0..1,
+    }
+}
+
+/// A node that runs: the one that leads, or another.
+async fn node(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
+    let leader = stage.operator.leader().await.and_then(|node| stage.index_of(&node));
+    let leader = leader.filter(|leader| stage.nodes[*leader].runs());
+    match whom {
+        Whom::Leader => leader,
+        Whom::Other => {
+            let others = (0..stage.nodes.len()).filter(|node| Some(*node) != leader);
+            let others: Vec<_> = others.filter(|node| stage.nodes[*node].runs()).collect();
+            rng.choice(others)
+        }
+    }
+}
+
+fn any_node(stage: &Stage, rng: &mut Rng) -> Option<usize> {
+    rng.choice((0..stage.nodes.len()).filter(|node| stage.nodes[*node].runs()).collect::<Vec<_>>())
+}
+
+fn server(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
+    let leader = stage.servers.leader()?;
+    match whom {
+        Whom::Leader => Some(leader),
+        Whom::Other => rng.choice(servers(stage).filter(|member| *member != leader).collect::<Vec<_>>()),
+    }
+}
+
+/// Waits until one of these has happened, and calls the others off.
+async fn met(planned: &[Planned]) -> bool {
+    let met = until("the request comes", MEETS_WITHIN, async || planned.iter().any(Planned::has_fired));
+    let met = met.await.is_ok();
+    planned.iter().for_each(Planned::call_off);
+    met
+}
+
+async fn killed_at(
+    fault: Fault,
+    step: Step,
+    when: When,
+    stage: &mut Stage,
+    rng: &mut Rng,
+) -> Result<Option<Injected>, Failure> {
+    let Some(leader) = node(stage, Whom::Leader, rng).await else { return Ok(None) };
+    let victims: Vec<usize> = match step {
+        // Whoever is next.
+        Step::Claim => (0..stage.nodes.len()).filter(|node| *node != leader).collect(),
+        _ => vec![leader],
+    };
+    let plan = |victim: &usize| {
+        let links = &stage.nodes[*victim].links;
+        match when {
+            When::Before => links.lose_request(step.matches(), Cut::Silence),
+            When::After => links.lose_reply(step.matches(), Cut::Silence),
+        }
+    };
+    let planned: Vec<_> = victims.iter().map(plan).collect();
+    match step {
+        Step::Claim => stage.nodes[leader].kill(),
+        Step::Recover => {
+            // Somebody whose jobs the leader has to take back.
+            let Some(other) = node(stage, Whom::Other, rng).await else { return Ok(None) };
+            stage.nodes[other].kill();
+        }
+        Step::Submit | Step::Assign | Step::Close | Step::Promote => {}
+    }
+    let met = met(&planned).await;
+    let injected = Injected::new(fault, Undo::Start).for_(Duration::from_millis(rng.u64(300..1_500)));
+    for (victim, planned) in victims.iter().zip(&planned) {
+        if planned.has_fired() {
+            stage.nodes[*victim].kill();
+        }
+    }
+    if !met {
+        end(&injected, stage, rng).await?;
+        return Ok(None);
+    }
+    Ok(Some(injected))
+}
+
+/// A leader's assignment is held back, its candidate is deleted, and it arrives when another has claimed.
+async fn stale_write(fault: Fault, stage: &mut Stage) -> Result<Option<Injected>, Failure> {
+    let Some(name) = stage.operator.leader().await else { return Ok(None) };
+    let (Some(leader), Some(candidate)) = (stage.index_of(&name), candidate(stage).await) else {
+        return Ok(None);
+    };
+    let links = stage.nodes[leader].links.clone();
+    let (sent, hand) = (Arc::new(AtomicBool::new(false)), links.clone());
+    let eye = Arc::clone(&sent);
+    links.at_next(Step::Assign.matches(), move || {
+        hand.stall(Direction::ToServer);
+        eye.store(true, Ordering::Release);
+    });
+    if until("a job is assigned", MEETS_WITHIN, async || sent.load(Ordering::Acquire)).await.is_err() {
+        return Ok(None);
+    }
+    links.drop_events();
+    let injected = Injected::new(fault, Undo::Heal(leader)).counted_from_its_end();
+    delete(stage, path::candidate(&candidate)).await;
+    // Sooner than its session ends, or the fence would have nothing to do.
+    let others = async || stage.operator.leader().await.is_some_and(|now| now != name);
+    let claimed = until("another leads", tenths(7), others).await;
+    links.heal();
+    Ok(claimed.is_ok().then_some(injected))
+}
+
+async fn overwritten(
+    fault: Fault,
+    garbage: Garbage,
+    stage: &mut Stage,
+    rng: &mut Rng,
+) -> Result<Option<Injected>, Failure> {
+    let wish = Wish::new(&name("garbled", rng), WORK, rng.u64(500..1_500), 0);
+    let id = wish.id.clone();
+    if !stage.operator.caller.submit(wish).await {
+        return Ok(None);
+    }
+    let zk = stage.operator.zk().await?;
+    let Ok(Some(record)) = zk.get(path::record(&id)).await else { return Ok(None) };
+    let data = match garbage {
+        Garbage::Random => (0..rng.usize(1..200)).map(|_| rng.u8(..)).collect(),
+        Garbage::Truncated => record.data[..rng.usize(1..record.data.len())].to_vec(),
+        Garbage::Future => {
+            // The schema's version stands behind the magic, the format and the kind.
+            let mut data = record.data.clone();
+            data[4..6].copy_from_slice(&u16::MAX.to_le_bytes());
+            data
+        }
+    };
+    let injected = Injected::new(fault, Undo::Repair(id.clone(), record.data)).for_(REPAIRED_AFTER);
+    let set = Op::Set { path: path::record(&id), data, version: record.version };
+    // It may have ended just then.
+    let done = zk.commit(vec![set]).await == Outcome::Applied(());
+    Ok(done.then(|| injected.counted_from_its_end().with(id)))
+}
+
+async fn repair(id: &JobId, bytes: &[u8], stage: &mut Stage) -> Result<(), Failure> {
+    let zk = stage.operator.zk().await?;
+    let client = stage.operator.caller.client.clone();
+    let put_back = async || {
+        let Ok(Some(now)) = zk.get(path::record(id)).await else { return false };
+        let set = Op::Set { path: path::record(id), data: bytes.to_vec(), version: now.version };
+        now.data == bytes || zk.commit(vec![set]).await == Outcome::Applied(())
+    };
+    until("the record is put back", MEETS_WITHIN, put_back).await?;
+    // Whoever had it set it aside, or has still to find out that it cannot report.
+    until("the job is out of quarantine", 4 * MEETS_WITHIN, async || match client.get(id).await {
+        Ok(Some(view)) if view.state.is_terminal() => true,
+        Ok(Some(view)) if view.state == State::Quarantined => {
+            matches!(client.retry(id).await, Ok(Retried::Released))
+        }
+        _ => false,
+    })
+    .await
+}
+
+/// The candidate of whoever leads: the oldest.
+async fn candidate(stage: &mut Stage) -> Option<String> {
+    let zk = stage.operator.zk().await.ok()?;
+    let candidates = zk.children(path::ELECTION.to_owned()).await.ok()??;
+    candidates.into_iter().min_by_key(|name| name.rsplit('-').next().map(str::to_owned))
+}
+
+async fn delete(stage: &mut Stage, path: String) -> bool {
+    let Ok(zk) = stage.operator.zk().await else { return false };
+    zk.commit(vec![Op::Delete { path, version: None }]).await == Outcome::Applied(())
+}

@@ -1,0 +1,70 @@
+//! Who records: one file of JSON lines for each process and concern, appended to and never rewritten.
+//!
+//! A line is one write to a file that is open for appending, so that what a process recorded before it was killed is
+//! there, whole, whatever killed it. The clock is the machine's time since its boot, which all processes share.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use bellwether_sim::history::{Event, EventKind};
+use nix::time::{ClockId, clock_gettime};
+
+/// Milliseconds since the machine's boot.
+pub(crate) fn now() -> u64 {
+    millis(ClockId::CLOCK_BOOTTIME)
+}
+
+/// Milliseconds since 1970, which ZooKeeper's log has.
+pub(crate) fn wall() -> u64 {
+    millis(ClockId::CLOCK_REALTIME)
+}
+
+/// An instant of this process on the shared clock.
+pub(crate) fn at(instant: Instant) -> u64 {
+    let (now, here) = (now(), Instant::now());
+    let ahead = instant.saturating_duration_since(here).as_millis();
+    let behind = here.saturating_duration_since(instant).as_millis();
+    let offset = |millis: u128| u64::try_from(millis).expect("a run is shorter than an age");
+    (now + offset(ahead)).saturating_sub(offset(behind))
+}
+
+fn millis(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock).expect("Linux has this clock");
+    let part = |part: i64| u64::try_from(part).expect("neither clock is before its origin");
+    part(time.tv_sec()) * 1_000 + part(time.tv_nsec()) / 1_000_000
+}
+
+/// Appends events to a file.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    file: Mutex<File>,
+}
+
+impl Recorder {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().create(true).append(true).open(path)?;
+        Ok(Self { file: Mutex::new(file) })
+    }
+
+    /// Records what happens now.
+    ///
+    /// # Panics
+    /// When the file cannot be written: a history with a hole decides nothing.
+    pub(crate) fn record(&self, what: EventKind) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock: a file's times do not go back.
+        let event = Event { at: now(), what };
+        let line = format!("{}\n", event.to_line());
+        file.write_all(line.as_bytes()).expect("a history can be written");
+    }
+}
+
+/// Reads what was recorded. A last line without its end is one that its process was killed over.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<Event>> {
+    let text = std::fs::read_to_string(path)?;
+    let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    lines.map(|line| Event::from_line(line).map_err(io::Error::other)).collect()
+}

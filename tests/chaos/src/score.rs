@@ -1,0 +1,425 @@
+//! What a run comes to: the checker's verdict, and the figures that people ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use bellwether_core::job::{JobState, Verdict};
+use bellwether_core::name::{JobId, NodeId, WorkerId};
+use bellwether_core::path::{self, Place};
+use bellwether_core::wire;
+use bellwether_core::worker::WorkerInfo;
+use bellwether_sim::history::{Answer, Bounds, Call, Checker, EventKind, RULES, RunStep, TxnOp, Violation};
+use serde::Serialize;
+
+use crate::fault::{Fault, SESSION, Step, Whom};
+use crate::run::{Deal, Outcome, Plan};
+use crate::servers::TICK;
+
+/// Of every run.
+pub(crate) const BOUNDS: Bounds = Bounds { session_timeout: SESSION, tick: TICK };
+
+/// The verdict, and the figures.
+#[derive(Debug, Serialize)]
+pub(crate) struct Score {
+    pub(crate) servers: String,
+    pub(crate) seed: u64,
+    pub(crate) seconds: u64,
+    pub(crate) calls: u64,
+    pub(crate) acknowledged: usize,
+    /// Jobs whose submission was answered with *unknown* and never acknowledged: there, and not there.
+    pub(crate) unknown: [usize; 2],
+    pub(crate) conflicts: u64,
+    pub(crate) lost: usize,
+    pub(crate) ends: BTreeMap<&'static str, usize>,
+    pub(crate) runs: u64,
+    pub(crate) extra_runs_explained: u64,
+    pub(crate) extra_runs_unexplained: u64,
+    pub(crate) transactions: u64,
+    pub(crate) refused: u64,
+    pub(crate) never_committed: usize,
+    pub(crate) stale_writes_fenced: u64,
+    pub(crate) stale_writes_committed: u64,
+    pub(crate) zombie_reports_refused: u64,
+    /// Two that said that they lead, within a session timeout after somebody's hand took leadership from one of them.
+    pub(crate) overlaps_by_hand: usize,
+    pub(crate) epochs: u64,
+    pub(crate) workers_killed_by_jobs: u32,
+    /// How often the servers were up and served nobody, a client of the bare protocol included, until they were started
+    /// again.
+    pub(crate) servers_stuck: u32,
+    pub(crate) faults: Vec<Recovery>,
+    pub(crate) faults_missed: u32,
+    pub(crate) bounds: Vec<Bound>,
+    pub(crate) invariants: Vec<Verdicts>,
+    /// The machine's own: how often nothing ran for more than 50 ms, and the longest, in milliseconds.
+    pub(crate) stalls: (usize, u64),
+    pub(crate) violations: Vec<String>,
+}
+
+/// How often a fault happened, and how long it took until all was well again, in milliseconds.
+#[derive(Debug, Serialize)]
+pub(crate) struct Recovery {
+    fault: String,
+    times: usize,
+    alone: usize,
+    p50: Option<u64>,
+    max: Option<u64>,
+}
+
+/// A bound of the invariants, against what was measured after faults that were on alone, in milliseconds.
+#[derive(Debug, Serialize)]
+pub(crate) struct Bound {
+    id: &'static str,
+    what: &'static str,
+    times: usize,
+    p50: Option<u64>,
+    max: Option<u64>,
+    bound: u64,
+}
+
+/// An invariant's verdict.
+#[derive(Debug, Serialize)]
+pub(crate) struct Verdicts {
+    id: &'static str,
+    says: &'static str,
+    violations: usize,
+}
+
+impl Score {
+    /// Checks a run.
+    pub(crate) fn of(plan: &Plan, outcome: &Outcome) -> Self {
+        let mut checker = Checker::new(BOUNDS);
+        let mut found: Vec<Violation> = Vec::new();
+        let mut figures = Figures::default();
+        for event in &outcome.history {
+            found.extend(checker.observe(event));
+            figures.note(event.at, &event.what);
+        }
+        let truth = checker.truth();
+        let record = |job: &JobId| truth.record(job);
+        let lost = figures.acknowledged.iter().filter(|job| record(job).is_none()).count();
+        let doubtful: Vec<_> = figures.unknown.difference(&figures.acknowledged).collect();
+        let there = doubtful.iter().filter(|job| record(job).is_some()).count();
+        let mut ends = BTreeMap::new();
+        for (job, _) in truth.jobs().all() {
+            let end = match record(job).map(|znode| znode.record().map(|record| &record.state)) {
+                None => continue,
+                Some(None) => "unreadable",
+                Some(Some(JobState::Open { .. })) => "open",
+                Some(Some(JobState::Terminal { verdict, .. })) => match verdict {
+                    Verdict::Succeeded(_) => "succeeded",
+                    Verdict::Cancelled => "cancelled",
+                    Verdict::Dead => "dead",
+                },
+            };
+            *ends.entry(end).or_default() += 1;
+        }
+        found.extend(checker.finish(outcome.end));
+        let by_hand = |violation: &Violation| {
+            let during = |deal: &Deal| (deal.began..=deal.from + session()).contains(&violation.at);
+            let mut by_hand = outcome.deals.iter().filter(|deal| deal.fault.takes_leadership_by_hand());
+            violation.id == "S5" && by_hand.any(during)
+        };
+        let overlaps_by_hand = found.extract_if(.., |violation| by_hand(violation)).count();
+        let measured = figures.bounds(outcome);
+        let mut violations: Vec<String> = found.iter().map(ToString::to_string).collect();
+        violations.extend(outcome.problems.iter().cloned());
+        let mut bounds = Vec::new();
+        for Measured { id, what, bound, times } in measured {
+            let late = times.iter().filter(|(took, slack)| *took > bound + slack);
+            violations.extend(late.map(|(took, _)| format!("{id}: {what}: {took} ms, bound {bound} ms")));
+            let took: Vec<_> = times.iter().map(|(took, _)| *took).collect();
+            let (p50, max) = middle_and_max(&took);
+            bounds.push(Bound { id, what, times: took.len(), p50, max, bound });
+        }
+        let count = |id: &str| found.iter().filter(|violation| violation.id == id).count();
+        let mut invariants: Vec<_> = RULES
+            .iter()
+            .map(|rule| Verdicts { id: rule.id, says: rule.says, violations: count(rule.id) })
+            .collect();
+        let whole = "the history is whole: every transaction follows from those before it";
+        invariants.insert(0, Verdicts { id: "H", says: whole, violations: count("H") });
+        let unexplained = count("S10") as u64;
+        Self {
+            servers: match plan.kind {
+                crate::servers::Kind::Ensemble => "Apache ZooKeeper, ensemble of 3".to_owned(),
+                crate::servers::Kind::Keeper => "bellwether keeper".to_owned(),
+            },
+            seed: plan.seed,
+            seconds: plan.lasts.as_secs(),
+            calls: figures.calls,
+            acknowledged: figures.acknowledged.len(),
+            unknown: [there, doubtful.len() - there],
+            conflicts: figures.conflicts,
+            lost,
+            ends,
+            runs: figures.runs,
+            extra_runs_explained: figures.extra.saturating_sub(unexplained),
+            extra_runs_unexplained: unexplained,
+            transactions: figures.transactions,
+            refused: figures.refused,
+            never_committed: outcome.dropped,
+            stale_writes_fenced: outcome.fenced,
+            stale_writes_committed: count("S3") as u64,
+            zombie_reports_refused: outcome.zombies,
+            overlaps_by_hand,
+            epochs: figures.claims.len() as u64,
+            workers_killed_by_jobs: outcome.poisoned,
+            servers_stuck: outcome.servers_stuck,
+            faults: recoveries(&outcome.deals),
+            faults_missed: outcome.missed,
+            bounds,
+            invariants,
+            stalls: (
+                outcome.stalls.len(),
+                outcome.stalls.iter().map(|(_, late)| *late).max().unwrap_or_default(),
+            ),
+            violations,
+        }
+    }
+
+    /// As tables of Markdown.
+    pub(crate) fn table(&self) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| writeln!(text, "{line}").expect("a String takes all that is written");
+        line("| jobs and runs | |\n| --- | ---: |".to_owned());
+        let [there, absent] = self.unknown;
+        let ends: Vec<_> = self.ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+        let rows = [
+            ("servers", self.servers.clone()),
+            ("seed, duration", format!("{}, {} s", self.seed, self.seconds)),
+            ("calls of clients", self.calls.to_string()),
+            ("jobs acknowledged", self.acknowledged.to_string()),
+            ("**lost**", format!("**{}**", self.lost)),
+            ("submissions without an answer, later there / absent", format!("{there} / {absent}")),
+            ("conflicts told", self.conflicts.to_string()),
+            ("how jobs ended", ends.join(", ")),
+            ("runs", self.runs.to_string()),
+            ("extra runs, explained by a closed attempt or a retry", self.extra_runs_explained.to_string()),
+            ("**extra runs, unexplained**", format!("**{}**", self.extra_runs_unexplained)),
+            ("transactions committed / refused", format!("{} / {}", self.transactions, self.refused)),
+            ("transactions that a minority logged and nobody committed", self.never_committed.to_string()),
+            ("stale leaders' writes attempted and fenced", self.stale_writes_fenced.to_string()),
+            ("**stale leaders' writes committed**", format!("**{}**", self.stale_writes_committed)),
+            ("zombies' reports refused", self.zombie_reports_refused.to_string()),
+            (
+                "two said that they lead, after a candidate, `/epoch` or a session was taken by hand",
+                self.overlaps_by_hand.to_string(),
+            ),
+            ("epochs claimed", self.epochs.to_string()),
+            ("workers killed by their jobs", self.workers_killed_by_jobs.to_string()),
+            ("servers up and serving nobody, started again", self.servers_stuck.to_string()),
+            (
+                "stalls of the machine above 50 ms, longest",
+                format!("{}, {} ms", self.stalls.0, self.stalls.1),
+            ),
+            ("**violations**", format!("**{}**", self.violations.len())),
+        ];
+        for (what, value) in rows {
+            line(format!("| {what} | {value} |"));
+        }
+        line(
+            "\n| fault | times | alone | recovered, p50 ms | max ms |\n| --- | ---: | ---: | ---: | ---: |"
+                .to_owned(),
+        );
+        let shown = |value: Option<u64>| value.map_or("–".to_owned(), |value| value.to_string());
+        for row in &self.faults {
+            let Recovery { fault, times, alone, p50, max } = row;
+            line(format!("| {fault} | {times} | {alone} | {} | {} |", shown(*p50), shown(*max)));
+        }
+        line(
+            "\n| bound | | times | p50 ms | max ms | bound ms |\n| --- | --- | ---: | ---: | ---: | ---: |"
+                .to_owned(),
+        );
+        for row in &self.bounds {
+            let Bound { id, what, times, p50, max, bound } = row;
+            line(format!("| {id} | {what} | {times} | {} | {} | {bound} |", shown(*p50), shown(*max)));
+        }
+        line("\n| invariant | as the checker decides it | violations |\n| --- | --- | ---: |".to_owned());
+        for row in &self.invariants {
+            line(format!("| {} | {} | {} |", row.id, row.says, row.violations));
+        }
+        text
+    }
+}
+
+/// The session timeout, in milliseconds.
+fn session() -> u64 {
+    u64::try_from(SESSION.as_millis()).expect("seconds")
+}
+
+fn recoveries(deals: &[Deal]) -> Vec<Recovery> {
+    let mut by_fault = BTreeMap::<String, Vec<&Deal>>::new();
+    for deal in deals {
+        by_fault.entry(deal.fault.to_string()).or_default().push(deal);
+    }
+    by_fault
+        .into_iter()
+        .map(|(fault, deals)| {
+            let alone: Vec<_> = deals.iter().filter(|deal| deal.alone).collect();
+            let took: Vec<_> =
+                alone.iter().filter_map(|deal| Some(deal.well?.saturating_sub(deal.from))).collect();
+            let (p50, max) = middle_and_max(&took);
+            Recovery { fault, times: deals.len(), alone: alone.len(), p50, max }
+        })
+        .collect()
+}
+
+fn middle_and_max(values: &[u64]) -> (Option<u64>, Option<u64>) {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    (sorted.get(sorted.len().saturating_sub(1) / 2).copied(), sorted.last().copied())
+}
+
+/// What was measured for a bound.
+struct Measured {
+    id: &'static str,
+    what: &'static str,
+    bound: u64,
+    /// Each time, and what the machine itself was late by meanwhile.
+    times: Vec<(u64, u64)>,
+}
+
+/// What is counted along the history.
+#[derive(Debug, Default)]
+struct Figures {
+    calls: u64,
+    submits: BTreeMap<u64, JobId>,
+    acknowledged: BTreeSet<JobId>,
+    unknown: BTreeSet<JobId>,
+    conflicts: u64,
+    ran: BTreeSet<JobId>,
+    runs: u64,
+    extra: u64,
+    transactions: u64,
+    refused: u64,
+    /// When each epoch was claimed.
+    claims: Vec<u64>,
+    /// When candidates left.
+    candidates_left: Vec<u64>,
+    workers: BTreeMap<WorkerId, NodeId>,
+    /// When an assignment of a node's worker was taken away.
+    taken: Vec<(u64, NodeId, WorkerId)>,
+    killed: Vec<(u64, NodeId)>,
+}
+
+impl Figures {
+    fn note(&mut self, at: u64, what: &EventKind) {
+        match what {
+            EventKind::Invoke { call, what, .. } => {
+                self.calls += 1;
+                if let Call::Submit { job, .. } = what {
+                    self.submits.insert(*call, job.clone());
+                }
+            }
+            EventKind::Return { call, answer } => {
+                let Some(job) = self.submits.remove(call) else { return };
+                match answer {
+                    Answer::Accepted => {
+                        self.acknowledged.insert(job);
+                    }
+                    Answer::Unknown { .. } => {
+                        self.unknown.insert(job);
+                    }
+                    Answer::Conflict => self.conflicts += 1,
+                    _ => {}
+                }
+            }
+            EventKind::Run { job, step: RunStep::Started, .. } => {
+                self.runs += 1;
+                self.extra += u64::from(!self.ran.insert(job.clone()));
+            }
+            EventKind::Txn { ops, .. } => {
+                self.transactions += 1;
+                ops.iter().for_each(|op| self.op(at, op));
+            }
+            EventKind::Refused { .. } => self.refused += 1,
+            EventKind::Node { node, is: bellwether_sim::history::Life::Killed } => {
+                self.killed.push((at, node.clone()));
+            }
+            EventKind::Run { .. }
+            | EventKind::Leadership { .. }
+            | EventKind::Node { .. }
+            | EventKind::Healed => {}
+        }
+    }
+
+    fn op(&mut self, at: u64, op: &TxnOp) {
+        match op {
+            TxnOp::Create { path, data, .. } => {
+                if let Place::Worker(id) = path::parse(path)
+                    && let Ok(info) = wire::decode::<WorkerInfo>(&data.0)
+                {
+                    self.workers.insert(id, info.node);
+                }
+                if path == path::EPOCH {
+                    self.claims.push(at);
+                }
+            }
+            TxnOp::Set { path, .. } if path == path::EPOCH => self.claims.push(at),
+            TxnOp::Delete { path } => {
+                if let Place::Assignment(id, _) = path::parse(path)
+                    && let Some(node) = self.workers.get(&id)
+                {
+                    self.taken.push((at, node.clone(), id));
+                }
+                if path.starts_with(path::ELECTION) {
+                    self.candidates_left.push(at);
+                }
+            }
+            TxnOp::Check { .. } | TxnOp::Set { .. } | TxnOp::CloseSession => {}
+        }
+    }
+
+    fn bounds(&self, outcome: &Outcome) -> Vec<Measured> {
+        let session_end = session() + u64::try_from(TICK.as_millis()).expect("less than a second");
+        let mut takeovers = Vec::new();
+        let mut handovers = Vec::new();
+        let mut recoveries = Vec::new();
+        let slack = |from: u64, to: u64| {
+            let during = outcome.stalls.iter().filter(|(at, _)| (from..=to).contains(at));
+            during.map(|(_, late)| *late).sum::<u64>()
+        };
+        for deal in outcome.deals.iter().filter(|deal| deal.alone) {
+            let well = deal.well.unwrap_or(outcome.end);
+            let claim = self.claims.iter().find(|at| (deal.began..=well).contains(at));
+            match (deal.fault, claim) {
+                (
+                    Fault::Killed(Whom::Leader)
+                    | Fault::KilledAt(Step::Assign | Step::Promote | Step::Recover, _),
+                    Some(claim),
+                ) => {
+                    takeovers.push((claim - deal.began, slack(deal.began, *claim)));
+                }
+                (Fault::Drained(Whom::Leader), Some(claim)) => {
+                    let left = self.candidates_left.iter().rfind(|at| (deal.began..=*claim).contains(at));
+                    if let Some(left) = left {
+                        handovers.push((claim - left, slack(*left, *claim)));
+                    }
+                }
+                (_, _) => {}
+            }
+            if deal.fault == Fault::Killed(Whom::Other)
+                && let Some((_, node)) = self.killed.iter().find(|(at, _)| (deal.began..=well).contains(at))
+            {
+                // The workers of its earlier lives; one that began again has another id, which is not gone.
+                let killed: BTreeSet<_> = self
+                    .taken
+                    .iter()
+                    .filter(|(at, of, _)| of == node && *at <= deal.began)
+                    .map(|(.., id)| *id)
+                    .collect();
+                let last = self.taken.iter().rfind(|(at, _, id)| *at <= well && killed.contains(id));
+                if let Some((last, ..)) = last.filter(|(at, ..)| *at >= deal.began) {
+                    recoveries.push((last - deal.began, slack(deal.began, *last)));
+                }
+            }
+        }
+        let measured = |id, what, bound, times| Measured { id, what, bound, times };
+        vec![
+            measured("L1", "a leader killed: the next epoch is claimed", session_end + 2_000, takeovers),
+            measured("L1", "a leader drained: from its leaving to the next claim", 1_000, handovers),
+            measured("L2", "a worker killed: its last job is taken back", session_end + 1_000, recoveries),
+        ]
+    }
+}

@@ -1,0 +1,249 @@
+//! The servers of a run: three members of an Apache ZooKeeper ensemble, or one keeper.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bellwether_testkit::{Ensemble, RawClient, four_letter_word, unused_address};
+use clap::ValueEnum;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::failure::Failure;
+use crate::txn::Txn;
+use crate::wait::until;
+use crate::{keeper, zklog};
+
+/// ZooKeeper's tick.
+pub(crate) const TICK: Duration = Duration::from_millis(200);
+const MEMBERS: usize = 3;
+const SERVES_WITHIN: Duration = Duration::from_secs(60);
+/// Beyond an election, by far.
+const GIVE_WITHIN: Duration = Duration::from_secs(20);
+
+/// Which servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Three members of Apache ZooKeeper.
+    Ensemble,
+    /// One keeper.
+    Keeper,
+}
+
+/// The servers of a run.
+pub(crate) enum Servers {
+    Ensemble(Ensemble),
+    Keeper(Keeper),
+}
+
+impl Servers {
+    pub(crate) async fn start(kind: Kind, dir: &Path) -> Result<Self, Failure> {
+        let mut servers = match kind {
+            Kind::Ensemble => Self::Ensemble(Ensemble::try_start(MEMBERS)?),
+            Kind::Keeper => Self::Keeper(Keeper::new(dir)?),
+        };
+        servers.launch(0)?;
+        // A member may say that it serves while the others still follow.
+        until("every server says that it serves", SERVES_WITHIN, async || servers.say_so()).await?;
+        if servers.give_sessions(SERVES_WITHIN).await {
+            return Ok(servers);
+        }
+        Err(Failure::new("the servers give no sessions"))
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        match self {
+            Self::Ensemble(ensemble) => ensemble.members().iter().map(|member| member.address()).collect(),
+            Self::Keeper(keeper) => vec![keeper.address],
+        }
+    }
+
+    /// The member that leads the others.
+    pub(crate) fn leader(&self) -> Option<usize> {
+        match self {
+            Self::Ensemble(ensemble) => ensemble.leader(),
+            Self::Keeper(_) => Some(0),
+        }
+    }
+
+    pub(crate) fn kill(&mut self, member: usize) {
+        match self {
+            Self::Ensemble(ensemble) => ensemble.member(member).kill(),
+            Self::Keeper(keeper) => keeper.kill(),
+        }
+    }
+
+    pub(crate) fn freeze(&mut self, member: usize) {
+        match self {
+            Self::Ensemble(ensemble) => ensemble.member(member).freeze(),
+            Self::Keeper(keeper) => keeper.signal(Signal::SIGSTOP),
+        }
+    }
+
+    pub(crate) fn thaw(&mut self, member: usize) {
+        match self {
+            Self::Ensemble(ensemble) => ensemble.member(member).thaw(),
+            Self::Keeper(keeper) => keeper.signal(Signal::SIGCONT),
+        }
+    }
+
+    /// Starts a killed one again.
+    pub(crate) fn launch(&mut self, member: usize) -> Result<(), Failure> {
+        match self {
+            Self::Ensemble(ensemble) => ensemble.member(member).launch(),
+            Self::Keeper(keeper) => keeper.launch()?,
+        }
+        Ok(())
+    }
+
+    /// Waits until every one serves. `true` if that took another start of all of them, because they were up and gave
+    /// nobody a session: what Apache ZooKeeper 3.8.0 was seen to do for minutes after all members were killed, and then
+    /// frozen. What they said of themselves is left in `dir`.
+    pub(crate) async fn all_serve(&mut self, dir: &Path) -> Result<bool, Failure> {
+        let say_so = until("every server says that it serves", SERVES_WITHIN, async || self.say_so());
+        say_so.await?;
+        if self.give_sessions(GIVE_WITHIN).await {
+            return Ok(false);
+        }
+        self.leave_evidence(dir)?;
+        let members = 0..self.addresses().len();
+        members.clone().for_each(|member| self.kill(member));
+        for member in members {
+            self.launch(member)?;
+        }
+        until("every server says that it serves", SERVES_WITHIN, async || self.say_so()).await?;
+        if self.give_sessions(SERVES_WITHIN).await {
+            return Ok(true);
+        }
+        Err(Failure::new("the servers give no sessions, even started again"))
+    }
+
+    fn say_so(&self) -> bool {
+        match self {
+            Self::Ensemble(ensemble) => ensemble.members().iter().all(|member| member.serves()),
+            Self::Keeper(keeper) => {
+                four_letter_word(keeper.address, "srvr").is_ok_and(|answer| answer.contains("Mode:"))
+            }
+        }
+    }
+
+    /// Whether every server gives a client of its own a session, which takes a transaction.
+    pub(crate) async fn give_sessions(&self, within: Duration) -> bool {
+        let gives = async |address| {
+            let session = move || RawClient::connect(address).and_then(RawClient::close).is_ok();
+            tokio::task::spawn_blocking(session).await.unwrap_or(false)
+        };
+        for address in self.addresses() {
+            if until("a session", within, async || gives(address).await).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn leave_evidence(&self, dir: &Path) -> Result<(), Failure> {
+        let mut text = String::new();
+        for address in self.addresses() {
+            for word in ["srvr", "mntr", "cons"] {
+                let answer = four_letter_word(address, word).unwrap_or_else(|error| error.to_string());
+                text.push_str(&format!("--- {address} {word}\n{answer}\n"));
+            }
+        }
+        if let Self::Ensemble(ensemble) = self {
+            for member in ensemble.members() {
+                // A development kit's tool, which not every machine has.
+                let pid = member.process_id().map(|pid| pid.to_string()).unwrap_or_default();
+                let threads = Command::new("jstack").arg(&pid).output().map(|output| output.stdout);
+                let threads = threads.unwrap_or_else(|error| error.to_string().into_bytes());
+                text.push_str(&format!(
+                    "--- {} jstack\n{}\n",
+                    member.address(),
+                    String::from_utf8_lossy(&threads)
+                ));
+            }
+        }
+        Ok(std::fs::write(dir.join(format!("servers-stuck-at-{}.txt", crate::record::now())), text)?)
+    }
+
+    /// The committed transactions, and the refused ones, in their order; and how many were logged and never committed.
+    /// All servers serve and nobody writes: then they are killed.
+    pub(crate) fn into_log(mut self) -> Result<(Vec<Txn>, usize), Failure> {
+        match &mut self {
+            Self::Ensemble(ensemble) => {
+                (0..MEMBERS).for_each(|member| ensemble.member(member).kill());
+                let members: Vec<_> = ensemble.members().iter().map(|member| member.data_dir()).collect();
+                let merged = zklog::read(&members)?;
+                Ok((merged.committed, merged.dropped))
+            }
+            Self::Keeper(keeper) => {
+                keeper.kill();
+                Ok((keeper::read(&keeper.log)?, 0))
+            }
+        }
+    }
+}
+
+/// A keeper process.
+pub(crate) struct Keeper {
+    address: SocketAddr,
+    data: PathBuf,
+    log: PathBuf,
+    output: PathBuf,
+    child: Option<Child>,
+}
+
+impl Keeper {
+    fn new(dir: &Path) -> Result<Self, Failure> {
+        let (data, log) = (dir.join("keeper"), dir.join("keeper-transactions.jsonl"));
+        Ok(Self { address: unused_address()?, data, log, output: dir.join("keeper.log"), child: None })
+    }
+
+    fn launch(&mut self) -> Result<(), Failure> {
+        if self.child.is_some() {
+            return Ok(());
+        }
+        let output = File::options().create(true).append(true).open(&self.output)?;
+        // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(std::env::current_exe()?)
+            .arg("keeper")
+            .args(["--listen", &self.address.to_string()])
+            .arg("--data-dir")
+            .arg(&self.data)
+            .arg("--log")
+            .arg(&self.log)
+            .args(["--tick-ms", &TICK.as_millis().to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // Both fail only for a process that has ended.
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(child) = &self.child {
+            let pid = Pid::from_raw(i32::try_from(child.id()).expect("Linux pids fit an i32"));
+            if let Err(error) = kill(pid, signal) {
+                tracing::debug!(%error, "a process that has ended cannot be signalled");
+            }
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,264 @@
+//! The cluster of a run: servers, node processes, clients, and an operator whom no fault of a link touches.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::name::{JobId, NodeId, WorkerId};
+use bellwether_core::path;
+use bellwether_sim::history::{Event, EventKind};
+use bellwether_zk::{SessionState, Zk, connect};
+use fastrand::Rng;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{self, Caller};
+use crate::failure::Failure;
+use crate::fault::SESSION;
+use crate::links::Links;
+use crate::process::{Process, Program, output};
+use crate::record::Recorder;
+use crate::servers::{Kind, Servers};
+use crate::wait::until;
+use crate::witness::Witness;
+
+/// The namespace.
+pub(crate) const CHROOT: &str = "/chaos";
+/// The operator's own session outlives what is done to the servers.
+const OPERATOR_SESSION: Duration = Duration::from_secs(30);
+const CONNECTS_WITHIN: Duration = Duration::from_secs(20);
+const NODES: usize = 4;
+const SLOTS: u32 = 8;
+/// The operator's number among the clients.
+const OPERATOR: u32 = 0;
+/// Clients within this process, and the calls that each client makes in a second.
+const CLIENTS_HERE: u32 = 2;
+
+/// All that runs.
+pub(crate) struct Stage {
+    pub(crate) dir: PathBuf,
+    pub(crate) kind: Kind,
+    pub(crate) servers: Servers,
+    pub(crate) nodes: Vec<Process>,
+    /// A client that can be killed.
+    pub(crate) client: Process,
+    /// Of the clients within this process.
+    pub(crate) client_links: Vec<Links>,
+    pub(crate) operator: Operator,
+    pub(crate) witness: Witness,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) poisoned: u32,
+    /// How often the servers were up, and served nobody until they were started again.
+    pub(crate) servers_stuck: u32,
+    clients: Vec<JoinHandle<Result<(), Failure>>>,
+    stop_clients: CancellationToken,
+    next_client: u32,
+    rate: u32,
+    /// When each client process was killed.
+    pub(crate) killed_clients: Vec<(u32, u64)>,
+}
+
+/// Looks and acts beside all faults of links.
+pub(crate) struct Operator {
+    to: String,
+    zk: Zk,
+    pub(crate) caller: Caller,
+}
+
+impl Operator {
+    async fn connect(to: String, dir: &Path) -> Result<Self, Failure> {
+        let caller = Caller::connect(&to, &dir.join("records/operator.jsonl"), OPERATOR).await?;
+        let zk = connect(&to.parse()?, OPERATOR_SESSION).await?;
+        Ok(Self { to, zk, caller })
+    }
+
+    /// A session that is not over. Whether it serves is another matter.
+    pub(crate) async fn zk(&mut self) -> Result<Zk, Failure> {
+        if self.zk.state() == SessionState::Ended {
+            self.zk = connect(&self.to.parse()?, OPERATOR_SESSION).await?;
+        }
+        Ok(self.zk.clone())
+    }
+
+    /// Which node leads, if one does.
+    pub(crate) async fn leader(&self) -> Option<NodeId> {
+        let leader = self.caller.client.leader().await.ok().flatten()?;
+        leader.standing.then_some(leader.node)
+    }
+
+    /// Inboxes whose worker is gone.
+    pub(crate) async fn orphans(&mut self) -> Option<BTreeSet<String>> {
+        let zk = self.zk().await.ok()?;
+        let workers = zk.children(path::WORKERS.to_owned()).await.ok()?.unwrap_or_default();
+        let inboxes = zk.children(path::ASSIGNMENTS.to_owned()).await.ok()?.unwrap_or_default();
+        let workers: BTreeSet<_> = workers.into_iter().collect();
+        Some(inboxes.into_iter().filter(|inbox| !workers.contains(inbox)).collect())
+    }
+
+    /// The workers that are registered, by node.
+    pub(crate) async fn workers(&self) -> Vec<(NodeId, WorkerId)> {
+        let workers = self.caller.client.workers().await.unwrap_or_default();
+        workers.into_iter().filter_map(|worker| Some((worker.info.ok()?.node, worker.id))).collect()
+    }
+
+    /// How many jobs stand anywhere but in quarantine.
+    pub(crate) async fn open_jobs(&mut self) -> Option<usize> {
+        let zk = self.zk().await.ok()?;
+        let mut parents: Vec<String> = path::Bucket::all().map(path::Bucket::queue).collect();
+        for (root, names) in [
+            (path::DELAYED, zk.children(path::DELAYED.to_owned()).await.ok()?),
+            (path::ASSIGNMENTS, zk.children(path::ASSIGNMENTS.to_owned()).await.ok()?),
+        ] {
+            parents.extend(names.unwrap_or_default().into_iter().map(|name| format!("{root}/{name}")));
+        }
+        let mut open = 0;
+        for parent in parents {
+            open += zk.children(parent).await.ok()?.unwrap_or_default().len();
+        }
+        Some(open)
+    }
+
+    pub(crate) async fn is_over(&self, job: &JobId) -> bool {
+        let view = self.caller.client.get(job).await.ok().flatten();
+        view.is_some_and(|view| view.state.is_terminal())
+    }
+}
+
+impl Stage {
+    pub(crate) async fn set(kind: Kind, dir: &Path, rate: u32, rng: &mut Rng) -> Result<Self, Failure> {
+        std::fs::create_dir_all(dir.join("records"))?;
+        let servers = Servers::start(kind, dir).await?;
+        let addresses = servers.addresses();
+        let hosts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+        let operator = Operator::connect(format!("{}{CHROOT}", hosts.join(",")), dir).await?;
+        let witness = Witness::default();
+        let recorder = Arc::new(Recorder::open(&dir.join("records/driver.jsonl"))?);
+        let links = || Links::to(&addresses, &witness);
+        let process = |name: &str, links: Links, arguments: Vec<String>| {
+            let name = NodeId::new(name).expect("letters and digits");
+            let program = Program { arguments, output: output(dir, name.as_str()) };
+            Process::new(name, links, program, Arc::clone(&recorder))
+        };
+        let nodes = (1..=NODES).map(|number| {
+            let (name, links) = (format!("n{number}"), links());
+            let arguments = node_arguments(&name, &links, dir, number == NODES);
+            process(&name, links, arguments)
+        });
+        let nodes = nodes.collect();
+        let client = process("client", links(), Vec::new());
+        let client_links = (0..CLIENTS_HERE).map(|_| links()).collect();
+        let mut stage = Self {
+            dir: dir.to_owned(),
+            kind,
+            servers,
+            nodes,
+            client,
+            client_links,
+            operator,
+            witness,
+            recorder,
+            poisoned: 0,
+            servers_stuck: 0,
+            clients: Vec::new(),
+            stop_clients: CancellationToken::new(),
+            next_client: OPERATOR + 1,
+            rate,
+            killed_clients: Vec::new(),
+        };
+        for node in &mut stage.nodes {
+            node.start()?;
+        }
+        let workers = async || stage.operator.workers().await.len() == NODES;
+        until("every node is a worker", CONNECTS_WITHIN, workers).await?;
+        stage.start_clients(rng)?;
+        Ok(stage)
+    }
+
+    fn start_clients(&mut self, rng: &mut Rng) -> Result<(), Failure> {
+        for links in self.client_links.clone() {
+            let arguments = self.client_arguments(&links, rng.u64(..));
+            self.clients.push(tokio::spawn(client::run(arguments, self.stop_clients.clone())));
+        }
+        self.start_client_process(rng)
+    }
+
+    fn client_arguments(&mut self, links: &Links, seed: u64) -> client::Arguments {
+        let number = self.next_client;
+        self.next_client += 1;
+        let zookeeper = links.connect_string(CHROOT);
+        let records = self.dir.join(format!("records/client-{number}.jsonl"));
+        client::Arguments { zookeeper, records, number, seed, rate: self.rate }
+    }
+
+    /// Starts the client process under a number of its own, if it is down.
+    pub(crate) fn start_client_process(&mut self, rng: &mut Rng) -> Result<(), Failure> {
+        if self.client.runs() {
+            return Ok(());
+        }
+        let arguments = self.client_arguments(&self.client.links.clone(), rng.u64(..));
+        let line = ["client", "--zookeeper", &arguments.zookeeper, "--records"].map(str::to_owned);
+        let mut line = line.to_vec();
+        line.push(arguments.records.display().to_string());
+        line.extend(["--number".to_owned(), arguments.number.to_string()]);
+        line.extend(["--seed".to_owned(), arguments.seed.to_string()]);
+        line.extend(["--rate".to_owned(), arguments.rate.to_string()]);
+        self.client.replace(line);
+        self.client.start()
+    }
+
+    /// SIGKILL for the client process: what it had asked is never answered.
+    pub(crate) fn kill_client_process(&mut self) {
+        self.client.kill();
+        self.killed_clients.push((self.next_client - 1, crate::record::now()));
+    }
+
+    /// Waits until every server serves.
+    pub(crate) async fn heal_servers(&mut self) -> Result<(), Failure> {
+        let dir = self.dir.clone();
+        self.servers_stuck += u32::from(self.servers.all_serve(&dir).await?);
+        Ok(())
+    }
+
+    /// Notices processes that a job killed, and starts them again.
+    pub(crate) fn tend(&mut self) -> Result<(), Failure> {
+        for node in &mut self.nodes {
+            if node.look() {
+                self.poisoned += 1;
+                node.start()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn stop_clients(&mut self) -> Result<(), Failure> {
+        self.stop_clients.cancel();
+        self.client.ask_to_end();
+        for client in self.clients.drain(..) {
+            client.await??;
+        }
+        self.client.ended().await
+    }
+
+    /// The node of this name.
+    pub(crate) fn index_of(&self, node: &NodeId) -> Option<usize> {
+        self.nodes.iter().position(|process| process.name == *node)
+    }
+
+    pub(crate) fn record(&self, what: EventKind) -> Event {
+        let event = Event { at: crate::record::now(), what: what.clone() };
+        self.recorder.record(what);
+        event
+    }
+}
+
+fn node_arguments(name: &str, links: &Links, dir: &Path, worker_only: bool) -> Vec<String> {
+    let records = dir.join(format!("records/{name}.jsonl"));
+    let mut arguments = ["node", "--name", name, "--zookeeper"].map(str::to_owned).to_vec();
+    arguments.push(links.connect_string(CHROOT));
+    arguments.extend(["--records".to_owned(), records.display().to_string()]);
+    arguments.extend(["--session-ms".to_owned(), SESSION.as_millis().to_string()]);
+    arguments.extend(["--slots".to_owned(), SLOTS.to_string()]);
+    arguments.extend(worker_only.then(|| "--worker-only".to_owned()));
+    arguments
+}
