@@ -24,6 +24,8 @@ pub mod metrics;
 pub mod node;
 mod session_timeout;
 pub mod stock;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};

@@ -79,6 +79,7 @@ impl Bench {
         let to = namespace(name);
         let zk = session(&to).await;
         open_namespace(&zk, true).await.expect("a namespace");
+        #[expect(clippy::disallowed_methods, reason = "an actor of this test")]
         let (root, _) = Actor::spawn(None, Root, ()).await.expect("a root");
         let (fenced_out, fenced) = mpsc::unbounded_channel();
         let fenced_out = Box::new(move |epoch| fenced_out.send(epoch).expect("a test that listens"));

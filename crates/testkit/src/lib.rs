@@ -43,6 +43,8 @@ pub mod op {
     pub const GET_DATA: i32 = 4;
     /// `setData`
     pub const SET_DATA: i32 = 5;
+    /// `setACL`
+    pub const SET_ACL: i32 = 7;
     /// `sync`
     pub const SYNC: i32 = 9;
     /// `ping`

@@ -272,7 +272,7 @@ fn open(start: Start) -> Result<Engine, StartError> {
     let committed = snapshot.zxid;
     let clock = Clock::new();
     let model = Model::restore(config, snapshot, clock.now())?;
-    Ok(Engine::new(model, store, committed, inbox, clock, facts))
+    Engine::new(model, store, committed, inbox, clock, facts).map_err(StartError::Thread)
 }
 
 /// Tells of the engine's end, also of one by panic.
