@@ -253,7 +253,8 @@ mod tests {
     #[test]
     fn a_record_that_is_there_is_ours_by_its_token_and_the_same_job_by_its_kind_and_payload() {
         type Change = fn(&mut JobRecord);
-        let table: [(Change, fn(&super::super::Reply) -> bool); 3] = [
+        type IsRight = fn(&super::super::Reply) -> bool;
+        let table: [(Change, IsRight); 3] = [
             (|_| {}, |reply| matches!(reply, Ok(Accepted::Made))),
             (|there| there.token = uuid::Uuid::nil(), |reply| matches!(reply, Ok(Accepted::Duplicate))),
             (
