@@ -98,6 +98,12 @@ pub enum EventKind {
         /// Which operation failed and why, as far as it is known.
         why: String,
     },
+    /// Somebody ended a session before its time, as no fault of a network does. What rests on a session's timeout (S5, and
+    /// the runs of S6) promises nothing for its owner until it hears of it.
+    Evicted {
+        /// Which session.
+        session: i64,
+    },
     /// From here on no fault is injected, and every node, server and link is up: the liveness invariants count from here.
     Healed,
 }

@@ -41,6 +41,7 @@ impl Predicate for Pauses {
             | EventKind::Run { .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. }
+            | EventKind::Evicted { .. }
             | EventKind::Healed => {}
         }
         self.late(world, found);

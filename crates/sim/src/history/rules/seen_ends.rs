@@ -53,6 +53,7 @@ impl Predicate for SeenEnds {
             | EventKind::Run { .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. }
+            | EventKind::Evicted { .. }
             | EventKind::Healed => {}
         }
     }

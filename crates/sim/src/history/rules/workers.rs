@@ -46,6 +46,7 @@ impl Predicate for Workers {
             | EventKind::Run { step: RunStep::Ended, .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. }
+            | EventKind::Evicted { .. }
             | EventKind::Healed => {}
         }
     }
