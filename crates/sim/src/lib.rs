@@ -14,28 +14,16 @@ mod trace;
 mod world;
 mod zk;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use history::Violation;
 use plan::Plan;
 pub use report::{Report, Stats};
 pub use trace::Trace;
 use world::World;
 
-/// The id of a panic: a machine, or the simulator, met what it takes to be impossible.
-const PANIC: &str = "P";
-
-/// Runs a plan to its end, or to the first event that breaks an invariant, or panics. The same plan gives the same report.
+/// Runs a plan to its end, or to the first event that breaks an invariant. The same plan gives the same report. A panic of a
+/// machine, or of the simulator, counts as broken, under the id `P`.
 #[must_use]
 pub fn simulate(plan: &Plan, trace: Trace) -> Report {
-    let world = World::new(plan.clone(), trace);
-    catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        let violation = Violation { id: PANIC, at: 0, zxid: 0, what: format!("panicked: {text}") };
-        let (stats, trace) = (Stats::default(), Trace::default());
-        Report { seed: plan.seed, violations: vec![violation], stats, trace }
-    })
+    World::new(plan.clone(), trace).run()
 }
 
 /// Tries of [`minimise`]: at some tens of milliseconds each.

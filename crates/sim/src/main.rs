@@ -37,6 +37,8 @@ const LINES: usize = 250;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    // A panic inside a simulation is a violation and is reported as one.
+    std::panic::set_hook(Box::new(|_| {}));
     let size = Size { nodes: args.nodes, clients: args.clients, jobs: args.jobs };
     let began = Instant::now();
     let bar = ProgressBar::new(args.seeds);

@@ -45,6 +45,7 @@ impl Stats {
             | EventKind::Return { .. }
             | EventKind::Node { .. }
             | EventKind::Evicted { .. }
+            | EventKind::Link { .. }
             | EventKind::Healed => {}
         }
     }

@@ -84,6 +84,9 @@ fn told(event: &EventKind) -> String {
         EventKind::Refused { zxid, session, why } => {
             format!("refused {zxid:#x} of session {}: {}", tail(*session), abbreviated(why))
         }
+        EventKind::Link { node, up, .. } => {
+            format!("{node}: the session is {}", if *up { "connected" } else { "cut off" })
+        }
         EventKind::Evicted { session } => format!("session {} is ended before its time", tail(*session)),
         EventKind::Healed => "healed".to_owned(),
     }

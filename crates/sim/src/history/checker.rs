@@ -178,6 +178,7 @@ impl Checker {
             EventKind::Return { .. }
             | EventKind::Run { .. }
             | EventKind::Refused { .. }
+            | EventKind::Link { .. }
             | EventKind::Evicted { .. } => {}
         }
         let step = Step { event: &event.what, commit: commit.as_ref() };

@@ -56,6 +56,16 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u64>,
     },
+    /// A node hears that its session lost its connection, or has one again. May be left out by a recorder that does not see
+    /// it.
+    Link {
+        /// Which.
+        node: NodeId,
+        /// Which session.
+        session: i64,
+        /// Whether it is connected.
+        up: bool,
+    },
     /// A process begins, ends, or stands still: recorded by whoever does it to the process.
     Node {
         /// Which.

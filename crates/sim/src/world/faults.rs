@@ -199,6 +199,7 @@ impl World {
     /// All is mended: every link, every node, the server. What was lost stays lost.
     pub(super) fn heal(&mut self) {
         self.server.start(self.now_us);
+        self.hurry();
         for at in 0..self.peers.len() {
             self.peers[at].trouble = Default::default();
             self.flow_again(at);

@@ -23,7 +23,9 @@ mod net;
 mod server;
 mod session;
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use bellwether_core::name::NodeId;
@@ -41,6 +43,9 @@ use crate::plan::{Plan, PlannedCall};
 use crate::report::{Report, Stats};
 use crate::trace::Trace;
 use crate::zk::link::{Conn, Link};
+
+/// The id of a panic.
+const PANIC: &str = "P";
 
 /// How long after the healing everything must be over. Far beyond any bound of L3, so that what is late is found by the
 /// liveness rules, with their reason.
@@ -223,12 +228,22 @@ impl World {
             self.now_us = at;
             self.stats.steps += 1;
             self.trace.step(at, number, &next_tag(&next));
-            self.happen(next);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.happen(next))) {
+                self.panicked(panic.as_ref());
+            }
             if !self.violations.is_empty() || self.is_over() {
                 break;
             }
         }
         self.finish()
+    }
+
+    /// Somebody met what it takes to be impossible.
+    fn panicked(&mut self, panic: &(dyn Any + Send)) {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let (at, zxid) = (self.now_us / 1_000, self.checker.truth().zxid());
+        self.violations.push(Violation { id: PANIC, at, zxid, what: format!("panicked: {text}") });
     }
 
     fn is_over(&self) -> bool {
@@ -296,7 +311,8 @@ impl World {
     /// Notes what happened, and asks the rules.
     fn record(&mut self, what: EventKind) {
         let event = Event { at: self.now_us / 1_000, what };
-        if !self.note_leader(&event.what) {
+        let said_already = matches!(event.what, EventKind::Link { .. });
+        if !self.note_leader(&event.what) && !said_already {
             self.stats.note(&event.what);
             self.trace.event(self.now_us, &event.what);
         }

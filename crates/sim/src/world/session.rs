@@ -11,6 +11,7 @@
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
 
 use super::{Down, Incoming, Up, Who, World};
+use crate::history::EventKind;
 use crate::node::context::Context;
 use crate::node::{Msg, Node, Route};
 use crate::zk::ask::{self, Answer};
@@ -181,6 +182,11 @@ impl World {
     fn session(&mut self, at: usize, event: SessionEvent) {
         let name = self.name(at);
         self.trace.note(self.now_us, || format!("{name}: session {event:?}"));
+        if let Who::Node(config, _) = &self.peers[at].who {
+            let (node, session) = (config.name.clone(), self.peers[at].link.view.session);
+            let up = matches!(event, SessionEvent::Connected(_) | SessionEvent::Reconnected);
+            self.record(EventKind::Link { node, session, up });
+        }
         let now_us = self.now_us;
         let peer = &mut self.peers[at];
         let mut out = Vec::new();

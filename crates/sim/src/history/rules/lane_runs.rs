@@ -43,6 +43,7 @@ impl Predicate for LaneRuns {
                 self.running.retain(|(worker, ..), _| !theirs(*worker));
             }
             EventKind::Node { is: Life::Frozen | Life::Thawed, .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Leadership { .. }

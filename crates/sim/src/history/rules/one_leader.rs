@@ -56,6 +56,7 @@ impl Predicate for OneLeader {
                 self.active.retain(|_, active| active.session != *session);
             }
             EventKind::Node { is: Life::Frozen, .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }

@@ -36,6 +36,7 @@ impl Predicate for Pauses {
                 self.until.remove(node);
             }
             EventKind::Node { is: Life::Frozen, .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }

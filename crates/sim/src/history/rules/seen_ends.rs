@@ -49,6 +49,7 @@ impl Predicate for SeenEnds {
                 }
             }
             EventKind::Leadership { .. }
+            | EventKind::Link { .. }
             | EventKind::Node { .. }
             | EventKind::Run { .. }
             | EventKind::Txn { .. }

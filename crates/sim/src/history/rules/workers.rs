@@ -40,6 +40,7 @@ impl Predicate for Workers {
                 }
             }
             EventKind::Node { .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Leadership { .. }
