@@ -53,8 +53,8 @@ fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
 
 fn job(rng: &mut Rng, number: usize) -> JobPlan {
     let kind = *choose(rng, &["sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison"]);
-    // One in three has a lane, of few: so that lanes fill up.
-    let lane = (rng.u8(..3) == 0).then(|| format!("lane-{}", rng.u8(..3)));
+    // Two in five have a lane, of few: so that lanes fill up.
+    let lane = (rng.u8(..5) < 2).then(|| format!("lane-{}", rng.u8(..3)));
     JobPlan {
         id: JobId::new(format!("j{number}")).expect("letters and digits"),
         kind: Kind::new(kind).expect("letters"),
@@ -85,6 +85,19 @@ fn actions(rng: &mut Rng, jobs: &[JobPlan], clients: usize, heal_ms: u64) -> Vec
             add(rng, 10, PlannedCall::Cancel(job));
             add(rng, 20, PlannedCall::Retry(job));
             add(rng, 10, PlannedCall::Retry(job));
+            if rng.u8(..100) < 20 {
+                // A job that comes back at the end of its lane before everybody knows that it went.
+                let (at_ms, client) = (later(rng), rng.usize(..clients));
+                let soon = at_ms + rng.u64(..1_500);
+                actions.push(Action { at_ms, client, call: PlannedCall::Cancel(job) });
+                actions.push(Action { at_ms: soon, client, call: PlannedCall::Retry(job) });
+            }
+            let mut add = |rng: &mut Rng, chance: u8, call| {
+                if rng.u8(..100) < chance {
+                    let (at_ms, client) = (later(rng), rng.usize(..clients));
+                    actions.push(Action { at_ms, client, call });
+                }
+            };
             add(rng, 30, PlannedCall::Wait(job));
             add(rng, 10, PlannedCall::SubmitOther(job));
             add(rng, 20, PlannedCall::Submit(vec![job]));
@@ -120,7 +133,8 @@ fn faults(rng: &mut Rng, nodes: usize, clients: usize, timeout: u64, heal_ms: u6
                     let delay_ms = rng.u64(20..=timeout / 2);
                     FaultKind::Slow { target: target(rng), ms: long(rng), delay_ms }
                 }
-                37..=56 => FaultKind::LoseWrite { target: target(rng), applied: rng.u8(..3) > 0 },
+                37..=48 => FaultKind::LoseWrite { target: target(rng), applied: rng.u8(..3) > 0 },
+                49..=56 => FaultKind::LateWrite { target: target(rng), ms: rng.u64(..3_000) },
                 57..=63 => FaultKind::Expire { target: target(rng) },
                 64..=73 => FaultKind::Crash { target: node(rng), down_ms: rng.u64(100..10_000) },
                 74..=83 => FaultKind::Freeze { target: node(rng), ms: long(rng) },

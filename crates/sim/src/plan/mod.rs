@@ -176,6 +176,15 @@ pub enum FaultKind {
         /// Whether it is applied and the reply is lost, or it never arrives.
         applied: bool,
     },
+    /// The connection breaks at the next transaction that a record fences (a close, a submission, a cancel, a retry), and it
+    /// is applied later: also after what its client asks on the next connection. ZooKeeper does not do that to a session, and
+    /// these do not rely on it. Promotions and registrations do.
+    LateWrite {
+        /// Whose.
+        target: Target,
+        /// How much later.
+        ms: u64,
+    },
     /// The server ends the session.
     Expire {
         /// Whose.
@@ -228,6 +237,7 @@ impl FaultKind {
             Self::Slow { .. } => "slow",
             Self::LoseWrite { applied: true, .. } => "reply-lost",
             Self::LoseWrite { applied: false, .. } => "write-lost",
+            Self::LateWrite { .. } => "late-write",
             Self::Expire { .. } => "expire",
             Self::Crash { .. } => "crash",
             Self::Freeze { .. } => "freeze",

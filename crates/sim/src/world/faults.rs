@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::net::Loss;
 use super::{Happening, Incoming, Up, Who, World};
 use crate::history::{EventKind, Leading, Life};
 use crate::node::Msg;
@@ -61,6 +62,7 @@ impl World {
             | FaultKind::Silence { target, .. }
             | FaultKind::Slow { target, .. }
             | FaultKind::LoseWrite { target, .. }
+            | FaultKind::LateWrite { target, .. }
             | FaultKind::Expire { target }
             | FaultKind::Crash { target, .. }
             | FaultKind::Freeze { target, .. }
@@ -95,7 +97,13 @@ impl World {
             FaultKind::Slow { ms, delay_ms, .. } => {
                 self.peers[at].trouble.slow = (now_us + ms * 1_000, delay_ms * 1_000);
             }
-            FaultKind::LoseWrite { applied, .. } => self.peers[at].trouble.next_write = Some(applied),
+            FaultKind::LoseWrite { applied, .. } => {
+                let loss = if applied { Loss::After } else { Loss::Before };
+                self.peers[at].trouble.next_write = Some(loss);
+            }
+            FaultKind::LateWrite { ms, .. } => {
+                self.peers[at].trouble.next_write = Some(Loss::Late(ms * 1_000))
+            }
             FaultKind::Expire { .. } => {
                 let session = self.peers[at].link.view.session;
                 self.record(EventKind::Evicted { session });

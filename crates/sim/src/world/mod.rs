@@ -101,6 +101,8 @@ enum Happening {
     /// To a process of a peer, by its number.
     ToPeer(usize, u64, Incoming),
     ServerTick,
+    /// A write of this session, whose client thinks that it is lost, is applied after all.
+    Late(i64, Request),
     Fault(usize),
     Mended(faults::Mend),
     Heal,
@@ -267,6 +269,10 @@ impl World {
             Happening::ServerTick => {
                 self.tick_at_us = None;
                 let outcome = self.server.tick(self.now_us);
+                self.served(outcome);
+            }
+            Happening::Late(session, request) => {
+                let outcome = self.server.late(self.now_us, session, request);
                 self.served(outcome);
             }
             Happening::Fault(at) => self.fault(at),
@@ -492,5 +498,6 @@ fn next_tag(next: &Happening) -> [u64; 3] {
         Happening::Mended(_) => [5, 0, 0],
         Happening::Heal => [6, 0, 0],
         Happening::Look => [7, 0, 0],
+        Happening::Late(session, _) => [8, session.unsigned_abs(), 0],
     }
 }

@@ -4,8 +4,9 @@
 //! stopped, or gone). A pipe that is stopped keeps what it has; a connection that breaks loses what is on its way, or
 //! only what comes from the server, as the fault says.
 
+use bellwether_core::path;
 use bellwether_keeper::model::Effect;
-use bellwether_keeper::proto::Request;
+use bellwether_keeper::proto::{Op, Request};
 
 use super::server::Outcome;
 use super::{Down, Happening, Incoming, Up, World};
@@ -54,8 +55,35 @@ pub(super) struct Trouble {
     pub(super) down_until_us: u64,
     /// Frames take up to so much longer until then.
     pub(super) slow: (u64, u64),
-    /// The next write is lost, before it is applied or after.
-    pub(super) next_write: Option<bool>,
+    /// What becomes of the next write.
+    pub(super) next_write: Option<Loss>,
+}
+
+/// How a write is lost. In each case its connection breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// It is never applied.
+    Before,
+    /// It is applied, and its reply is lost.
+    After,
+    /// It is applied so much later, if its session lives. Meets only what a record fences: a close, a submission, a cancel,
+    /// a retry.
+    Late(u64),
+}
+
+impl Loss {
+    /// Whether it is for this frame.
+    fn meets(self, frame: &Up) -> bool {
+        let Up::Request(_, request) = frame else { return false };
+        match (self, request) {
+            (Self::Before | Self::After, Request::Multi(_) | Request::Write(_)) => true,
+            (Self::Late(_), Request::Multi(ops)) => match ops.first() {
+                Some(Op::Create { path, .. } | Op::SetData { path, .. }) => path.starts_with(path::JOBS),
+                Some(Op::Delete { .. } | Op::Check { .. } | Op::Unknown { .. }) | None => false,
+            },
+            (_, _) => false,
+        }
+    }
 }
 
 impl World {
@@ -101,18 +129,22 @@ impl World {
         if !connection.served || (connection.up.lost && !matches!(frame, Up::Fin)) {
             return;
         }
-        let writes = matches!(frame, Up::Request(_, Request::Multi(_) | Request::Write(_)));
-        let lost = if writes { trouble.next_write.take() } else { None };
-        if lost == Some(false) {
-            return self.break_connection(conn, false);
+        let loss = trouble.next_write.take_if(|loss| loss.meets(&frame));
+        match (loss, &frame) {
+            (Some(Loss::Late(late_us)), Up::Request(_, request)) => {
+                if let Some(session) = self.server.session_of(conn) {
+                    self.put(self.now_us + late_us, Happening::Late(session, request.clone()));
+                }
+                return self.break_connection(conn, false);
+            }
+            (Some(Loss::Before | Loss::Late(_)), _) => return self.break_connection(conn, false),
+            (Some(Loss::After), _) => connection.down.lost = true,
+            (None, _) => {}
         }
         connection.served = !matches!(frame, Up::Fin);
-        if lost == Some(true) {
-            connection.down.lost = true;
-        }
         let outcome = self.server.handle(self.now_us, conn, frame);
         self.served(outcome);
-        if lost == Some(true) {
+        if loss == Some(Loss::After) {
             self.break_connection(conn, false);
         }
     }

@@ -129,6 +129,25 @@ impl Server {
         outcome
     }
 
+    /// The session that a connection serves.
+    pub(super) fn session_of(&self, conn: Conn) -> Option<i64> {
+        match &self.state {
+            State::Up(model) => model.session_of(ConnectionId(conn)),
+            State::Down(_) => None,
+        }
+    }
+
+    /// Applies a write of a session that lives, on whatever connection serves it now. Nobody hears of its answer.
+    pub(super) fn late(&mut self, now_us: u64, session: i64, request: Request) -> Outcome {
+        let conn = self.model().and_then(|model| {
+            model.sessions().find(|view| view.id == session).and_then(|view| view.connection)
+        });
+        let Some(ConnectionId(conn)) = conn else { return Outcome::default() };
+        let mut outcome = self.handle(now_us, conn, Up::Request(0, request));
+        outcome.effects.retain(|effect| !matches!(effect, Effect::Reply(..)));
+        outcome
+    }
+
     /// Ends a session, as if it had not been heard of.
     pub(super) fn expire(&mut self, session: i64) -> Outcome {
         let mut outcome = Outcome::default();
