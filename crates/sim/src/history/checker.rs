@@ -175,7 +175,11 @@ impl Checker {
                 commit = Some(world.truth.apply(*zxid, *session, ops, &mut flaws));
             }
             EventKind::Healed => world.healed = Some(world.now),
-            EventKind::Return { .. } | EventKind::Run { .. } | EventKind::Refused { .. } => {}
+            EventKind::Return { .. }
+            | EventKind::Run { .. }
+            | EventKind::Refused { .. }
+            | EventKind::Link { .. }
+            | EventKind::Evicted { .. } => {}
         }
         let step = Step { event: &event.what, commit: commit.as_ref() };
         let violations = self.ask(flaws, |rule, world, found| rule.observe(&step, world, found));

@@ -56,6 +56,16 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u64>,
     },
+    /// A node hears that its session lost its connection, or has one again. May be left out by a recorder that does not see
+    /// it.
+    Link {
+        /// Which.
+        node: NodeId,
+        /// Which session.
+        session: i64,
+        /// Whether it is connected.
+        up: bool,
+    },
     /// A process begins, ends, or stands still: recorded by whoever does it to the process.
     Node {
         /// Which.
@@ -97,6 +107,12 @@ pub enum EventKind {
         session: i64,
         /// Which operation failed and why, as far as it is known.
         why: String,
+    },
+    /// Somebody ended a session before its time, as no fault of a network does. What rests on a session's timeout (S5, and
+    /// the runs of S6) promises nothing for its owner until it hears of it.
+    Evicted {
+        /// Which session.
+        session: i64,
     },
     /// From here on no fault is injected, and every node, server and link is up: the liveness invariants count from here.
     Healed,

@@ -1,7 +1,7 @@
 //! S6: a lane's runs do not overlap.
 //!
 //! A run lasts until it is said to be over, or until its process is gone. Limit: a process that stands still cannot stop
-//! what it runs, so a run that begins meanwhile is not held against it.
+//! what it runs, so a run that begins meanwhile is not held against it. Nor is one on a session that was ended before its time.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,12 @@ impl Predicate for LaneRuns {
             EventKind::Node { node, is: Life::Started | Life::Stopped | Life::Killed | Life::Failed } => {
                 self.running.retain(|_, (_, runs_on)| runs_on.as_ref() != Some(node));
             }
+            EventKind::Evicted { session } => {
+                let theirs = |worker| world.truth.worker(worker).is_some_and(|it| it.session == *session);
+                self.running.retain(|(worker, ..), _| !theirs(*worker));
+            }
             EventKind::Node { is: Life::Frozen | Life::Thawed, .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Leadership { .. }

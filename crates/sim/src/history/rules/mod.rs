@@ -11,6 +11,7 @@ mod attempts;
 mod bounded_calls;
 mod cancelled;
 mod clean_end;
+mod cut_off;
 mod epochs;
 mod fenced;
 #[cfg(test)]
@@ -75,6 +76,7 @@ pub const RULES: &[Rule] = &[
     rule("S3", "a leader's transaction checks the epoch of its own session", new::<fenced::Fenced>),
     rule("S4", "epochs increase, and each belongs to the session that claimed it", new::<epochs::Epochs>),
     rule("S5", "two nodes that run are never active at once", new::<one_leader::OneLeader>),
+    rule("S5", "a leader that knows that it is cut off does not act", new::<cut_off::CutOff>),
     rule("S6", "a lane's assignments are disjoint and in order", new::<lane_order::LaneOrder>),
     rule("S6", "a lane's runs do not overlap", new::<lane_runs::LaneRuns>),
     rule("S9", "attempts are 1, 2, …, within the policy, each closed once", new::<attempts::Attempts>),

@@ -17,10 +17,13 @@ const WAKING: u64 = 100;
 #[derive(Default)]
 pub(super) struct OneLeader {
     active: BTreeMap<NodeId, Active>,
+    /// Sessions that were ended before their time.
+    evicted: BTreeSet<i64>,
     told: BTreeSet<(i32, i32)>,
 }
 
 struct Active {
+    session: i64,
     epoch: i32,
     until: Option<u64>,
     /// Counted from here.
@@ -30,9 +33,12 @@ struct Active {
 impl Predicate for OneLeader {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         match step.event {
-            EventKind::Leadership { node, epoch, state: Leading::Active, until, .. } => {
-                let active = Active { epoch: *epoch, until: *until, from: world.now };
-                self.active.insert(node.clone(), active);
+            EventKind::Leadership { node, session, epoch, state: Leading::Active, until } => {
+                // One whose session was taken from it renews its trust by what was answered before.
+                if !self.evicted.contains(session) {
+                    let (session, epoch, until, from) = (*session, *epoch, *until, world.now);
+                    self.active.insert(node.clone(), Active { session, epoch, until, from });
+                }
             }
             EventKind::Leadership { node, state: Leading::Inactive | Leading::Paused, .. } => {
                 self.active.remove(node);
@@ -45,7 +51,12 @@ impl Predicate for OneLeader {
                     active.from = world.now + WAKING;
                 }
             }
+            EventKind::Evicted { session } => {
+                self.evicted.insert(*session);
+                self.active.retain(|_, active| active.session != *session);
+            }
             EventKind::Node { is: Life::Frozen, .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }
@@ -70,8 +81,8 @@ impl Predicate for OneLeader {
 
 #[cfg(test)]
 mod tests {
-    use crate::history::event::{Leading, Life};
-    use crate::history::rules::fixture::Story;
+    use super::*;
+    use crate::history::rules::fixture::{LEADER, OTHER, Story};
 
     #[test]
     fn one_after_the_other_may_lead() {
@@ -102,6 +113,21 @@ mod tests {
         story.leads_until("n1", 1, 5);
         story.pass(10);
         story.leads("n2", 2, Leading::Active);
+        story.assert_keeps("S5");
+    }
+
+    #[test]
+    fn one_whose_session_was_taken_from_it_is_not_counted() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        story.push(EventKind::Evicted { session: LEADER });
+        story.push(EventKind::Leadership {
+            node: NodeId::new("n2").unwrap(),
+            session: OTHER,
+            epoch: 2,
+            state: Leading::Active,
+            until: None,
+        });
         story.assert_keeps("S5");
     }
 

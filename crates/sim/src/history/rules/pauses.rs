@@ -36,11 +36,13 @@ impl Predicate for Pauses {
                 self.until.remove(node);
             }
             EventKind::Node { is: Life::Frozen, .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. }
+            | EventKind::Evicted { .. }
             | EventKind::Healed => {}
         }
         self.late(world, found);

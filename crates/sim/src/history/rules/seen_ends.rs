@@ -49,10 +49,12 @@ impl Predicate for SeenEnds {
                 }
             }
             EventKind::Leadership { .. }
+            | EventKind::Link { .. }
             | EventKind::Node { .. }
             | EventKind::Run { .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. }
+            | EventKind::Evicted { .. }
             | EventKind::Healed => {}
         }
     }

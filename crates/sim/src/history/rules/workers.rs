@@ -40,12 +40,14 @@ impl Predicate for Workers {
                 }
             }
             EventKind::Node { .. }
+            | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Leadership { .. }
             | EventKind::Run { step: RunStep::Ended, .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. }
+            | EventKind::Evicted { .. }
             | EventKind::Healed => {}
         }
     }

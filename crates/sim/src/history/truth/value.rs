@@ -24,7 +24,7 @@ pub enum Spot {
 }
 
 impl Spot {
-    pub(super) fn of(name: &str) -> Self {
+    pub(crate) fn of(name: &str) -> Self {
         let job = || JobId::new(name.rsplit('/').next()?).ok();
         if name == path::EPOCH {
             return Self::Epoch;
@@ -60,7 +60,7 @@ pub enum Value {
 }
 
 impl Value {
-    pub(super) fn decode(spot: &Spot, data: &[u8]) -> Rc<Self> {
+    pub(crate) fn decode(spot: &Spot, data: &[u8]) -> Rc<Self> {
         fn of<T: wire::Stored>(data: &[u8], value: impl FnOnce(T) -> Value) -> Value {
             wire::decode(data).map_or_else(|error| Value::Unreadable(error.to_string()), value)
         }

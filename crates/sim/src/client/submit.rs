@@ -1,0 +1,130 @@
+//! Submitting: as a round of `src/client/submit`, sent again until each of its jobs has an answer.
+
+use std::collections::BTreeSet;
+
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::JobId;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path;
+use bellwether_core::txn::{self, Batch, Locus};
+use bellwether_core::wire;
+use uuid::Uuid;
+
+use super::{Deadline, Shell, TooLate};
+use crate::history::{Answer, Call, Digest};
+use crate::zk::{Znode, ask};
+
+/// Where a submission makes the job's turn in its lane.
+const TURN: usize = 2;
+
+struct Submission {
+    call: u64,
+    id: JobId,
+    record: JobRecord,
+    /// Whether an earlier copy of it may have been applied, or may yet be.
+    maybe: bool,
+}
+
+impl Shell {
+    /// Submits jobs in one multi, as far as they can be.
+    pub(crate) async fn submit(self, jobs: Vec<(JobId, JobRecord)>) {
+        let mut by = Deadline(self.now_us());
+        let mut left = Vec::new();
+        for (id, record) in jobs {
+            let (kind, payload) = (record.kind.clone(), Digest::of(record.payload.bytes()));
+            let lane = record.placement.lane.clone();
+            let (until, call) = self.invoke(Call::Submit { job: id.clone(), kind, payload, lane });
+            by = until;
+            let record =
+                JobRecord { token: Uuid::from_u128(self.random()), submitted_at: self.wall(), ..record };
+            left.push(Submission { call, id, record, maybe: false });
+        }
+        while !left.is_empty() {
+            if self.round(by, &mut left).await.is_err() {
+                break;
+            }
+        }
+        for job in left {
+            let why = "no answer in time".to_owned();
+            let answer = if job.maybe { Answer::Unknown { why } } else { Answer::Failed { why } };
+            self.answer(job.call, answer);
+        }
+    }
+
+    /// Sends what is left, and answers what is decided.
+    async fn round(&self, by: Deadline, left: &mut Vec<Submission>) -> Result<(), TooLate> {
+        let zk = self.usable(by).await?;
+        let mut batch = Batch::new(Vec::new());
+        for (at, job) in left.iter().enumerate() {
+            let index = u32::try_from(at).expect("a multi has few operations");
+            // A second job of one id would make the multi reject itself.
+            let again = left[..at].iter().any(|other| other.id == job.id);
+            if !again && batch.push(at, txn::submit(&job.id, &job.record, index)).is_err() {
+                break;
+            }
+        }
+        let sent: Vec<usize> = batch.keys().copied().collect();
+        let Ok(answer) = self.until(by, self.ask(zk, ask::commit(batch.ops()))).await else {
+            sent.iter().for_each(|at| left[*at].maybe = true);
+            return Err(TooLate);
+        };
+        match ask::written(answer) {
+            Outcome::Applied(()) => {
+                for at in sent.into_iter().rev() {
+                    self.answer(left.remove(at).call, Answer::Accepted);
+                }
+            }
+            Outcome::Rejected(rejection) => self.rejected(by, left, &batch, rejection).await?,
+            Outcome::Unknown => {
+                sent.iter().for_each(|at| left[*at].maybe = true);
+                self.look(by, left).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn rejected(
+        &self,
+        by: Deadline,
+        left: &mut Vec<Submission>,
+        batch: &Batch<usize>,
+        rejection: Rejection,
+    ) -> Result<(), TooLate> {
+        match (rejection.reason, batch.locate(rejection.at)) {
+            (Reason::NotSent, _) => self.sleep(20_000).await,
+            (Reason::NodeExists, Some(Locus::Group { op: 0, .. })) => self.look(by, left).await?,
+            (Reason::NoNode, Some(Locus::Group { op: TURN, .. })) => {
+                let lanes: BTreeSet<_> =
+                    left.iter().filter_map(|job| job.record.placement.lane.clone()).collect();
+                for lane in lanes {
+                    self.make_container(by, path::lane(&lane)).await?;
+                }
+            }
+            (reason, _) => unreachable!("a submission was refused: {reason}"),
+        }
+        Ok(())
+    }
+
+    /// Looks for each, and decides those that are there.
+    async fn look(&self, by: Deadline, left: &mut Vec<Submission>) -> Result<(), TooLate> {
+        let paths: Vec<_> = left.iter().map(|job| path::record(&job.id)).collect();
+        let znodes = self.read(by, || ask::get_many(paths.clone()), ask::got_many).await?;
+        for (at, znode) in znodes.into_iter().enumerate().rev() {
+            if let Some(znode) = znode {
+                let job = left.remove(at);
+                self.answer(job.call, decide(&job, &znode));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The id is taken: by this submission, by an earlier one of the same job, or by another job.
+fn decide(job: &Submission, znode: &Znode) -> Answer {
+    match wire::decode::<JobRecord>(&znode.data) {
+        Ok(there) if there.token == job.record.token => Answer::Accepted,
+        Ok(there) if there.is_same_submission(&job.record) => Answer::Accepted,
+        Ok(_) => Answer::Conflict,
+        Err(error) => Answer::Failed { why: error.to_string() },
+    }
+}

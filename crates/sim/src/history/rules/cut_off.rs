@@ -1,0 +1,96 @@
+//! S5: a leader that knows that it is cut off does not act.
+//!
+//! It pauses, or leads no more, as soon as it hears of it; a process that was frozen, as soon as it wakes.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::NodeId;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, Leading, Life};
+
+/// From the session's word to the election's.
+const HEARING: u64 = 250;
+
+#[derive(Default)]
+pub(super) struct CutOff {
+    nodes: BTreeMap<NodeId, Standing>,
+}
+
+#[derive(Default)]
+struct Standing {
+    active: bool,
+    /// Counted from here.
+    cut_off_since: Option<u64>,
+}
+
+impl Predicate for CutOff {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        match step.event {
+            EventKind::Leadership { node, state, .. } => {
+                self.nodes.entry(node.clone()).or_default().active = *state == Leading::Active;
+            }
+            EventKind::Link { node, up, .. } => {
+                let standing = self.nodes.entry(node.clone()).or_default();
+                standing.cut_off_since = if *up { None } else { standing.cut_off_since.or(Some(world.now)) };
+            }
+            EventKind::Node { node, is: Life::Thawed } => {
+                if let Some(Standing { cut_off_since: Some(since), .. }) = self.nodes.get_mut(node) {
+                    *since = world.now;
+                }
+            }
+            EventKind::Node { node, is: Life::Started | Life::Stopped | Life::Killed | Life::Failed } => {
+                self.nodes.remove(node);
+            }
+            EventKind::Node { is: Life::Frozen, .. }
+            | EventKind::Invoke { .. }
+            | EventKind::Return { .. }
+            | EventKind::Run { .. }
+            | EventKind::Txn { .. }
+            | EventKind::Refused { .. }
+            | EventKind::Evicted { .. }
+            | EventKind::Healed => {}
+        }
+        for (node, standing) in &mut self.nodes {
+            let Some(since) = standing.cut_off_since.filter(|_| standing.active && world.runs(node)) else {
+                continue;
+            };
+            if since + HEARING < world.now {
+                found.push(format!("{node} leads, and is cut off since {since} ms"));
+                standing.cut_off_since = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::rules::fixture::{LEADER, Story};
+
+    fn cut_off(story: &mut Story) {
+        story.push(EventKind::Link { node: NodeId::new("n1").unwrap(), session: LEADER, up: false });
+    }
+
+    #[test]
+    fn a_leader_that_pauses_is_fine() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        cut_off(&mut story);
+        story.leads("n1", 1, Leading::Paused);
+        story.pass(1_000);
+        story.submit("a");
+        story.assert_keeps("S5");
+    }
+
+    #[test]
+    fn one_that_leads_on_is_found() {
+        let mut story = Story::new();
+        story.leads("n1", 1, Leading::Active);
+        cut_off(&mut story);
+        story.pass(1_000);
+        story.submit("a");
+        story.assert_breaks("S5");
+    }
+}

@@ -1,0 +1,125 @@
+//! Runs simulations, a seed each, until one breaks an invariant.
+#![expect(clippy::print_stdout, reason = "the report of a command is its output")]
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bellwether_sim::plan::{Plan, Size};
+use bellwether_sim::{Report, Stats, Trace, minimise, simulate};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Simulates Bellwether, and checks its invariants after every step.
+#[derive(Parser)]
+struct Args {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 0, value_name = "SEED")]
+    from: u64,
+    /// Most nodes of a simulation.
+    #[arg(long, default_value_t = Size::default().nodes)]
+    nodes: usize,
+    /// Most clients of a simulation.
+    #[arg(long, default_value_t = Size::default().clients)]
+    clients: usize,
+    /// Most jobs of a simulation.
+    #[arg(long, default_value_t = Size::default().jobs)]
+    jobs: usize,
+}
+
+/// How many lines of a failure's trace are printed. A minimised one is seldom longer.
+const LINES: usize = 250;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    // A panic inside a simulation is a violation and is reported as one.
+    std::panic::set_hook(Box::new(|_| {}));
+    let size = Size { nodes: args.nodes, clients: args.clients, jobs: args.jobs };
+    let began = Instant::now();
+    let bar = ProgressBar::new(args.seeds);
+    bar.set_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} seeds, {per_sec}, {eta} left")
+            .expect("a template without mistakes"),
+    );
+    bar.enable_steady_tick(Duration::from_millis(500));
+    let (next, stop) = (AtomicU64::new(args.from), AtomicBool::new(false));
+    let end = args.from.saturating_add(args.seeds);
+    let (total, failed) = (Mutex::new((0, Stats::default())), Mutex::new(BTreeMap::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    let report = simulate(&Plan::generate(seed, size), Trace::hashed());
+                    bar.inc(1);
+                    let mut total = total.lock().expect("nobody panics with it");
+                    total.0 += 1;
+                    total.1.add(&report.stats);
+                    if !report.violations.is_empty() {
+                        stop.store(true, Ordering::Relaxed);
+                        failed.lock().expect("nobody panics with it").insert(seed, report.violations);
+                    }
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let (seeds, stats) = total.into_inner().expect("nobody panicked with it");
+    let failed = failed.into_inner().expect("nobody panicked with it");
+    print_stats(seeds, &stats, began.elapsed());
+    let Some((seed, violations)) = failed.first_key_value() else {
+        println!("violations 0");
+        return ExitCode::SUCCESS;
+    };
+    println!("violations in seed {seed}:");
+    for violation in violations {
+        println!("  {violation}");
+    }
+    println!("\nminimising …");
+    let least = minimise(&Plan::generate(*seed, size), violations[0].id);
+    print_failure(&least, &simulate(&least, Trace::told()));
+    ExitCode::FAILURE
+}
+
+fn print_stats(seeds: u64, stats: &Stats, took: Duration) {
+    let hours = stats.virtual_us / 3_600_000_000;
+    println!(
+        "{seeds} seeds in {:.1} s: {} steps, {hours} hours of virtual time",
+        took.as_secs_f64(),
+        stats.steps
+    );
+    println!(
+        "{} transactions and {} refused; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} answers lost",
+        stats.transactions,
+        stats.refused,
+        stats.runs,
+        stats.terms,
+        stats.sessions,
+        stats.expirations,
+        stats.reconnections,
+        stats.lost_replies
+    );
+    let faults: Vec<_> = stats.faults.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    println!("faults: {}", faults.join(", "));
+}
+
+fn print_failure(least: &Plan, report: &Report) {
+    println!("the least plan that breaks the same:\n{least}");
+    let lines = report.trace.lines();
+    println!("its last {} steps of {}:", lines.len().min(LINES), lines.len());
+    for line in &lines[lines.len().saturating_sub(LINES)..] {
+        println!("{line}");
+    }
+    for violation in &report.violations {
+        println!("VIOLATION {violation}");
+    }
+}

@@ -1,0 +1,175 @@
+//! What a part of a node may do while it handles a message, as data: the world carries it out afterwards, in order.
+
+use std::time::Duration;
+
+use bellwether_core::name::NodeId;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::time::{Millis, WallMillis, as_millis};
+use bellwether_core::txn::{Batch, Op};
+use bellwether_keeper::proto::{Request, WatchedEvent};
+
+use super::Msg;
+use crate::history::{EventKind, Leading};
+use crate::zk::ask::{self, Answer};
+use crate::zk::link::{Heard, Then};
+use crate::zk::{ReadResult, View, Zk, Znode};
+
+/// One thing to be done.
+pub(crate) enum Out {
+    /// Send a request, or answer it as not sent.
+    Ask { zk: Zk, request: Request, then: Then<Msg> },
+    /// Set a recursive watch; the answer says whether it is set.
+    Watch { zk: Zk, path: String, set: Then<Msg>, heard: Heard<Msg> },
+    /// Set the campaign's one-shot watch.
+    Glance { zk: Zk, path: String, there: Then<Msg>, changed: Box<dyn FnOnce() -> Msg> },
+    /// Tell another part; what one part tells another stays in order.
+    Tell(Route, Msg),
+    /// Wake up then.
+    At(u64, Msg),
+    /// Note it in the history.
+    Record(EventKind),
+    /// The process is killed by what it runs.
+    Die,
+    /// The process ends because a supervisor gave up.
+    Fail,
+    /// The process has left as it was asked to.
+    Left,
+}
+
+/// From whom to whom: messages of one route arrive in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Route {
+    SessionToElection,
+    SessionToWorker,
+    ElectionToLeader,
+    LeaderToElection,
+    WingToMembers,
+    MemberToWing,
+    RegistryToAssigner,
+    JobWatcherToAssigner,
+    RegistryToItself,
+    WorkerToInbox,
+    WorkerToExecutor,
+    WorkerToReporter,
+    InboxToExecutor,
+    ExecutorToInbox,
+    ExecutorToReporter,
+    ReporterToExecutor,
+    ChildToWorker,
+    RunToExecutor,
+    /// What a watch reports, by the number of the watch.
+    Feed(u64),
+}
+
+/// A part's hands.
+pub(crate) struct Context<'a> {
+    pub(crate) now_us: u64,
+    /// By how much this machine's wall clock is ahead, in milliseconds.
+    pub(crate) skew_ms: i64,
+    pub(crate) node: &'a NodeId,
+    pub(crate) view: View,
+    pub(crate) rng: &'a mut fastrand::Rng,
+    pub(crate) out: &'a mut Vec<Out>,
+}
+
+/// The wall clock of a machine without a skew, when the simulation begins.
+pub(crate) const WALL_MS: i64 = 1_700_000_000_000;
+
+impl Context<'_> {
+    pub(crate) fn now(&self) -> Millis {
+        Millis(self.now_us / 1_000)
+    }
+
+    pub(crate) fn wall(&self) -> WallMillis {
+        let ms = WALL_MS + self.skew_ms + (self.now_us / 1_000).cast_signed();
+        WallMillis(ms.cast_unsigned())
+    }
+
+    pub(crate) fn tell(&mut self, route: Route, msg: Msg) {
+        self.out.push(Out::Tell(route, msg));
+    }
+
+    /// A timer for an instant of this process's clock.
+    pub(crate) fn at(&mut self, at: Millis, msg: Msg) {
+        self.out.push(Out::At((at.0 * 1_000).max(self.now_us), msg));
+    }
+
+    pub(crate) fn after(&mut self, wait: Duration, msg: Msg) {
+        self.out.push(Out::At(self.now_us + as_millis(wait) * 1_000, msg));
+    }
+
+    pub(crate) fn record(&mut self, what: EventKind) {
+        self.out.push(Out::Record(what));
+    }
+
+    pub(crate) fn leads(&mut self, session: i64, epoch: i32, state: Leading, until: Option<Millis>) {
+        let until = until.map(|until| until.0);
+        self.record(EventKind::Leadership { node: self.node.clone(), session, epoch, state, until });
+    }
+
+    pub(crate) fn ask(&mut self, zk: Zk, request: Request, then: impl FnOnce(Answer) -> Msg + 'static) {
+        self.out.push(Out::Ask { zk, request, then: Box::new(then) });
+    }
+
+    pub(crate) fn commit(&mut self, zk: Zk, ops: &[Op], then: impl FnOnce(Outcome<()>) -> Msg + 'static) {
+        self.ask(zk, ask::commit(ops), |answer| then(ask::written(answer)));
+    }
+
+    pub(crate) fn commit_batch<K: 'static>(
+        &mut self,
+        zk: Zk,
+        batch: Batch<K>,
+        then: impl FnOnce(Batch<K>, Outcome<()>) -> Msg + 'static,
+    ) {
+        let request = ask::commit(batch.ops());
+        self.ask(zk, request, |answer| then(batch, ask::written(answer)));
+    }
+
+    pub(crate) fn get(
+        &mut self,
+        zk: Zk,
+        path: String,
+        then: impl FnOnce(ReadResult<Option<Znode>>) -> Msg + 'static,
+    ) {
+        self.ask(zk, ask::get(path), |answer| then(ask::got(answer)));
+    }
+
+    pub(crate) fn children(
+        &mut self,
+        zk: Zk,
+        path: String,
+        then: impl FnOnce(ReadResult<Option<Vec<String>>>) -> Msg + 'static,
+    ) {
+        self.ask(zk, ask::children(path), |answer| then(ask::listed(answer)));
+    }
+
+    pub(crate) fn get_many(
+        &mut self,
+        zk: Zk,
+        paths: impl IntoIterator<Item = String>,
+        then: impl FnOnce(ReadResult<Vec<Option<Znode>>>) -> Msg + 'static,
+    ) {
+        self.ask(zk, ask::get_many(paths), |answer| then(ask::got_many(answer)));
+    }
+
+    pub(crate) fn children_many(
+        &mut self,
+        zk: Zk,
+        paths: impl IntoIterator<Item = String>,
+        then: impl FnOnce(ReadResult<Vec<Option<Vec<String>>>>) -> Msg + 'static,
+    ) {
+        self.ask(zk, ask::children_many(paths), |answer| then(ask::listed_many(answer)));
+    }
+
+    /// A recursive watch: `set` once it is, and `heard` for each change. It ends with the connection.
+    pub(crate) fn watch(
+        &mut self,
+        zk: Zk,
+        path: &str,
+        set: impl FnOnce(bool) -> Msg + 'static,
+        heard: impl Fn(&WatchedEvent) -> Msg + 'static,
+    ) {
+        let set: Then<Msg> = Box::new(|answer| set(ask::answered(answer).is_ok()));
+        self.out.push(Out::Watch { zk, path: path.to_owned(), set, heard: Box::new(heard) });
+    }
+}

@@ -1,0 +1,91 @@
+//! One process of a node: the actors without their runtime.
+//!
+//! Each part is a thin copy of its actor: it feeds the same machine from `bellwether-core` and carries out its effects in
+//! the same order. Mailboxes and tasks are the world's: what is told by one part to another arrives in order and a
+//! little later, and what was asked of ZooKeeper comes back as a message, in any order. Supervision, metrics and logs
+//! are left out; the death of a child or of a member is a fault that the world injects.
+
+pub(crate) mod context;
+pub(crate) mod election;
+pub(crate) mod leader;
+pub(crate) mod worker;
+
+use bellwether_core::machine::assigner;
+use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::machine::leadership::{Config, Policy};
+use bellwether_core::name::NodeId;
+use uuid::Uuid;
+
+use self::context::Context;
+use self::election::{Election, ElectionMsg};
+use self::leader::{LeaderMsg, MemberMsg};
+use self::worker::{ChildMsg, Offer, RunMsg, WorkerMsg};
+use crate::zk::SessionEvent;
+
+pub(crate) use self::context::{Out, Route};
+
+/// To a part of a node.
+pub(crate) enum Msg {
+    Election(ElectionMsg),
+    Leader(LeaderMsg),
+    /// To a member of the unit with this number.
+    Member(u64, MemberMsg),
+    Worker(WorkerMsg),
+    /// To a child of the incarnation with this term.
+    Child(u64, ChildMsg),
+    Run(RunMsg),
+    /// To a task of a client.
+    Task(u64),
+    /// To the session: the namespace of the new session with this number is open.
+    Opened(u64),
+    /// An answer that nobody waits for.
+    Nothing,
+}
+
+/// What a node is.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeConfig {
+    pub(crate) name: NodeId,
+    pub(crate) campaign: Strategy,
+    pub(crate) strategy: assigner::Strategy,
+    pub(crate) offer: Offer,
+}
+
+pub(crate) struct Node {
+    election: Election,
+    leader: leader::Wing,
+    worker: worker::Wing,
+}
+
+impl Node {
+    pub(crate) fn start(config: &NodeConfig, rng: &mut fastrand::Rng, seed: u64) -> Self {
+        let election = Election::new(Config {
+            node: config.name.clone(),
+            strategy: config.campaign,
+            policy: Policy::AtMostOne,
+            identity: Uuid::from_u128(rng.u128(..)),
+            seed: Uuid::from_u128(rng.u128(..)),
+        });
+        let leader = leader::Wing::new(config.strategy);
+        let worker = worker::Wing::new(config.offer.clone(), &config.name, seed);
+        Self { election, leader, worker }
+    }
+
+    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: Msg) {
+        match msg {
+            Msg::Election(msg) => self.election.handle(cx, msg),
+            Msg::Leader(msg) => self.leader.handle(cx, msg),
+            Msg::Member(unit, msg) => self.leader.member(cx, unit, msg),
+            Msg::Worker(msg) => self.worker.handle(cx, msg),
+            Msg::Child(term, msg) => self.worker.child(cx, term, msg),
+            Msg::Run(msg) => self.worker.run(cx, msg),
+            Msg::Task(_) | Msg::Opened(_) | Msg::Nothing => {}
+        }
+    }
+
+    /// What the session actor tells its subscribers.
+    pub(crate) fn session(cx: &mut Context<'_>, event: SessionEvent) {
+        cx.tell(Route::SessionToElection, Msg::Election(ElectionMsg::Session(event)));
+        cx.tell(Route::SessionToWorker, Msg::Worker(WorkerMsg::Session(event)));
+    }
+}

@@ -1,0 +1,310 @@
+//! The worker wing: feeds core's [`Incarnation`], as `actors/src/worker/wing.rs` does.
+//!
+//! The three children of an incarnation are addressed with its *term*; what is of an older one is dropped. Runs and slots
+//! outlive an incarnation, and belong to the process.
+
+mod executor;
+mod inbox;
+mod reporter;
+mod runs;
+
+use std::time::Duration;
+
+use bellwether_core::job::Assignment;
+use bellwether_core::machine::worker::executor::Event as ToExecutor;
+use bellwether_core::machine::worker::incarnation::{Drained, Effect, Ephemeral, Event, Incarnation};
+use bellwether_core::machine::worker::reporter::Event as ToReporter;
+use bellwether_core::machine::worker::{Found, Look};
+use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::Op;
+use bellwether_core::wire::{self, decode, encode};
+use bellwether_core::worker::WorkerInfo;
+use bellwether_core::{path, txn};
+use uuid::Uuid;
+
+use self::executor::Executor;
+use self::inbox::Inbox;
+use self::reporter::Reporter;
+use self::runs::Runs;
+use super::Msg;
+use super::context::{Context, Out, Route};
+use super::election::ElectionMsg;
+use crate::zk::{ReadResult, SessionEvent, Zk, Znode};
+
+pub(crate) use self::executor::ExecutorMsg;
+pub(crate) use self::inbox::InboxMsg;
+pub(crate) use self::reporter::ReporterMsg;
+pub(crate) use self::runs::{KINDS, RunMsg};
+
+/// What a worker offers.
+#[derive(Debug, Clone)]
+pub(crate) struct Offer {
+    pub(crate) slots: u32,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) tags: Vec<Tag>,
+}
+
+pub(crate) enum WorkerMsg {
+    Session(SessionEvent),
+    /// Finish within the grace, hand back the rest, leave.
+    Drain(Duration),
+    Committed(u64, Outcome<()>),
+    Read(u64, ReadResult<Option<Znode>>),
+    Idle(u64),
+    InboxGone(u64),
+    Wake,
+    ChildDied,
+}
+
+/// To a child of an incarnation.
+pub(crate) enum ChildMsg {
+    Inbox(InboxMsg),
+    Executor(ExecutorMsg),
+    Reporter(ReporterMsg),
+}
+
+pub(crate) struct Wing {
+    offer: Offer,
+    machine: Incarnation,
+    zk: Option<Zk>,
+    session: i64,
+    term: u64,
+    id: WorkerId,
+    info: WorkerInfo,
+    children: Option<Children>,
+    runs: Runs,
+    draining: bool,
+}
+
+struct Children {
+    place: Place,
+    inbox: Inbox,
+    executor: Executor,
+    reporter: Reporter,
+}
+
+/// What a child knows of its place.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    term: u64,
+    zk: Zk,
+    worker: WorkerId,
+}
+
+impl Place {
+    fn inbox(self, msg: InboxMsg) -> Msg {
+        Msg::Child(self.term, ChildMsg::Inbox(msg))
+    }
+
+    fn executor(self, msg: ExecutorMsg) -> Msg {
+        Msg::Child(self.term, ChildMsg::Executor(msg))
+    }
+
+    fn reporter(self, msg: ReporterMsg) -> Msg {
+        Msg::Child(self.term, ChildMsg::Reporter(msg))
+    }
+}
+
+fn info(offer: &Offer, node: &NodeId, started_at: WallMillis) -> WorkerInfo {
+    WorkerInfo {
+        node: node.clone(),
+        host: "simulated".to_owned(),
+        kinds: offer.kinds.clone(),
+        slots: offer.slots,
+        tags: offer.tags.clone(),
+        codec: wire::SCHEMA,
+        started_at,
+        draining: false,
+    }
+}
+
+impl Wing {
+    pub(crate) fn new(offer: Offer, node: &NodeId, seed: u64) -> Self {
+        Self {
+            machine: Incarnation::new(),
+            zk: None,
+            session: 0,
+            term: 0,
+            id: WorkerId::new(Uuid::nil()),
+            info: info(&offer, node, WallMillis(0)),
+            children: None,
+            runs: Runs::new(offer.slots, seed),
+            draining: false,
+            offer,
+        }
+    }
+
+    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: WorkerMsg) {
+        let event = match msg {
+            WorkerMsg::Session(SessionEvent::Connected(zk)) => {
+                self.zk = Some(zk);
+                self.session = cx.view.session;
+                Event::Connected
+            }
+            WorkerMsg::Session(SessionEvent::Disconnected) => Event::Disconnected,
+            WorkerMsg::Session(SessionEvent::Reconnected) => Event::Reconnected,
+            WorkerMsg::Session(SessionEvent::Expired) => {
+                self.zk = None;
+                self.term += 1;
+                Event::Expired
+            }
+            WorkerMsg::Drain(grace) => {
+                self.draining = true;
+                Event::Drain(grace)
+            }
+            WorkerMsg::Committed(term, outcome) if term == self.term => Event::Committed(outcome),
+            WorkerMsg::Read(term, node) if term == self.term => Event::Read(self.ephemeral(node)),
+            WorkerMsg::Idle(term) if term == self.term => Event::Idle,
+            WorkerMsg::InboxGone(term) if term == self.term => Event::InboxGone,
+            // Of an incarnation that is over.
+            WorkerMsg::Committed(..) | WorkerMsg::Read(..) | WorkerMsg::Idle(_) | WorkerMsg::InboxGone(_) => {
+                return;
+            }
+            WorkerMsg::Wake => Event::Wake,
+            WorkerMsg::ChildDied if self.children.is_none() => return,
+            WorkerMsg::ChildDied => Event::ChildDied,
+        };
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now(), event, &mut effects);
+        for effect in effects {
+            self.carry_out(cx, effect);
+        }
+    }
+
+    pub(crate) fn child(&mut self, cx: &mut Context<'_>, term: u64, msg: ChildMsg) {
+        let Some(children) = self.children.as_mut().filter(|children| children.place.term == term) else {
+            return;
+        };
+        match msg {
+            ChildMsg::Inbox(msg) => children.inbox.handle(cx, msg),
+            ChildMsg::Executor(msg) => children.executor.handle(cx, msg, &mut self.runs),
+            ChildMsg::Reporter(msg) => children.reporter.handle(cx, msg),
+        }
+        // An abort gives a slot back.
+        children.executor.look_for_slot(cx, &mut self.runs);
+    }
+
+    pub(crate) fn run(&mut self, cx: &mut Context<'_>, msg: RunMsg) {
+        self.runs.handle(cx, msg);
+        if let Some(children) = &mut self.children {
+            children.executor.look_for_slot(cx, &mut self.runs);
+        }
+    }
+
+    fn carry_out(&mut self, cx: &mut Context<'_>, effect: Effect) {
+        match effect {
+            Effect::Renew => {
+                self.term += 1;
+                self.id = WorkerId::new(Uuid::from_u128(cx.rng.u128(..)));
+                self.info = info(&self.offer, cx.node, cx.wall());
+            }
+            Effect::Register => self.commit(cx, &txn::register(self.id, &self.info)),
+            Effect::MakeParents => {
+                let Some(zk) = self.zk else { return };
+                for parent in txn::register_parents() {
+                    cx.commit(zk, &[parent], |_| Msg::Nothing);
+                }
+            }
+            Effect::Read => {
+                let (Some(zk), term) = (self.zk, self.term) else { return };
+                cx.get(zk, path::worker(self.id), move |node| Msg::Worker(WorkerMsg::Read(term, node)));
+            }
+            Effect::Start => self.start_children(cx),
+            Effect::Stop => self.stop_children(cx),
+            Effect::Hold => self.each_child(cx, InboxMsg::Hold, ToExecutor::Hold, ToReporter::Hold),
+            Effect::Resume => self.each_child(cx, InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume),
+            Effect::MarkDraining(version) => {
+                let data = encode(&WorkerInfo { draining: true, ..self.info.clone() });
+                self.commit(cx, &[Op::Set { path: path::worker(self.id), data, version }]);
+            }
+            Effect::Drain(until) => {
+                if let Some(children) = &self.children {
+                    let msg = children.place.executor(ExecutorMsg::Tell(ToExecutor::Drain(until)));
+                    cx.tell(Route::WorkerToExecutor, msg);
+                }
+            }
+            Effect::Relist => {
+                if let Some(children) = &self.children {
+                    cx.tell(Route::WorkerToInbox, children.place.inbox(InboxMsg::Relist));
+                }
+            }
+            Effect::Retire => self.commit(cx, &txn::retire(self.id)),
+            Effect::Leave => {
+                // A new term: the answer to a write that is still on its way is not the answer to this one.
+                self.term += 1;
+                self.commit(cx, &[Op::Delete { path: path::worker(self.id), version: None }]);
+            }
+            Effect::Restarted => {}
+            Effect::Drained(Drained::Empty | Drained::Abandoned) => {
+                if std::mem::take(&mut self.draining) {
+                    // As the node's graceful stop: the worker first, then leadership.
+                    cx.tell(Route::SessionToElection, Msg::Election(ElectionMsg::StepDown));
+                }
+            }
+            Effect::Fail => cx.out.push(Out::Fail),
+            Effect::WakeAt(at) => cx.at(at, Msg::Worker(WorkerMsg::Wake)),
+        }
+    }
+
+    /// Sends a write now. Without a session there is nobody to send it to, and the machine hears of the next.
+    fn commit(&self, cx: &mut Context<'_>, ops: &[Op]) {
+        let (Some(zk), term) = (self.zk, self.term) else { return };
+        cx.commit(zk, ops, move |outcome| Msg::Worker(WorkerMsg::Committed(term, outcome)));
+    }
+
+    fn ephemeral(&self, node: ReadResult<Option<Znode>>) -> Option<Ephemeral> {
+        self.zk?;
+        match node.ok()? {
+            None => Some(Ephemeral::Absent),
+            Some(node) if node.owner != self.session => Some(Ephemeral::Foreign),
+            Some(node) => {
+                let draining = decode::<WorkerInfo>(&node.data).is_ok_and(|info| info.draining);
+                Some(Ephemeral::Ours { version: node.version, draining })
+            }
+        }
+    }
+
+    fn start_children(&mut self, cx: &mut Context<'_>) {
+        let Some(zk) = self.zk else { return };
+        let place = Place { term: self.term, zk, worker: self.id };
+        self.children = Some(Children {
+            place,
+            reporter: Reporter::new(place),
+            executor: Executor::new(place),
+            inbox: Inbox::start(cx, place),
+        });
+    }
+
+    fn stop_children(&mut self, cx: &mut Context<'_>) {
+        if self.children.take().is_some() {
+            self.runs.abandon_all(cx);
+        }
+    }
+
+    /// The reporter first, so that what is unknown is read back before anything new is written.
+    fn each_child(&self, cx: &mut Context<'_>, inbox: InboxMsg, executor: ToExecutor, reporter: ToReporter) {
+        if let Some(Children { place, .. }) = &self.children {
+            cx.tell(Route::WorkerToReporter, place.reporter(ReporterMsg::Tell(reporter)));
+            cx.tell(Route::WorkerToExecutor, place.executor(ExecutorMsg::Tell(executor)));
+            cx.tell(Route::WorkerToInbox, place.inbox(inbox));
+        }
+    }
+}
+
+/// The paths of each job's assignment and record, in the order that [`Found`] asks for.
+fn paths<'a>(worker: WorkerId, jobs: impl Iterator<Item = &'a JobId>) -> Vec<String> {
+    jobs.flat_map(|job| [path::assignment(worker, job), path::record(job)]).collect()
+}
+
+/// What was read at [`paths`].
+fn found(nodes: &[Option<Znode>]) -> impl Iterator<Item = Found> {
+    fn znode(node: &Option<Znode>) -> Option<(&[u8], i32)> {
+        node.as_ref().map(|node| (node.data.as_slice(), node.version))
+    }
+    nodes.chunks_exact(2).map(|pair| {
+        let assignment: Look<Assignment> = Look::of(znode(&pair[0]));
+        Found { assignment, record: Look::of(znode(&pair[1])) }
+    })
+}

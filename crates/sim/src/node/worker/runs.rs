@@ -1,0 +1,224 @@
+//! Handlers: what runs in the slots of one process, as `actors/src/worker/run.rs` bounds it.
+//!
+//! What a handler does is drawn from the seed, the job, and the attempt, so that it does not depend on what else happens.
+//!
+//! | kind | what it does |
+//! | --- | --- |
+//! | `sum` | succeeds after a while |
+//! | `flaky` | fails every other time |
+//! | `slow` | takes seconds |
+//! | `stubborn` | is a blocking handler that takes no notice of signals: it keeps its slot until it is done |
+//! | `poison` | kills its process every other time |
+//!
+//! A run ends once: by itself, at its timeout, because it was aborted, or, if its job has a lane, when the session can be
+//! trusted no longer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bellwether_core::job::Payload;
+use bellwether_core::machine::worker::Start;
+use bellwether_core::machine::worker::executor::{Ended, Run as How};
+use bellwether_core::name::{JobId, Kind, WorkerId};
+use bellwether_core::time::as_millis;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{ExecutorMsg, Place};
+use crate::history::{Digest, EventKind, RunStep};
+use crate::node::Msg;
+use crate::node::context::{Context, Out, Route};
+
+/// The kinds that every simulated worker serves.
+pub(crate) const KINDS: [&str; 5] = ["flaky", "poison", "slow", "stubborn", "sum"];
+
+pub(crate) enum RunMsg {
+    /// It is done.
+    Done(u64),
+    /// Its time is over.
+    TimedOut(u64),
+    /// Its session may have ended: look.
+    Lapse(u64),
+    /// It kills its process.
+    Kill(u64),
+}
+
+pub(crate) struct Runs {
+    seed: u64,
+    free: u32,
+    next: u64,
+    runs: BTreeMap<u64, Running>,
+    /// Those that an executor waits for.
+    of_jobs: BTreeMap<(JobId, WorkerId), u64>,
+}
+
+struct Running {
+    place: Place,
+    start: Start,
+    since_us: u64,
+    how: How,
+    blocking: bool,
+    /// Whether it ends soon after a signal.
+    listens: bool,
+}
+
+impl Runs {
+    pub(super) fn new(slots: u32, seed: u64) -> Self {
+        Self { seed, free: slots, next: 0, runs: BTreeMap::new(), of_jobs: BTreeMap::new() }
+    }
+
+    pub(super) fn take_slot(&mut self) -> bool {
+        let free = self.free > 0;
+        self.free -= u32::from(free);
+        free
+    }
+
+    pub(super) fn return_slot(&mut self) {
+        self.free += 1;
+    }
+
+    pub(super) fn serves(&self, kind: &Kind) -> bool {
+        KINDS.contains(&kind.as_str())
+    }
+
+    /// Runs a handler in a slot that was taken.
+    pub(super) fn launch(&mut self, cx: &mut Context<'_>, place: Place, start: Start) {
+        self.next += 1;
+        let id = self.next;
+        let of = format!("{} {} {}", start.job, start.record.generation, start.assignment.attempt);
+        let drawn = xxh3_64_with_seed(of.as_bytes(), self.seed);
+        let kind = start.record.kind.as_str();
+        let laned = start.record.placement.lane.is_some();
+        let longest = match kind {
+            "slow" => 12_000,
+            "stubborn" => 6_000,
+            _ if drawn.is_multiple_of(8) => 3_000,
+            _ => 200,
+        };
+        let took_ms = 1 + (drawn >> 16) % longest;
+        let fails = kind == "flaky" && (drawn >> 8).is_multiple_of(2);
+        let how = if fails {
+            How::Failed("as it happens".to_owned())
+        } else {
+            let result = Payload::json(of.into_bytes()).expect("a short text is within the budget");
+            How::Succeeded(result)
+        };
+        cx.record(event(&start, place.worker, RunStep::Started));
+        if kind == "poison" && (drawn >> 8).is_multiple_of(2) {
+            cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Kill(id)));
+        }
+        cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Done(id)));
+        if let Some(limit) = start.record.policy.timeout.filter(|limit| as_millis(*limit) < took_ms) {
+            cx.after(limit, Msg::Run(RunMsg::TimedOut(id)));
+        }
+        if laned {
+            cx.out.push(Out::At(trusted_until_us(cx, place), Msg::Run(RunMsg::Lapse(id))));
+        }
+        let (blocking, listens) = (kind == "stubborn" && !laned, (drawn >> 12).is_multiple_of(3));
+        self.of_jobs.insert((start.job.clone(), place.worker), id);
+        let running = Running { place, start, since_us: cx.now_us, how, blocking, listens };
+        self.runs.insert(id, running);
+    }
+
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, msg: RunMsg) {
+        match msg {
+            RunMsg::Done(id) => {
+                let Some(running) = self.runs.get(&id) else { return };
+                // No result counts once it is too late.
+                let how = if self.lapsed(cx, running) { How::Lapsed } else { running.how.clone() };
+                self.tell(cx, id, how);
+                self.over(cx, id);
+            }
+            RunMsg::TimedOut(id) => self.give_up(cx, id, How::Failed("timed out".to_owned())),
+            RunMsg::Lapse(id) => {
+                let Some(running) = self.runs.get(&id) else { return };
+                if self.lapsed(cx, running) {
+                    self.give_up(cx, id, How::Lapsed);
+                } else {
+                    cx.out.push(Out::At(trusted_until_us(cx, running.place), Msg::Run(RunMsg::Lapse(id))));
+                }
+            }
+            RunMsg::Kill(id) => {
+                if self.runs.contains_key(&id) {
+                    cx.out.push(Out::Die);
+                }
+            }
+        }
+    }
+
+    fn lapsed(&self, cx: &Context<'_>, running: &Running) -> bool {
+        running.start.record.placement.lane.is_some() && trusted_until_us(cx, running.place) <= cx.now_us
+    }
+
+    /// Tells a handler to stop.
+    pub(super) fn signal(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
+        let Some(id) = self.of_jobs.get(&(job.clone(), worker)) else { return };
+        let Some(running) = self.runs.get_mut(id).filter(|running| running.listens && !running.blocking)
+        else {
+            return;
+        };
+        running.how = How::Failed("told to stop".to_owned());
+        cx.after(Duration::from_millis(20), Msg::Run(RunMsg::Done(*id)));
+    }
+
+    /// Ends a run from outside.
+    pub(super) fn abort(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
+        if let Some(id) = self.of_jobs.get(&(job.clone(), worker)).copied() {
+            self.give_up(cx, id, How::Aborted);
+        }
+    }
+
+    /// The executor is gone, and with it all that can be aborted.
+    pub(super) fn abandon_all(&mut self, cx: &mut Context<'_>) {
+        self.of_jobs.clear();
+        let ends: Vec<u64> = self.runs.iter().filter(|(_, run)| !run.blocking).map(|(id, _)| *id).collect();
+        ends.into_iter().for_each(|id| self.over(cx, id));
+    }
+
+    /// Ends a run but for its code, which a blocking handler goes on with.
+    fn give_up(&mut self, cx: &mut Context<'_>, id: u64, how: How) {
+        let Some(running) = self.runs.get(&id) else { return };
+        let blocking = running.blocking;
+        self.tell(cx, id, how);
+        if !blocking {
+            self.over(cx, id);
+        }
+    }
+
+    /// Tells the executor, once.
+    fn tell(&mut self, cx: &mut Context<'_>, id: u64, how: How) {
+        let Some(Running { place, start, since_us, .. }) = self.runs.get(&id) else { return };
+        let key = (start.job.clone(), place.worker);
+        if self.of_jobs.get(&key) != Some(&id) {
+            return;
+        }
+        self.of_jobs.remove(&key);
+        let ran = Duration::from_micros(cx.now_us - since_us);
+        let ended = Ended { job: start.job.clone(), attempt: start.assignment.attempt, how, ran };
+        cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Ended(ended)));
+    }
+
+    /// The handler's code is done: its slot is free.
+    fn over(&mut self, cx: &mut Context<'_>, id: u64) {
+        if let Some(Running { place, start, .. }) = self.runs.remove(&id) {
+            cx.record(event(&start, place.worker, RunStep::Ended));
+            self.free += 1;
+        }
+    }
+}
+
+/// Of a session that is over, nothing is trusted.
+fn trusted_until_us(cx: &Context<'_>, place: Place) -> u64 {
+    if cx.view.generation == place.zk.0 { cx.view.trusted_until_us() } else { cx.now_us }
+}
+
+fn event(start: &Start, worker: WorkerId, step: RunStep) -> EventKind {
+    EventKind::Run {
+        worker,
+        job: start.job.clone(),
+        generation: start.record.generation,
+        attempt: start.assignment.attempt,
+        token: start.version,
+        payload: Digest::of(start.record.payload.bytes()),
+        step,
+    }
+}

@@ -1,0 +1,141 @@
+//! From a seed to a plan.
+
+use bellwether_core::machine::assigner;
+use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::name::{JobId, Kind, Lane};
+use fastrand::Rng;
+
+use super::{Action, Fault, FaultKind, JobPlan, NodePlan, Plan, PlannedCall, Size, Target};
+
+impl Plan {
+    /// Draws a plan. The same seed and size give the same one.
+    #[must_use]
+    pub fn generate(seed: u64, size: Size) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let rng = &mut rng;
+        let session_timeout_ms = *choose(rng, &[2_000, 4_000, 10_000]);
+        let heal_ms = rng.u64(20_000..90_000);
+        let nodes: Vec<_> = (0..rng.usize(1..=size.nodes.max(1)))
+            .map(|_| NodePlan { skew_ms: rng.i64(-3_000..=3_000), slots: rng.u32(1..=4) })
+            .collect();
+        let clients: Vec<_> =
+            (0..rng.usize(1..=size.clients.max(1))).map(|_| rng.i64(-3_000..=3_000)).collect();
+        let jobs: Vec<_> = (0..rng.usize(1..=size.jobs.max(1))).map(|number| job(rng, number)).collect();
+        let actions = actions(rng, &jobs, clients.len(), heal_ms);
+        let faults = faults(rng, nodes.len(), clients.len(), session_timeout_ms, heal_ms);
+        Self {
+            seed,
+            session_timeout_ms,
+            tick_ms: 500,
+            campaign: if rng.u8(..4) == 0 { Strategy::Single } else { Strategy::Queue },
+            strategy: *choose(
+                rng,
+                &[
+                    assigner::Strategy::LeastLoaded,
+                    assigner::Strategy::RoundRobin,
+                    assigner::Strategy::Random,
+                    assigner::Strategy::Rendezvous,
+                ],
+            ),
+            nodes,
+            clients,
+            jobs,
+            actions,
+            faults,
+            heal_ms,
+        }
+    }
+}
+
+fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
+    &of[rng.usize(..of.len())]
+}
+
+fn job(rng: &mut Rng, number: usize) -> JobPlan {
+    let kind = *choose(rng, &["sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison"]);
+    // One in three has a lane, of few: so that lanes fill up.
+    let lane = (rng.u8(..3) == 0).then(|| format!("lane-{}", rng.u8(..3)));
+    JobPlan {
+        id: JobId::new(format!("j{number}")).expect("letters and digits"),
+        kind: Kind::new(kind).expect("letters"),
+        lane: lane.map(|lane| Lane::new(lane).expect("letters, digits and a dash")),
+        max_attempts: rng.u32(1..=4),
+        max_losses: rng.u32(1..=4),
+        backoff_ms: *choose(rng, &[50, 500, 3_000, 15_000]),
+        timeout_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..5_000)),
+    }
+}
+
+fn actions(rng: &mut Rng, jobs: &[JobPlan], clients: usize, heal_ms: u64) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let busy = heal_ms * 3 / 4;
+    let mut left: Vec<usize> = (0..jobs.len()).collect();
+    while !left.is_empty() {
+        let together = left.split_off(left.len() - rng.usize(1..=4).min(left.len()));
+        let (at_ms, client) = (rng.u64(..busy), rng.usize(..clients));
+        for &job in &together {
+            let later = |rng: &mut Rng| at_ms + rng.u64(..20_000);
+            let mut add = |rng: &mut Rng, chance: u8, call| {
+                if rng.u8(..100) < chance {
+                    let (at_ms, client) = (later(rng), rng.usize(..clients));
+                    actions.push(Action { at_ms, client, call });
+                }
+            };
+            add(rng, 25, PlannedCall::Cancel(job));
+            add(rng, 10, PlannedCall::Cancel(job));
+            add(rng, 20, PlannedCall::Retry(job));
+            add(rng, 10, PlannedCall::Retry(job));
+            add(rng, 30, PlannedCall::Wait(job));
+            add(rng, 10, PlannedCall::SubmitOther(job));
+            add(rng, 20, PlannedCall::Submit(vec![job]));
+        }
+        actions.push(Action { at_ms, client, call: PlannedCall::Submit(together) });
+    }
+    actions.sort_by_key(|action| action.at_ms);
+    actions
+}
+
+fn faults(rng: &mut Rng, nodes: usize, clients: usize, timeout: u64, heal_ms: u64) -> Vec<Fault> {
+    let target = |rng: &mut Rng| match rng.u8(..10) {
+        0..=4 => Target::Node(rng.usize(..nodes)),
+        5..=7 => Target::Leader,
+        _ => Target::Client(rng.usize(..clients)),
+    };
+    let node = |rng: &mut Rng| if rng.bool() { Target::Leader } else { Target::Node(rng.usize(..nodes)) };
+    let mut faults: Vec<_> = (0..rng.usize(..=20))
+        .map(|_| {
+            // Around the session timeout, where decisions are close.
+            let long = |rng: &mut Rng| timeout * rng.u64(5..=300) / 100;
+            let kind = match rng.u8(..100) {
+                0..=19 => FaultKind::Cut {
+                    target: target(rng),
+                    refused_ms: if rng.bool() { 0 } else { long(rng) },
+                    requests_arrive: rng.bool(),
+                },
+                20..=29 => {
+                    let (up, down) = *choose(rng, &[(true, true), (true, false), (false, true)]);
+                    FaultKind::Silence { target: target(rng), ms: long(rng), up, down }
+                }
+                30..=36 => {
+                    let delay_ms = rng.u64(20..=timeout / 2);
+                    FaultKind::Slow { target: target(rng), ms: long(rng), delay_ms }
+                }
+                37..=56 => FaultKind::LoseWrite { target: target(rng), applied: rng.u8(..3) > 0 },
+                57..=63 => FaultKind::Expire { target: target(rng) },
+                64..=73 => FaultKind::Crash { target: node(rng), down_ms: rng.u64(100..10_000) },
+                74..=83 => FaultKind::Freeze { target: node(rng), ms: long(rng) },
+                84..=89 => FaultKind::Drain {
+                    target: node(rng),
+                    grace_ms: rng.u64(..3_000),
+                    down_ms: rng.u64(100..5_000),
+                },
+                90..=93 => FaultKind::ChildDies { target: Target::Node(rng.usize(..nodes)) },
+                94..=96 => FaultKind::MemberDies,
+                _ => FaultKind::ServerRestart { down_ms: rng.u64(100..2 * timeout) },
+            };
+            Fault { at_ms: rng.u64(..heal_ms), kind }
+        })
+        .collect();
+    faults.sort_by_key(|fault| fault.at_ms);
+    faults
+}

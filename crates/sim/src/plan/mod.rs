@@ -1,0 +1,303 @@
+//! What is going to happen: everything that the seed decides in advance, as lists that can be cut down.
+//!
+//! What the network does in between (delays, which of two messages comes first) is drawn while the simulation runs, from
+//! the same seed. So a plan with a fault less is another run, and it is the same run each time.
+
+mod generate;
+mod shrink;
+
+use std::fmt;
+use std::time::Duration;
+
+use bellwether_core::backoff::Backoff;
+use bellwether_core::job::{JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::machine::assigner;
+use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::name::{JobId, Kind, Lane};
+use bellwether_core::time::WallMillis;
+use uuid::Uuid;
+
+pub use self::shrink::shrink;
+
+/// How large simulations are; each draws its own numbers up to these.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Nodes, at least one.
+    pub nodes: usize,
+    /// Clients, at least one.
+    pub clients: usize,
+    /// Jobs, at least one.
+    pub jobs: usize,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { nodes: 4, clients: 3, jobs: 24 }
+    }
+}
+
+/// One simulation.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where everything that is drawn while it runs comes from.
+    pub seed: u64,
+    /// The session timeout that all ask for.
+    pub session_timeout_ms: u64,
+    /// The server's tick.
+    pub tick_ms: u64,
+    /// How candidates are ordered.
+    pub campaign: Strategy,
+    /// How workers are chosen.
+    pub strategy: assigner::Strategy,
+    /// By how much each node's wall clock is ahead, and how many slots it has.
+    pub nodes: Vec<NodePlan>,
+    /// By how much each client's wall clock is ahead.
+    pub clients: Vec<i64>,
+    /// The jobs that clients submit.
+    pub jobs: Vec<JobPlan>,
+    /// What clients do.
+    pub actions: Vec<Action>,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// When all is mended.
+    pub heal_ms: u64,
+}
+
+/// A node.
+#[derive(Debug, Clone, Copy)]
+pub struct NodePlan {
+    /// By how many milliseconds its wall clock is ahead.
+    pub skew_ms: i64,
+    /// How many jobs it runs at a time.
+    pub slots: u32,
+}
+
+/// A job.
+#[derive(Debug, Clone)]
+pub struct JobPlan {
+    /// Its name.
+    pub id: JobId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its lane.
+    pub lane: Option<Lane>,
+    /// How often it may fail.
+    pub max_attempts: u32,
+    /// How many workers it may lose.
+    pub max_losses: u32,
+    /// Its backoff's first wait; the longest is four times that.
+    pub backoff_ms: u64,
+    /// Per attempt.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Something that a client does.
+#[derive(Debug, Clone)]
+pub struct Action {
+    /// When.
+    pub at_ms: u64,
+    /// Which client, by its position.
+    pub client: usize,
+    /// What.
+    pub call: PlannedCall,
+}
+
+/// A call, with jobs by their positions.
+#[derive(Debug, Clone)]
+pub enum PlannedCall {
+    /// Submits these in one round.
+    Submit(Vec<usize>),
+    /// Submits another job under this one's id.
+    SubmitOther(usize),
+    /// Cancels this one.
+    Cancel(usize),
+    /// Opens this one again.
+    Retry(usize),
+    /// Waits for this one's end.
+    Wait(usize),
+}
+
+/// Something that goes wrong.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// When.
+    pub at_ms: u64,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// Whom a fault is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The node at this position.
+    Node(usize),
+    /// Whoever leads then; nobody if nobody does.
+    Leader,
+    /// The client at this position.
+    Client(usize),
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone)]
+pub enum FaultKind {
+    /// The connection breaks, and no other is made for a while.
+    Cut {
+        /// Whose.
+        target: Target,
+        /// For how long.
+        refused_ms: u64,
+        /// Whether what is on its way to the server still arrives.
+        requests_arrive: bool,
+    },
+    /// Nothing arrives for a while, in one direction or in both, and nobody is told. What was sent arrives afterwards.
+    Silence {
+        /// Whose.
+        target: Target,
+        /// For how long.
+        ms: u64,
+        /// To the server.
+        up: bool,
+        /// From the server.
+        down: bool,
+    },
+    /// Everything takes longer for a while.
+    Slow {
+        /// Whose.
+        target: Target,
+        /// For how long.
+        ms: u64,
+        /// Up to so much per message.
+        delay_ms: u64,
+    },
+    /// The connection breaks at the next write.
+    LoseWrite {
+        /// Whose.
+        target: Target,
+        /// Whether it is applied and the reply is lost, or it never arrives.
+        applied: bool,
+    },
+    /// The server ends the session.
+    Expire {
+        /// Whose.
+        target: Target,
+    },
+    /// The process is killed, and started again later.
+    Crash {
+        /// Which node.
+        target: Target,
+        /// How long it is down.
+        down_ms: u64,
+    },
+    /// The process stands still.
+    Freeze {
+        /// Which node.
+        target: Target,
+        /// For how long.
+        ms: u64,
+    },
+    /// The process is stopped gracefully, and started again later.
+    Drain {
+        /// Which node.
+        target: Target,
+        /// For what runs.
+        grace_ms: u64,
+        /// How long it is down afterwards.
+        down_ms: u64,
+    },
+    /// An actor of the worker dies.
+    ChildDies {
+        /// Of which node.
+        target: Target,
+    },
+    /// An actor of the leader wing dies.
+    MemberDies,
+    /// The server is killed, and started again later with all that it had.
+    ServerRestart {
+        /// How long it is down.
+        down_ms: u64,
+    },
+}
+
+impl FaultKind {
+    /// What it is called, for counting.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Cut { .. } => "cut",
+            Self::Silence { .. } => "silence",
+            Self::Slow { .. } => "slow",
+            Self::LoseWrite { applied: true, .. } => "reply-lost",
+            Self::LoseWrite { applied: false, .. } => "write-lost",
+            Self::Expire { .. } => "expire",
+            Self::Crash { .. } => "crash",
+            Self::Freeze { .. } => "freeze",
+            Self::Drain { .. } => "drain",
+            Self::ChildDies { .. } => "child-dies",
+            Self::MemberDies => "member-dies",
+            Self::ServerRestart { .. } => "server-restart",
+        }
+    }
+}
+
+impl JobPlan {
+    /// The record as it is submitted, but for what the submission adds.
+    pub(crate) fn record(&self, other: bool) -> JobRecord {
+        let text = if other { format!("{} of another", self.id) } else { format!("{} as planned", self.id) };
+        let initial = Duration::from_millis(self.backoff_ms);
+        JobRecord {
+            kind: self.kind.clone(),
+            payload: Payload::json(text.into_bytes()).expect("a short text is within the budget"),
+            policy: Policy {
+                max_attempts: self.max_attempts,
+                max_losses: self.max_losses,
+                backoff: Backoff { initial, max: initial * 4 },
+                timeout: self.timeout_ms.map(Duration::from_millis),
+            },
+            placement: Placement { lane: self.lane.clone(), ..Placement::default() },
+            token: Uuid::nil(),
+            submitted_at: WallMillis(0),
+            generation: 1,
+            attempts: 0,
+            failures: 0,
+            losses: 0,
+            last: None,
+            last_error: None,
+            state: JobState::Open { not_before: None },
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}: {:?}, {:?}, session timeout {} ms, tick {} ms, healed at {} ms",
+            self.seed, self.campaign, self.strategy, self.session_timeout_ms, self.tick_ms, self.heal_ms
+        )?;
+        for (at, node) in self.nodes.iter().enumerate() {
+            writeln!(f, "  n{at}: {} slots, clock {:+} ms", node.slots, node.skew_ms)?;
+        }
+        for action in &self.actions {
+            let name = |at: &usize| self.jobs[*at].id.to_string();
+            let call = match &action.call {
+                PlannedCall::Submit(jobs) => {
+                    let told = |at: &usize| {
+                        let job = &self.jobs[*at];
+                        let lane = job.lane.as_ref().map_or(String::new(), |lane| format!(" in {lane}"));
+                        format!("{} ({}{lane})", job.id, job.kind)
+                    };
+                    format!("submits {}", jobs.iter().map(told).collect::<Vec<_>>().join(", "))
+                }
+                PlannedCall::SubmitOther(job) => format!("submits another {}", name(job)),
+                PlannedCall::Cancel(job) => format!("cancels {}", name(job)),
+                PlannedCall::Retry(job) => format!("retries {}", name(job)),
+                PlannedCall::Wait(job) => format!("waits for {}", name(job)),
+            };
+            writeln!(f, "  {:>7} ms  c{} {call}", action.at_ms, action.client)?;
+        }
+        for fault in &self.faults {
+            writeln!(f, "  {:>7} ms  {:?}", fault.at_ms, fault.kind)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! What goes wrong, and how it is mended.
+
+use std::time::Duration;
+
+use super::{Happening, Incoming, Up, Who, World};
+use crate::history::{EventKind, Leading, Life};
+use crate::node::Msg;
+use crate::node::election::ElectionMsg;
+use crate::node::leader::LeaderMsg;
+use crate::node::worker::WorkerMsg;
+use crate::plan::{FaultKind, Target};
+use crate::zk::link::State;
+
+/// A fault's end.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Mend {
+    /// The network of a peer carries again what it held.
+    Flow(usize),
+    /// A node is started again.
+    Start(usize),
+    /// A node's process goes on; of that process.
+    Thaw(usize, u64),
+    /// The server is started again.
+    Server,
+}
+
+/// How long the worker of a node may take to leave beyond its grace, and then its candidate, before the process ends all
+/// the same: as `Worker::drain` and `Node::stop` have it.
+const DRAIN_PATIENCE_US: u64 = 10_000_000;
+const STEP_DOWN_US: u64 = 5_000_000;
+
+impl World {
+    fn target(&self, target: Target) -> Option<usize> {
+        match target {
+            Target::Node(at) => Some(at),
+            Target::Client(at) => Some(self.plan.nodes.len() + at),
+            Target::Leader => self.leader,
+        }
+    }
+
+    /// Remembers who leads, for faults that are aimed at it; answers whether this says nothing but that the trust in a
+    /// term was renewed.
+    pub(super) fn note_leader(&mut self, what: &EventKind) -> bool {
+        let EventKind::Leadership { node, epoch, state, .. } = what else { return false };
+        let at = self.peers.iter().position(|peer| match &peer.who {
+            Who::Node(config, _) => config.name == *node,
+            Who::Client(_) => false,
+        });
+        match state {
+            Leading::Active => self.leader = at,
+            Leading::Inactive if self.leader == at => self.leader = None,
+            Leading::Inactive | Leading::Paused => {}
+        }
+        self.standing.insert(node.clone(), (*state, *epoch)) == Some((*state, *epoch))
+    }
+
+    pub(super) fn fault(&mut self, number: usize) {
+        let fault = self.plan.faults[number].clone();
+        let target = match &fault.kind {
+            FaultKind::Cut { target, .. }
+            | FaultKind::Silence { target, .. }
+            | FaultKind::Slow { target, .. }
+            | FaultKind::LoseWrite { target, .. }
+            | FaultKind::Expire { target }
+            | FaultKind::Crash { target, .. }
+            | FaultKind::Freeze { target, .. }
+            | FaultKind::Drain { target, .. }
+            | FaultKind::ChildDies { target } => self.target(*target),
+            FaultKind::MemberDies | FaultKind::ServerRestart { .. } => self.leader.or(Some(0)),
+        };
+        // Nobody leads now.
+        let Some(at) = target else { return };
+        let name = self.name(at);
+        self.trace.note(self.now_us, || format!("fault: {:?} (of {name})", fault.kind));
+        *self.stats.faults.entry(fault.kind.name()).or_default() += 1;
+        let now_us = self.now_us;
+        match fault.kind {
+            FaultKind::Cut { refused_ms, requests_arrive, .. } => {
+                self.peers[at].trouble.refused_until_us = now_us + refused_ms * 1_000;
+                if let State::Up(conn) = self.peers[at].link.state {
+                    self.break_connection(conn, requests_arrive);
+                }
+            }
+            FaultKind::Silence { ms, up, down, .. } => {
+                let until = now_us + ms * 1_000;
+                let trouble = &mut self.peers[at].trouble;
+                if up {
+                    trouble.up_until_us = until;
+                }
+                if down {
+                    trouble.down_until_us = until;
+                }
+                self.put(until, Happening::Mended(Mend::Flow(at)));
+            }
+            FaultKind::Slow { ms, delay_ms, .. } => {
+                self.peers[at].trouble.slow = (now_us + ms * 1_000, delay_ms * 1_000);
+            }
+            FaultKind::LoseWrite { applied, .. } => self.peers[at].trouble.next_write = Some(applied),
+            FaultKind::Expire { .. } => {
+                let session = self.peers[at].link.view.session;
+                self.record(EventKind::Evicted { session });
+                let outcome = self.server.expire(session);
+                self.served(outcome);
+            }
+            FaultKind::Crash { down_ms, .. } => self.crash(at, down_ms),
+            FaultKind::Freeze { ms, .. } => self.freeze(at, ms),
+            FaultKind::Drain { grace_ms, down_ms, .. } => self.drain(at, grace_ms, down_ms),
+            FaultKind::ChildDies { .. } => self.put_peer(now_us, at, Incoming::Msg(child_died())),
+            FaultKind::MemberDies => {
+                self.put_peer(now_us, at, Incoming::Msg(Msg::Leader(LeaderMsg::MemberDied)));
+            }
+            FaultKind::ServerRestart { down_ms } => {
+                self.server.kill();
+                self.all_hang_up();
+                self.put(now_us + down_ms * 1_000, Happening::Mended(Mend::Server));
+            }
+        }
+    }
+
+    pub(super) fn crash(&mut self, at: usize, down_ms: u64) {
+        if !self.is_node(at) {
+            return;
+        }
+        self.end(at, Life::Killed);
+        self.put(self.now_us + down_ms * 1_000, Happening::Mended(Mend::Start(at)));
+    }
+
+    fn freeze(&mut self, at: usize, ms: u64) {
+        let now_us = self.now_us;
+        let peer = &mut self.peers[at];
+        let Who::Node(config, Some(_)) = &peer.who else { return };
+        if peer.frozen.is_some() {
+            return;
+        }
+        peer.frozen = Some(Vec::new());
+        let (node, process) = (config.name.clone(), peer.process);
+        self.record(EventKind::Node { node, is: Life::Frozen });
+        self.put(now_us + ms * 1_000, Happening::Mended(Mend::Thaw(at, process)));
+    }
+
+    /// It goes on with what came meanwhile: what stands in its socket, and its timers and messages, each in their order.
+    fn thaw(&mut self, at: usize, process: u64) {
+        let peer = &mut self.peers[at];
+        let Who::Node(config, Some(_)) = &peer.who else { return };
+        let node = config.name.clone();
+        let Some(waiting) = peer.frozen.take_if(|_| peer.process == process) else { return };
+        let frames_first = peer.rng.bool();
+        self.record(EventKind::Node { node, is: Life::Thawed });
+        let (frames, rest): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|incoming| matches!(incoming, Incoming::Frame(..)));
+        let (first, second) = if frames_first { (frames, rest) } else { (rest, frames) };
+        for incoming in first.into_iter().chain(second) {
+            self.incoming(at, process, incoming);
+        }
+    }
+
+    fn drain(&mut self, at: usize, grace_ms: u64, down_ms: u64) {
+        if !self.is_node(at) || self.peers[at].leaves_ms.is_some() {
+            return;
+        }
+        self.peers[at].leaves_ms = Some(down_ms);
+        let grace = Duration::from_millis(grace_ms);
+        let step_down = self.now_us + grace_ms * 1_000 + DRAIN_PATIENCE_US;
+        self.put_peer(self.now_us, at, Incoming::Msg(Msg::Worker(WorkerMsg::Drain(grace))));
+        self.put_peer(step_down, at, Incoming::Msg(Msg::Election(ElectionMsg::StepDown)));
+        self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
+    }
+
+    /// The last step of a graceful stop: the session is closed, and the process ends.
+    pub(super) fn leave(&mut self, at: usize) {
+        let Some(down_ms) = self.peers[at].leaves_ms else { return };
+        if let State::Up(conn) = self.peers[at].link.state {
+            let xid = self.peers[at].link.sending(self.now_us, None);
+            self.send_up(conn, Up::Request(xid, bellwether_keeper::proto::Request::CloseSession));
+        }
+        self.end(at, Life::Stopped);
+        self.put(self.now_us + down_ms * 1_000, Happening::Mended(Mend::Start(at)));
+    }
+
+    pub(super) fn mended(&mut self, mend: Mend) {
+        match mend {
+            Mend::Flow(at) => self.flow_again(at),
+            Mend::Start(at) => self.start_again(at),
+            Mend::Thaw(at, process) => self.thaw(at, process),
+            Mend::Server => self.server.start(self.now_us),
+        }
+    }
+
+    fn start_again(&mut self, at: usize) {
+        if matches!(self.peers[at].who, Who::Node(_, None)) {
+            self.start(at);
+        }
+    }
+
+    fn is_node(&self, at: usize) -> bool {
+        matches!(self.peers[at].who, Who::Node(_, Some(_)))
+    }
+
+    /// All is mended: every link, every node, the server. What was lost stays lost.
+    pub(super) fn heal(&mut self) {
+        self.server.start(self.now_us);
+        self.hurry();
+        for at in 0..self.peers.len() {
+            self.peers[at].trouble = Default::default();
+            self.flow_again(at);
+            let process = self.peers[at].process;
+            self.thaw(at, process);
+            self.start_again(at);
+        }
+        self.trace.note(self.now_us, || "all is mended".to_owned());
+        self.record(EventKind::Healed);
+    }
+}
+
+fn child_died() -> Msg {
+    Msg::Worker(WorkerMsg::ChildDied)
+}

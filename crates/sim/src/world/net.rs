@@ -1,0 +1,237 @@
+//! Connections: two pipes, each in order.
+//!
+//! What happens to a frame is decided when it is sent (how long it takes) and when it would arrive (whether its pipe is
+//! stopped, or gone). A pipe that is stopped keeps what it has; a connection that breaks loses what is on its way, or
+//! only what comes from the server, as the fault says.
+
+use bellwether_keeper::model::Effect;
+use bellwether_keeper::proto::Request;
+
+use super::server::Outcome;
+use super::{Down, Happening, Incoming, Up, World};
+use crate::zk::link::Conn;
+
+/// A connection of a process.
+pub(super) struct Connection {
+    pub(super) peer: usize,
+    pub(super) process: u64,
+    up: Pipe<Up>,
+    down: Pipe<Down>,
+    /// Whether the server still reads it.
+    served: bool,
+    /// Whether its client still reads it.
+    read: bool,
+}
+
+struct Pipe<F> {
+    /// When the last frame arrives.
+    last_us: u64,
+    /// Frames that arrived while the pipe was stopped.
+    stopped: Vec<F>,
+    /// What is on its way is lost.
+    lost: bool,
+}
+
+impl<F> Pipe<F> {
+    fn new() -> Self {
+        Self { last_us: 0, stopped: Vec::new(), lost: false }
+    }
+
+    fn arrives(&mut self, at_us: u64) -> u64 {
+        self.last_us = at_us.max(self.last_us + 1);
+        self.last_us
+    }
+}
+
+/// What is wrong with a peer's network.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Trouble {
+    /// No connection is made until then.
+    pub(super) refused_until_us: u64,
+    /// Nothing arrives at the server until then.
+    pub(super) up_until_us: u64,
+    /// Nothing arrives from the server until then.
+    pub(super) down_until_us: u64,
+    /// Frames take up to so much longer until then.
+    pub(super) slow: (u64, u64),
+    /// The next write is lost, before it is applied or after.
+    pub(super) next_write: Option<bool>,
+}
+
+impl World {
+    pub(super) fn open(&mut self, peer: usize) -> Conn {
+        self.next_conn += 1;
+        let process = self.peers[peer].process;
+        let (up, down) = (Pipe::new(), Pipe::new());
+        self.conns.insert(self.next_conn, Connection { peer, process, up, down, served: true, read: true });
+        self.next_conn
+    }
+
+    fn delay(&mut self, peer: usize) -> u64 {
+        let trouble = self.peers[peer].trouble;
+        let (until, most) = trouble.slow;
+        let slow = if self.now_us < until { self.rng.u64(..=most) } else { 0 };
+        let usual = if self.rng.u8(..50) == 0 { self.rng.u64(1_000..30_000) } else { self.rng.u64(80..600) };
+        usual + slow
+    }
+
+    pub(super) fn send_up(&mut self, conn: Conn, frame: Up) {
+        let Some(peer) = self.conns.get(&conn).map(|connection| connection.peer) else { return };
+        let at = self.now_us + self.delay(peer);
+        let Some(connection) = self.conns.get_mut(&conn) else { return };
+        let arrives = connection.up.arrives(at);
+        self.put(arrives, Happening::ToServer(conn, frame));
+    }
+
+    fn send_down(&mut self, conn: Conn, frame: Down) {
+        let Some(peer) = self.conns.get(&conn).map(|connection| connection.peer) else { return };
+        let at = self.now_us + self.delay(peer);
+        let Some(connection) = self.conns.get_mut(&conn) else { return };
+        let (arrives, process) = (connection.down.arrives(at), connection.process);
+        self.put(arrives, Happening::ToPeer(peer, process, Incoming::Frame(conn, frame)));
+    }
+
+    /// A frame arrives at the server's end, unless its pipe is stopped.
+    pub(super) fn frame_up(&mut self, conn: Conn, frame: Up) {
+        let Some(connection) = self.conns.get_mut(&conn) else { return };
+        let trouble = &mut self.peers[connection.peer].trouble;
+        if self.now_us < trouble.up_until_us {
+            return connection.up.stopped.push(frame);
+        }
+        if !connection.served || (connection.up.lost && !matches!(frame, Up::Fin)) {
+            return;
+        }
+        let writes = matches!(frame, Up::Request(_, Request::Multi(_) | Request::Write(_)));
+        let lost = if writes { trouble.next_write.take() } else { None };
+        if lost == Some(false) {
+            return self.break_connection(conn, false);
+        }
+        connection.served = !matches!(frame, Up::Fin);
+        if lost == Some(true) {
+            connection.down.lost = true;
+        }
+        let outcome = self.server.handle(self.now_us, conn, frame);
+        self.served(outcome);
+        if lost == Some(true) {
+            self.break_connection(conn, false);
+        }
+    }
+
+    /// What the server did: its answers go out, and what it committed is noted.
+    pub(super) fn served(&mut self, outcome: Outcome) {
+        for event in outcome.history {
+            self.record(event);
+        }
+        for effect in outcome.effects {
+            match effect {
+                Effect::Connected(conn, response) => self.send_down(conn.0, Down::Connected(response)),
+                Effect::Reply(conn, reply) => self.send_down(conn.0, Down::Reply(reply)),
+                Effect::Notify(conns, event) => {
+                    for conn in conns {
+                        self.send_down(conn.0, Down::Event(event.clone()));
+                    }
+                }
+                Effect::Close(conn) => self.hang_up(conn.0),
+            }
+        }
+        let wanted = self.server.next_tick_us();
+        if let Some(at) = wanted.filter(|at| self.tick_at_us.is_none_or(|before| *at < before)) {
+            self.tick_at_us = Some(at);
+            self.put(at, Happening::ServerTick);
+        }
+    }
+
+    /// The server closes a connection, after all that it sent.
+    pub(super) fn hang_up(&mut self, conn: Conn) {
+        if let Some(connection) = self.conns.get_mut(&conn).filter(|connection| connection.served) {
+            connection.served = false;
+            self.send_down(conn, Down::Fin);
+        }
+    }
+
+    /// A frame arrives at the client's end: whether it is to be read.
+    pub(super) fn arrives(&mut self, conn: Conn, frame: Down) -> Option<Down> {
+        let connection = self.conns.get_mut(&conn)?;
+        if self.now_us < self.peers[connection.peer].trouble.down_until_us {
+            connection.down.stopped.push(frame);
+            return None;
+        }
+        let readable = connection.read && (!connection.down.lost || matches!(frame, Down::Fin));
+        readable.then_some(frame)
+    }
+
+    /// The client closes its end. What it sent before still arrives.
+    pub(super) fn close(&mut self, conn: Conn) {
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.read = false;
+            self.send_up(conn, Up::Fin);
+        }
+    }
+
+    /// Every connection of a process that is gone.
+    pub(super) fn close_connections(&mut self, peer: usize) {
+        let open = self.conns.iter().filter(|(_, it)| it.peer == peer && it.read).map(|(conn, _)| *conn);
+        for conn in open.collect::<Vec<_>>() {
+            self.close(conn);
+        }
+    }
+
+    /// The connection breaks, for both. What comes from the server is lost, and what goes there unless it may arrive.
+    pub(super) fn break_connection(&mut self, conn: Conn, requests_arrive: bool) {
+        let Some(connection) = self.conns.get_mut(&conn) else { return };
+        connection.down.lost = true;
+        connection.up.lost |= !requests_arrive;
+        self.send_up(conn, Up::Fin);
+        self.send_down(conn, Down::Fin);
+    }
+
+    /// What was stopped arrives.
+    pub(super) fn flow_again(&mut self, peer: usize) {
+        let of_peer = self.conns.iter().filter(|(_, connection)| connection.peer == peer);
+        let conns: Vec<Conn> = of_peer.map(|(conn, _)| *conn).collect();
+        let trouble = self.peers[peer].trouble;
+        for conn in conns {
+            if trouble.up_until_us <= self.now_us {
+                let frames = self.conns.get_mut(&conn).map(|it| std::mem::take(&mut it.up.stopped));
+                for frame in frames.into_iter().flatten() {
+                    self.frame_up(conn, frame);
+                }
+            }
+            if trouble.down_until_us <= self.now_us {
+                let stopped =
+                    self.conns.get_mut(&conn).map(|it| (it.process, std::mem::take(&mut it.down.stopped)));
+                let Some((process, frames)) = stopped else { continue };
+                for frame in frames {
+                    self.incoming(peer, process, Incoming::Frame(conn, frame));
+                }
+            }
+        }
+    }
+
+    /// What is on its way, however slowly, arrives now.
+    pub(super) fn hurry(&mut self) {
+        let is_frame = |next: &Happening| {
+            matches!(next, Happening::ToServer(..) | Happening::ToPeer(_, _, Incoming::Frame(..)))
+        };
+        let frames = self.queue.iter().filter(|(_, next)| is_frame(next)).map(|(at, _)| *at);
+        for at in frames.collect::<Vec<_>>() {
+            if let Some(frame) = self.queue.remove(&at) {
+                self.put(self.now_us, frame);
+            }
+        }
+        for connection in self.conns.values_mut() {
+            (connection.up.last_us, connection.down.last_us) = (self.now_us, self.now_us);
+        }
+    }
+
+    /// The server is gone, and its kernel says so.
+    pub(super) fn all_hang_up(&mut self) {
+        let served = self.conns.iter().filter(|(_, connection)| connection.served).map(|(conn, _)| *conn);
+        for conn in served.collect::<Vec<_>>() {
+            if let Some(connection) = self.conns.get_mut(&conn) {
+                connection.up.lost = true;
+            }
+            self.hang_up(conn);
+        }
+    }
+}

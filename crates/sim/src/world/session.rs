@@ -1,0 +1,344 @@
+//! What the client library and the session actor do about connections, sessions and requests.
+//!
+//! | what | when |
+//! | --- | --- |
+//! | an attempt to connect | at once for a new session; after a lost connection, and after a failed attempt, a little later |
+//! | an attempt is given up | after 0.4 timeouts |
+//! | a heartbeat | five times per timeout |
+//! | a connection is taken for dead | 0.4 timeouts after a request without an answer |
+//! | a session is taken for over | when the server says so; or 1.4 to 1.8 timeouts after the last that was heard |
+
+use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
+
+use super::{Down, Incoming, Up, Who, World};
+use crate::history::EventKind;
+use crate::node::context::Context;
+use crate::node::{Msg, Node, Route};
+use crate::zk::ask::{self, Answer};
+use crate::zk::link::{Conn, Heard, Link, State, Then};
+use crate::zk::{SessionEvent, Zk};
+
+/// Attempts to connect, of one process.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    number: u64,
+    /// The attempt that is under way.
+    pending: Option<(Conn, u64)>,
+    /// A new session whose namespace is not open yet.
+    opening: bool,
+    failures: u32,
+}
+
+/// Heartbeats per session timeout, as the session actor has it.
+const HEARTBEATS: u64 = 5;
+
+impl World {
+    fn timeout_us(&self) -> u64 {
+        self.plan.session_timeout_ms * 1_000
+    }
+
+    pub(super) fn attempt_in(&mut self, at: usize, wait_us: u64) {
+        let state = &mut self.peers[at].link_state;
+        state.number += 1;
+        let number = state.number;
+        self.put_peer(self.now_us + wait_us, at, Incoming::Attempt(number));
+    }
+
+    fn attempt_later(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        peer.link_state.failures = (peer.link_state.failures + 1).min(5);
+        let most = 100_000u64 << peer.link_state.failures;
+        let wait = peer.rng.u64(20_000..most);
+        self.attempt_in(at, wait);
+    }
+
+    pub(super) fn attempt(&mut self, at: usize, number: u64) {
+        let (now_us, peer) = (self.now_us, &self.peers[at]);
+        if peer.link_state.number != number || matches!(peer.link.state, State::Up(_)) {
+            return;
+        }
+        if !self.server.is_up() || now_us < peer.trouble.refused_until_us {
+            return self.attempt_later(at);
+        }
+        let conn = self.open(at);
+        let timeout_ms = i32::try_from(self.plan.session_timeout_ms).expect("minutes at most");
+        let mut password = [0; 16];
+        let peer = &mut self.peers[at];
+        peer.rng.fill(&mut password);
+        peer.link_state.pending = Some((conn, now_us));
+        let link = &peer.link;
+        let known = link.state == State::Down;
+        let request = ConnectRequest {
+            last_zxid_seen: if known { link.last_zxid } else { 0 },
+            timeout_ms,
+            session_id: if known { link.view.session } else { 0 },
+            password: if known { link.password.clone() } else { vec![0; 16] },
+            read_only: Some(false),
+        };
+        self.send_up(conn, Up::Connect(request, password));
+        self.put_peer(now_us + self.timeout_us() * 2 / 5, at, Incoming::AttemptOver(number));
+    }
+
+    pub(super) fn attempt_over(&mut self, at: usize, number: u64) {
+        let state = &mut self.peers[at].link_state;
+        if state.number == number
+            && let Some((conn, _)) = state.pending.take()
+        {
+            self.close(conn);
+            self.attempt_later(at);
+        }
+    }
+
+    pub(super) fn frame_down(&mut self, at: usize, conn: Conn, frame: Down) {
+        let Some(frame) = self.arrives(conn, frame) else { return };
+        let state = &mut self.peers[at].link_state;
+        if let Some((_, sent_us)) = state.pending.take_if(|(pending, _)| *pending == conn) {
+            return match frame {
+                Down::Connected(response) => self.connected(at, conn, sent_us, &response),
+                Down::Fin | Down::Reply(_) | Down::Event(_) => {
+                    self.close(conn);
+                    self.attempt_later(at);
+                }
+            };
+        }
+        let link = &mut self.peers[at].link;
+        if link.state != State::Up(conn) {
+            return;
+        }
+        link.heard_us = self.now_us;
+        match frame {
+            Down::Reply(reply) => {
+                if let Some(msg) = link.replied(reply) {
+                    self.report(at, msg);
+                }
+            }
+            Down::Event(event) => {
+                let (heard, glanced) = link.notified(&event);
+                for (feed, msg) in heard {
+                    self.tell(at, Route::Feed(feed), msg);
+                }
+                if let Some(msg) = glanced {
+                    self.report(at, msg);
+                }
+            }
+            Down::Fin => self.lost(at, conn),
+            Down::Connected(_) => {}
+        }
+    }
+
+    fn connected(&mut self, at: usize, conn: Conn, sent_us: u64, response: &ConnectResponse) {
+        let now_us = self.now_us;
+        let peer = &mut self.peers[at];
+        peer.link_state.failures = 0;
+        if response.session_id == 0 {
+            self.close(conn);
+            return self.expired(at);
+        }
+        let link = &mut peer.link;
+        let known = link.state == State::Down;
+        link.state = State::Up(conn);
+        link.heard_us = now_us;
+        if known {
+            link.view.connected = true;
+            if let Some((xid, request)) = link.set_watches() {
+                self.send_up(conn, Up::Request(xid, request));
+            }
+            self.stats.reconnections += 1;
+            return self.session(at, SessionEvent::Reconnected);
+        }
+        link.password = response.password.clone();
+        link.last_zxid = 0;
+        link.view.generation += 1;
+        link.view.session = response.session_id;
+        link.view.timeout_us = u64::try_from(response.timeout_ms).unwrap_or_default() * 1_000;
+        link.view.last_contact_us = sent_us;
+        // Not before its namespace is open.
+        link.view.connected = false;
+        peer.link_state.opening = true;
+        self.stats.sessions += 1;
+        self.opening(at, conn);
+    }
+
+    /// The namespace is there: it is looked at, and that is all.
+    fn opening(&mut self, at: usize, conn: Conn) {
+        let (peer, now_us) = (&mut self.peers[at], self.now_us);
+        let generation = peer.link.view.generation;
+        let xid = peer.link.sending(now_us, Some(Box::new(move |_| Msg::Opened(generation))));
+        self.send_up(conn, Up::Request(xid, ask::get(bellwether_core::path::LAYOUT.to_owned())));
+    }
+
+    pub(super) fn opened(&mut self, at: usize, generation: u64) {
+        let peer = &mut self.peers[at];
+        let up = matches!(peer.link.state, State::Up(_)) && peer.link.view.generation == generation;
+        if !up || !std::mem::take(&mut peer.link_state.opening) {
+            return;
+        }
+        peer.link.view.connected = true;
+        self.session(at, SessionEvent::Connected(Zk(generation)));
+        self.heartbeat(at, generation);
+    }
+
+    /// Tells subscribers. A client's calls look by themselves.
+    fn session(&mut self, at: usize, event: SessionEvent) {
+        let name = self.name(at);
+        self.trace.note(self.now_us, || format!("{name}: session {event:?}"));
+        if let Who::Node(config, _) = &self.peers[at].who {
+            let (node, session) = (config.name.clone(), self.peers[at].link.view.session);
+            let up = matches!(event, SessionEvent::Connected(_) | SessionEvent::Reconnected);
+            self.record(EventKind::Link { node, session, up });
+        }
+        let now_us = self.now_us;
+        let peer = &mut self.peers[at];
+        let mut out = Vec::new();
+        match &peer.who {
+            Who::Node(config, _) => {
+                let mut context = Context {
+                    now_us,
+                    skew_ms: peer.skew_ms,
+                    node: &config.name,
+                    view: peer.link.view,
+                    rng: &mut peer.rng,
+                    out: &mut out,
+                };
+                Node::session(&mut context, event);
+            }
+            Who::Client(client) => {
+                for task in client.tasks() {
+                    self.report(at, Msg::Task(task));
+                }
+            }
+        }
+        self.carry_out(at, out);
+    }
+
+    pub(super) fn heartbeat(&mut self, at: usize, generation: u64) {
+        let (now_us, timeout_us) = (self.now_us, self.timeout_us());
+        let link = &mut self.peers[at].link;
+        if link.view.generation != generation || link.state == State::Away {
+            return;
+        }
+        if let State::Up(conn) = link.state {
+            let xid = link.sending(now_us, None);
+            self.send_up(conn, Up::Request(xid, ask::exists("/".to_owned(), false)));
+            self.put_peer(now_us + timeout_us * 2 / 5, at, Incoming::Silence(conn));
+        }
+        self.put_peer(now_us + timeout_us / HEARTBEATS, at, Incoming::Heartbeat(generation));
+    }
+
+    pub(super) fn silence(&mut self, at: usize, conn: Conn) {
+        let link = &self.peers[at].link;
+        let Some(oldest) = link.oldest_request_us().filter(|_| link.state == State::Up(conn)) else { return };
+        if oldest.max(link.heard_us) + self.timeout_us() * 2 / 5 <= self.now_us {
+            self.close(conn);
+            self.lost(at, conn);
+        }
+    }
+
+    /// The connection of a session is gone.
+    pub(super) fn lost(&mut self, at: usize, conn: Conn) {
+        let (now_us, timeout_us) = (self.now_us, self.timeout_us());
+        let peer = &mut self.peers[at];
+        if peer.link.state != State::Up(conn) {
+            return;
+        }
+        let answers = peer.link.lost();
+        self.stats.lost_replies += answers.len() as u64;
+        for msg in answers {
+            self.report(at, msg);
+        }
+        self.close(conn);
+        let peer = &mut self.peers[at];
+        if std::mem::take(&mut peer.link_state.opening) {
+            // Nobody heard of it: another is made.
+            peer.link.state = State::Away;
+            return self.attempt_later(at);
+        }
+        peer.link.view.connected = false;
+        let heard_us = peer.link.heard_us;
+        let patience = peer.rng.u64(timeout_us * 7 / 5..timeout_us * 9 / 5);
+        self.put_peer((heard_us + patience).max(now_us), at, Incoming::GiveUp);
+        self.session(at, SessionEvent::Disconnected);
+        let wait = self.peers[at].rng.u64(5_000..200_000);
+        self.attempt_in(at, wait);
+    }
+
+    /// Nothing was heard for so long that the session must be over.
+    pub(super) fn give_up(&mut self, at: usize) {
+        let link = &self.peers[at].link;
+        let silent = link.heard_us + self.timeout_us() * 7 / 5 <= self.now_us;
+        if link.state == State::Down && silent {
+            if let Some((pending, _)) = self.peers[at].link_state.pending.take() {
+                self.close(pending);
+            }
+            self.expired(at);
+        }
+    }
+
+    fn expired(&mut self, at: usize) {
+        let link = &mut self.peers[at].link;
+        let had_session = link.state == State::Down;
+        let glanced = link.ended();
+        if let Some(msg) = glanced {
+            self.report(at, msg);
+        }
+        if had_session {
+            self.stats.expirations += 1;
+            self.session(at, SessionEvent::Expired);
+        }
+        self.attempt_in(at, 0);
+    }
+
+    pub(super) fn ask(&mut self, at: usize, zk: Zk, request: Request, then: Then<Msg>) {
+        let now_us = self.now_us;
+        let link = &mut self.peers[at].link;
+        match serves(link, zk) {
+            Some(conn) => {
+                let xid = link.sending(now_us, Some(then));
+                self.send_up(conn, Up::Request(xid, request));
+            }
+            None => {
+                let msg = then(Answer::NotSent);
+                self.report(at, msg);
+            }
+        }
+    }
+
+    pub(super) fn watch(&mut self, at: usize, zk: Zk, path: String, set: Then<Msg>, heard: Heard<Msg>) {
+        let now_us = self.now_us;
+        let link = &mut self.peers[at].link;
+        let Some(conn) = serves(link, zk) else {
+            let msg = set(Answer::NotSent);
+            return self.report(at, msg);
+        };
+        let is_set = link.add_feed(path.clone(), heard);
+        let then = move |answer: Answer| {
+            is_set.set(matches!(answer, Answer::Reply(Ok(_))));
+            set(answer)
+        };
+        let xid = link.sending(now_us, Some(Box::new(then)));
+        self.send_up(conn, Up::Request(xid, ask::watch(path)));
+    }
+
+    pub(super) fn glance(
+        &mut self,
+        at: usize,
+        zk: Zk,
+        path: String,
+        there: Then<Msg>,
+        changed: Box<dyn FnOnce() -> Msg>,
+    ) {
+        let now_us = self.now_us;
+        let link = &mut self.peers[at].link;
+        let Some(conn) = serves(link, zk) else {
+            let msg = there(Answer::NotSent);
+            return self.report(at, msg);
+        };
+        link.glance(path.clone(), changed);
+        let xid = link.sending(now_us, Some(there));
+        self.send_up(conn, Up::Request(xid, ask::exists(path, true)));
+    }
+}
+
+fn serves(link: &Link<Msg>, zk: Zk) -> Option<Conn> {
+    if link.view.connected { link.serves(zk) } else { None }
+}

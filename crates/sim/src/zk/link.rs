@@ -1,0 +1,180 @@
+//! The client library and the session actor of one process.
+//!
+//! ```text
+//!  Away ──attempt──▶ Up(connection) ──lost──▶ Down ──attempt, same session──▶ Up
+//!    ▲                                         │
+//!    └────── refused by the server, or given up after 1.4 to 1.8 timeouts: Expired
+//! ```
+//!
+//! It holds what a connection's end leaves to decide: a request without an answer is *lost*, a recursive watch is dead,
+//! a one-shot watch is set anew and told what it missed. It makes no decision about time: the world wakes it.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bellwether_keeper::proto::{Reply, Request, WatchedEvent};
+
+use super::ask::Answer;
+use super::{View, Zk};
+
+/// Numbers a connection, and is never used again.
+pub(crate) type Conn = u64;
+
+/// What a request's answer becomes: a message to whoever asked.
+pub(crate) type Then<M> = Box<dyn FnOnce(Answer) -> M>;
+
+/// What a watch's change becomes.
+pub(crate) type Heard<M> = Box<dyn Fn(&WatchedEvent) -> M>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// There is no session.
+    Away,
+    Up(Conn),
+    /// The session may live.
+    Down,
+}
+
+struct Pending<M> {
+    xid: i32,
+    sent_us: u64,
+    then: Option<Then<M>>,
+}
+
+/// A recursive watch.
+struct Feed<M> {
+    id: u64,
+    path: String,
+    /// Deaf until the server has set it: what it reports before belongs to an older watch on the path.
+    set: Rc<Cell<bool>>,
+    heard: Heard<M>,
+}
+
+/// A one-shot watch on a znode's existence and data.
+struct Glance<M> {
+    path: String,
+    then: Box<dyn FnOnce() -> M>,
+}
+
+pub(crate) struct Link<M> {
+    pub(crate) state: State,
+    pub(crate) view: View,
+    pub(crate) password: Vec<u8>,
+    /// When anything came from the server last.
+    pub(crate) heard_us: u64,
+    pub(crate) last_zxid: i64,
+    next_xid: i32,
+    pending: VecDeque<Pending<M>>,
+    feeds: Vec<Feed<M>>,
+    glance: Option<Glance<M>>,
+    next_feed: u64,
+}
+
+/// `setWatches` and the answers to it have a number of their own.
+const SET_WATCHES_XID: i32 = -8;
+
+impl<M> Link<M> {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: State::Away,
+            view: View::default(),
+            password: Vec::new(),
+            heard_us: 0,
+            last_zxid: 0,
+            next_xid: 0,
+            pending: VecDeque::new(),
+            feeds: Vec::new(),
+            glance: None,
+            next_feed: 0,
+        }
+    }
+
+    /// Whether a request may be sent by a holder of this session.
+    pub(crate) fn serves(&self, zk: Zk) -> Option<Conn> {
+        match self.state {
+            State::Up(conn) if self.view.generation == zk.0 => Some(conn),
+            State::Up(_) | State::Down | State::Away => None,
+        }
+    }
+
+    /// Numbers a request that is being sent.
+    pub(crate) fn sending(&mut self, now_us: u64, then: Option<Then<M>>) -> i32 {
+        self.next_xid += 1;
+        self.pending.push_back(Pending { xid: self.next_xid, sent_us: now_us, then });
+        self.next_xid
+    }
+
+    /// Makes a recursive watch, which is deaf until the answer to it switches it on.
+    pub(crate) fn add_feed(&mut self, path: String, heard: Heard<M>) -> Rc<Cell<bool>> {
+        self.next_feed += 1;
+        let set = Rc::new(Cell::new(false));
+        self.feeds.push(Feed { id: self.next_feed, path, set: Rc::clone(&set), heard });
+        set
+    }
+
+    /// Sets the one glance; an earlier one is dropped.
+    pub(crate) fn glance(&mut self, path: String, then: Box<dyn FnOnce() -> M>) {
+        self.glance = Some(Glance { path, then });
+    }
+
+    /// The time at which the oldest request was sent that has no answer.
+    pub(crate) fn oldest_request_us(&self) -> Option<u64> {
+        self.pending.front().map(|pending| pending.sent_us)
+    }
+
+    /// An answer came.
+    pub(crate) fn replied(&mut self, reply: Reply) -> Option<M> {
+        if reply.zxid > 0 {
+            self.last_zxid = self.last_zxid.max(reply.zxid);
+        }
+        if reply.xid == SET_WATCHES_XID {
+            return None;
+        }
+        let pending = self.pending.pop_front().filter(|pending| pending.xid == reply.xid);
+        let pending = pending.expect("a server answers in order");
+        self.view.last_contact_us = self.view.last_contact_us.max(pending.sent_us);
+        pending.then.map(|then| then(Answer::Reply(reply.result)))
+    }
+
+    /// A watch fired: who hears of it, the feeds by their number.
+    pub(crate) fn notified(&mut self, event: &WatchedEvent) -> (Vec<(u64, M)>, Option<M>) {
+        self.last_zxid = self.last_zxid.max(event.zxid);
+        let below = |parent: &str| {
+            event.path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let feeds = self.feeds.iter().filter(|feed| feed.set.get() && below(&feed.path));
+        let heard = feeds.map(|feed| (feed.id, (feed.heard)(event))).collect();
+        let glance = self.glance.take_if(|glance| glance.path == event.path);
+        (heard, glance.map(|glance| (glance.then)()))
+    }
+
+    /// The connection is lost: what was asked and not answered.
+    pub(crate) fn lost(&mut self) -> Vec<M> {
+        self.state = State::Down;
+        self.feeds.clear();
+        let pending = std::mem::take(&mut self.pending);
+        pending.into_iter().filter_map(|pending| Some(pending.then?(Answer::Lost))).collect()
+    }
+
+    /// What a new connection of the old session begins with: the one-shot watches.
+    pub(crate) fn set_watches(&self) -> Option<(i32, Request)> {
+        let glance = self.glance.as_ref()?;
+        let request = Request::SetWatches {
+            relative_zxid: self.last_zxid,
+            data: vec![glance.path.clone()],
+            exist: Vec::new(),
+            child: Vec::new(),
+            persistent: Vec::new(),
+            recursive: Vec::new(),
+        };
+        Some((SET_WATCHES_XID, request))
+    }
+
+    /// The session is over.
+    pub(crate) fn ended(&mut self) -> Option<M> {
+        self.state = State::Away;
+        self.view.connected = false;
+        self.glance.take().map(|glance| (glance.then)())
+    }
+}

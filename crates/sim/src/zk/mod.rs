@@ -1,0 +1,61 @@
+//! What `bellwether-zk` is to the actors, in virtual time.
+//!
+//! * [`ask`]: its methods. A request is sent when its method is called, or is refused at once if the session is known
+//!   not to be connected. What comes back is an [`Outcome`](bellwether_core::outcome::Outcome), or a read's answer.
+//! * [`link`]: the client library and the session actor below it: connections, requests in flight, watches, the end of a
+//!   session as its client sees it.
+
+pub(crate) mod ask;
+pub(crate) mod link;
+
+/// A session, as those hold it who use it: of a later one it is not a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Zk(pub(crate) u64);
+
+/// What a read gives when the connection was lost, or is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Disconnected;
+
+/// A read's answer.
+pub(crate) type ReadResult<T> = Result<T, Disconnected>;
+
+/// A znode, as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Znode {
+    pub(crate) data: Vec<u8>,
+    pub(crate) version: i32,
+    pub(crate) owner: i64,
+    pub(crate) created: i64,
+}
+
+/// What happened to the session: as the session actor tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionEvent {
+    /// A new session serves.
+    Connected(Zk),
+    /// The connection is lost.
+    Disconnected,
+    /// The same session serves again.
+    Reconnected,
+    /// The session is over.
+    Expired,
+}
+
+/// The session now, for those who are about to use it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct View {
+    /// Counts the sessions of this process; 0 before the first.
+    pub(crate) generation: u64,
+    pub(crate) connected: bool,
+    pub(crate) session: i64,
+    pub(crate) timeout_us: u64,
+    /// When the last answered request was sent.
+    pub(crate) last_contact_us: u64,
+}
+
+impl View {
+    /// As `bellwether-zk` computes it: a tenth of the timeout is not trusted.
+    pub(crate) fn trusted_until_us(&self) -> u64 {
+        self.last_contact_us + self.timeout_us - self.timeout_us / 10
+    }
+}

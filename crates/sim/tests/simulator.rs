@@ -1,0 +1,43 @@
+//! Simulations: a fixed set of seeds, some fresh ones, and the proof that a seed is one run.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bellwether_sim::plan::{Plan, Size};
+use bellwether_sim::{Trace, minimise, simulate};
+
+/// Runs a seed; what breaks an invariant is printed with the least plan that does, and how it went.
+#[track_caller]
+fn holds(seed: u64) {
+    let plan = Plan::generate(seed, Size::default());
+    let report = simulate(&plan, Trace::hashed());
+    let Some(first) = report.violations.first() else { return };
+    let least = minimise(&plan, first.id);
+    let report = simulate(&least, Trace::told());
+    let lines = report.trace.lines();
+    let last = lines[lines.len().saturating_sub(200)..].join("\n");
+    panic!("seed {seed}: {first}\n{least}\n{last}");
+}
+
+#[test]
+fn the_invariants_hold_for_a_fixed_set_of_seeds() {
+    (0..60).for_each(holds);
+}
+
+#[test]
+fn the_invariants_hold_for_fresh_seeds() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    // Short enough to be typed.
+    let first = now.as_micros() as u64 % 1_000_000_000;
+    println!("fresh seeds from {first}");
+    (first..first + 20).for_each(holds);
+}
+
+#[test]
+fn a_seed_is_one_run() {
+    for seed in 0..5 {
+        let plan = Plan::generate(seed, Size::default());
+        let [first, second] = [(); 2].map(|()| simulate(&plan, Trace::told()));
+        assert_eq!(first.trace.hash(), second.trace.hash(), "seed {seed}");
+        assert_eq!(first.trace.lines(), second.trace.lines(), "seed {seed}");
+    }
+}
