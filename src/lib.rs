@@ -16,11 +16,16 @@
 pub mod bench;
 pub mod client;
 pub mod election;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod handler;
 pub mod metrics;
 pub mod node;
 mod session_timeout;
 pub mod stock;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};

@@ -16,7 +16,10 @@ mod feed;
 pub mod leader;
 pub mod node;
 pub mod session;
+mod spawn;
 mod supervise;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod unreadable;
 pub mod worker;

@@ -22,12 +22,13 @@ use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::metric;
 use bellwether_zk::NamespaceError;
 use metrics::counter;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, ActorStatus, SpawnErr, SupervisionEvent};
 use tokio::sync::watch;
 
 use crate::election::{Election, ElectionConfig, LeadershipEvent};
 use crate::leader::{self, LeaderConfig, LeaderMsg, Term};
 use crate::session::{Session, SessionConfig};
+use crate::spawn::{actor, spawn};
 use crate::supervise::{Intensity, stop_all};
 use crate::worker::{Drained, Worker, WorkerConfig};
 
@@ -89,7 +90,7 @@ impl Node {
     /// A configuration beyond its bounds, or a failure of the actor system.
     pub async fn start(config: NodeConfig) -> Result<Self, SpawnErr> {
         let (publish, parts) = watch::channel(Parts::default());
-        let (actor, _) = Actor::spawn(None, Root, (config, publish)).await?;
+        let actor = spawn(Root, (config, publish), None).await?;
         Ok(Self { actor, parts })
     }
 
@@ -104,11 +105,22 @@ impl Node {
     /// # Errors
     /// What it ended of.
     pub async fn ended(&self) -> Result<(), NodeError> {
-        // Never times out, so there is nothing to hear of.
-        if let Err(error) = self.actor.get_cell().wait(None).await {
-            tracing::debug!(%error, "the wait for the node's end ended");
-        }
-        self.parts.borrow().error.clone().map_or(Ok(()), Err)
+        let mut parts = self.parts();
+        // The root's state says its last word when it is dropped.
+        while parts.changed().await.is_ok() {}
+        parts.borrow().error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether it has.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.actor.get_status() == ActorStatus::Stopped
+    }
+
+    /// Ends it as nothing but a fault would: its actors are killed where they are. Does not wait for it.
+    #[cfg(feature = "testing")]
+    pub fn kill(&self) {
+        self.actor.kill();
     }
 
     /// Takes nothing new, finishes what runs within `grace`, hands back the rest, gives leadership up, closes
@@ -143,6 +155,13 @@ enum NodeMsg {}
 
 struct Root;
 
+actor!(Root, "node", NodeMsg {}, supervises);
+
+#[cfg(feature = "testing")]
+pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    vec![crate::testing::entry::<Root>()]
+}
+
 struct State {
     config: NodeConfig,
     publish: watch::Sender<Parts>,
@@ -151,6 +170,18 @@ struct State {
     leader: Option<ActorRef<LeaderMsg>>,
     worker: Option<Worker>,
     restarts: Intensity,
+    stopped: bool,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if !self.stopped {
+            let died = || NodeError::Actors("the node's root died".to_owned());
+            self.publish.send_modify(|parts| {
+                parts.error.get_or_insert_with(died);
+            });
+        }
+    }
 }
 
 /// The children in the order in which they are started.
@@ -188,6 +219,7 @@ impl Actor for Root {
             leader: None,
             worker: None,
             restarts: Intensity::default(),
+            stopped: false,
         };
         state.start_from(Part::Session, &myself.get_cell()).await?;
         Ok(state)
@@ -232,6 +264,7 @@ impl Actor for Root {
 
     async fn post_stop(&self, _: ActorRef<NodeMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
         state.stop_from(Part::Session).await;
+        state.stopped = true;
         Ok(())
     }
 }

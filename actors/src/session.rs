@@ -24,7 +24,8 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::task::{Owned, report, tell};
+use crate::spawn::{actor, spawn};
+use crate::task::{Owned, tell};
 
 /// Waits between attempts to connect: short enough to be back soon after ZooKeeper is, long enough not to
 /// storm an ensemble that is electing.
@@ -120,11 +121,7 @@ impl Session {
     /// Only when the actor system itself fails: connecting happens afterwards.
     pub async fn start(config: SessionConfig, supervisor: Option<ActorCell>) -> Result<Self, SpawnErr> {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
-        let args = (config, publish);
-        let (actor, _) = match supervisor {
-            Some(supervisor) => Actor::spawn_linked(None, SessionActor, args, supervisor).await?,
-            None => Actor::spawn(None, SessionActor, args).await?,
-        };
+        let actor = spawn(SessionActor, (config, publish), supervisor).await?;
         Ok(Self { actor, status })
     }
 
@@ -152,12 +149,21 @@ impl Session {
 
 struct SessionActor;
 
+actor!(SessionActor, "session", SessionMsg { Subscribe, Made, State, Heartbeat });
+
+#[cfg(feature = "testing")]
+pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    vec![crate::testing::entry::<SessionActor>()]
+}
+
 struct State {
     config: SessionConfig,
     publish: watch::Sender<SessionStatus>,
     subscribers: Vec<Subscriber>,
     generation: u64,
     link: Link,
+    /// The heartbeat that is under way, and the wait for the next.
+    beat: Option<Owned>,
 }
 
 enum Link {
@@ -190,7 +196,7 @@ impl Actor for SessionActor {
     ) -> Result<State, ActorProcessingErr> {
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         let link = connecting(&config, myself, 0);
-        Ok(State { config, publish, subscribers: Vec::new(), generation: 0, link })
+        Ok(State { config, publish, subscribers: Vec::new(), generation: 0, link, beat: None })
     }
 
     async fn handle(
@@ -220,7 +226,7 @@ impl Actor for SessionActor {
 
     async fn post_stop(&self, _: ActorRef<SessionMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
         let link = std::mem::replace(&mut state.link, Link::Closed);
-        state.publish.send_replace(SessionStatus::Connecting { error: None });
+        state.withdraw();
         if let Link::Up { zk, _states } = link {
             let mut states = zk.states();
             drop(zk);
@@ -232,7 +238,25 @@ impl Actor for SessionActor {
     }
 }
 
+impl Drop for State {
+    /// However the actor ends: who still follows the status would keep the session alive, with ephemerals that nobody
+    /// stands for.
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
 impl State {
+    fn withdraw(&self) {
+        self.publish.send_if_modified(|status| match status {
+            SessionStatus::Connected(_) | SessionStatus::Disconnected => {
+                *status = SessionStatus::Connecting { error: None };
+                true
+            }
+            SessionStatus::Connecting { .. } | SessionStatus::Refused(_) => false,
+        });
+    }
+
     fn subscribe(&mut self, subscriber: Subscriber) {
         let generation = self.generation;
         let wanted = match &self.link {
@@ -326,7 +350,7 @@ impl State {
     }
 
     /// Keeps the last contact fresh, and asks for the next heartbeat. While disconnected it only asks.
-    fn heartbeat(&self, myself: &ActorRef<SessionMsg>, generation: u64) {
+    fn heartbeat(&mut self, myself: &ActorRef<SessionMsg>, generation: u64) {
         let (Link::Up { zk, .. } | Link::Down { zk, .. }) = &self.link else {
             return;
         };
@@ -335,14 +359,15 @@ impl State {
         }
         let every = zk.session_timeout() / HEARTBEATS;
         let beat = zk.heartbeat();
-        let next = async move {
+        let to = myself.clone();
+        self.beat = Some(Owned::spawn(async move {
             let sent = Instant::now();
             if beat.await.is_ok() {
                 metrics::histogram!(metric::ROUND_TRIP_SECONDS).record(sent.elapsed());
             }
             sleep(every.saturating_sub(sent.elapsed())).await;
-        };
-        report(myself, next, move |()| SessionMsg::Heartbeat(generation));
+            tell(&to, SessionMsg::Heartbeat(generation));
+        }));
     }
 }
 

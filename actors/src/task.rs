@@ -1,9 +1,14 @@
 //! Tasks that live no longer than the actor that started them.
 
 use std::future::Future;
+use std::time::Duration;
 
 use ractor::{ActorRef, Message};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+#[cfg(feature = "testing")]
+use crate::testing::period;
 
 /// Aborts its task when dropped, so that an actor's state owns its pumps and timers.
 #[derive(Debug)]
@@ -18,6 +23,56 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// Sends a message later, unless the timer is dropped before.
+pub(crate) fn after<M: Message>(
+    actor: &ActorRef<M>,
+    wait: Duration,
+    message: impl FnOnce() -> M + Send + 'static,
+) -> Owned {
+    let actor = actor.clone();
+    Owned::spawn(async move {
+        sleep(wait).await;
+        tell(&actor, message());
+    })
+}
+
+/// As [`after`], for looking at everything again although nothing seems wrong. Sent anew by whoever handles it, so that
+/// a slow actor gets one, not many.
+pub(crate) fn sweep<M: Message>(
+    actor: &ActorRef<M>,
+    every: Duration,
+    message: impl FnOnce() -> M + Send + 'static,
+) -> Owned {
+    after(actor, period(every), message)
+}
+
+#[cfg(not(feature = "testing"))]
+const fn period(every: Duration) -> Duration {
+    every
+}
+
+/// The timers of an actor whose machine may wait for several times at once.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(JoinSet<()>);
+
+impl Timers {
+    /// As [`after`], beside those that run.
+    pub(crate) fn after<M: Message>(
+        &mut self,
+        actor: &ActorRef<M>,
+        wait: Duration,
+        message: impl FnOnce() -> M + Send + 'static,
+    ) {
+        // Those that have rung are forgotten here.
+        while self.0.try_join_next().is_some() {}
+        let actor = actor.clone();
+        self.0.spawn(async move {
+            sleep(wait).await;
+            tell(&actor, message());
+        });
     }
 }
 

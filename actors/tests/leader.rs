@@ -14,8 +14,8 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
-use bellwether_testkit::{eventually, eventually_some, namespace};
-use bellwether_zk::{Zk, connect, open_namespace};
+use bellwether_testkit::{Cut, Proxy, eventually, eventually_some, namespace};
+use bellwether_zk::{SessionState, Zk, connect, open_namespace};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -79,6 +79,7 @@ impl Bench {
         let to = namespace(name);
         let zk = session(&to).await;
         open_namespace(&zk, true).await.expect("a namespace");
+        #[expect(clippy::disallowed_methods, reason = "an actor of this test")]
         let (root, _) = Actor::spawn(None, Root, ()).await.expect("a root");
         let (fenced_out, fenced) = mpsc::unbounded_channel();
         let fenced_out = Box::new(move |epoch| fenced_out.send(epoch).expect("a test that listens"));
@@ -343,4 +344,29 @@ async fn a_new_leader_knows_whose_turn_it_is_from_what_stands_in_zookeeper() {
     bench.succeed(worker, &jobs[0]).await;
     bench.succeed(worker, "beside").await;
     assert_eq!(bench.assigned(worker, 1).await, jobs[1..2]);
+}
+
+/// Neither the worker nor the job makes an event that reaches this leader.
+#[tokio::test]
+async fn what_came_while_the_connection_was_lost_is_seen_when_the_term_goes_on() {
+    let bench = Bench::new("gap").await;
+    let proxy = Proxy::to(&bench.to);
+    let zk = session(&proxy.connect_string()).await;
+    let term = Term { epoch: claim(&zk).await, zk };
+    bench.wing.cast(LeaderMsg::Active(term.clone())).unwrap();
+    let (busy, _its_session) = bench.worker(1).await;
+    bench.submit("before", Policy::default()).await;
+    bench.assigned(busy, 1).await;
+
+    proxy.refuse();
+    proxy.cut(Cut::Fin);
+    let is = async |state| term.zk.state() == state;
+    eventually("the leader is cut off", SOON, async || is(SessionState::Disconnected).await).await;
+    bench.wing.cast(LeaderMsg::Paused).unwrap();
+    let (idle, _its_session) = bench.worker(1).await;
+    bench.submit("meanwhile", Policy::default()).await;
+    proxy.accept();
+    eventually("the leader is back", SOON, async || is(SessionState::Connected).await).await;
+    bench.wing.cast(LeaderMsg::Active(term.clone())).unwrap();
+    assert_eq!(bench.assigned(idle, 1).await, ["meanwhile"]);
 }

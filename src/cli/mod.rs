@@ -5,6 +5,8 @@ mod connect;
 mod demo;
 mod dev;
 mod exit;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod input;
 mod job;
 mod keeper;

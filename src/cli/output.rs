@@ -53,7 +53,7 @@ impl Output {
     ) -> Result<(), Failure> {
         let mut table = table();
         table.set_header(header);
-        table.add_rows(rows);
+        table.add_rows(rows.into_iter().map(|row| row.map(|cell| printable(&cell))));
         keep_whole(&mut table);
         self.text(&table.trim_fmt())
     }
@@ -84,7 +84,7 @@ impl Output {
             optional("error", view.error.clone()),
         ];
         let mut table = table();
-        table.add_rows(fields.into_iter().flatten());
+        table.add_rows(fields.into_iter().flatten().map(|[name, value]| [name, printable(&value)]));
         keep_whole(&mut table);
         self.text(&table.trim_fmt())
     }
@@ -102,6 +102,21 @@ fn keep_whole(table: &mut Table) {
     }
 }
 
+/// What jobs and other people wrote, for a terminal: it must not move the cursor, clear the screen or set a title. Only
+/// lines are kept.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push('\n'),
+            '\t' => shown.push(' '),
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// Cuts a text for one cell of a table.
 pub(crate) fn short(text: &str, most: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
@@ -109,4 +124,14 @@ pub(crate) fn short(text: &str, most: usize) -> String {
         return line.to_owned();
     }
     line.chars().take(most).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_cannot_talk_to_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{9b}2J\r\tc\nd"), "a\\u{1b}[2Jb\\u{9b}2J\\r c\nd");
+    }
 }

@@ -151,7 +151,7 @@ async fn running(zk: Zk) -> ReadResult<Vec<JobId>> {
 
 async fn minutes(zk: Zk) -> ReadResult<VecDeque<String>> {
     let minutes = zk.children(path::DELAYED.to_owned()).await?.unwrap_or_default();
-    let mut minutes = minutes.iter().filter_map(|minute| minute.parse().ok()).collect::<Vec<u64>>();
+    let mut minutes = minutes.iter().filter_map(|minute| path::parse_minute(minute)).collect::<Vec<u64>>();
     minutes.sort_unstable();
     Ok(minutes.into_iter().map(path::delayed_minute).collect())
 }

@@ -175,7 +175,7 @@ pub struct JobView {
 
 impl JobView {
     /// What the record alone tells. An open job is queued until its place is known.
-    pub(super) fn of(id: JobId, record: JobRecord) -> Self {
+    pub(crate) fn of(id: JobId, record: JobRecord) -> Self {
         let (state, result, finished_at) = match record.state {
             JobState::Open { .. } => (State::Queued, None, None),
             JobState::Terminal { verdict: Verdict::Succeeded(result), at } => {
@@ -208,7 +208,7 @@ impl JobView {
     }
 
     /// A job whose record cannot be read.
-    pub(super) fn unreadable(id: JobId, reason: &WireError) -> Self {
+    pub(crate) fn unreadable(id: JobId, reason: &WireError) -> Self {
         Self {
             id,
             kind: None,

@@ -6,13 +6,16 @@ use std::process::Command;
 use crate::Server;
 use crate::failure::Failure;
 
+/// With what a shipped build does not have.
+const TESTING: &str = "--features=bellwether/testing";
+
 /// The format, the lints and the documentation, warnings denied.
 pub(crate) fn check() -> Result<(), Failure> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    run(cargo().args(["clippy", "--workspace", "--all-targets", TESTING, "--", "-D", "warnings"]))?;
     // What a service embeds.
     run(cargo().args(["check", "--package", "bellwether", "--lib", "--no-default-features"]))?;
-    run(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    run(cargo().args(["doc", "--workspace", "--no-deps", TESTING]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The packages whose tests meet a server of the protocol, beside those that have one of their own choice.
@@ -43,6 +46,10 @@ pub(crate) fn test(
         run(cargo()
             .args(["test", "--package", "bellwether-keeper", "--features", "tls,testing"])
             .args(tests))?;
+        // Nor the shipped library: the test kit, and the faults of actors.
+        let testing = ["test", "--package", "bellwether", "--features", "testing"];
+        run(cargo().args(testing).args(["--test", "actors", "--test", "testing"]))?;
+        run(cargo().args(testing).args(["--doc", "testing"]))?;
     }
     if !chosen {
         // Builds the command, too, so that no test has to.

@@ -6,6 +6,8 @@ use std::process::{ExitCode, ExitStatus};
 
 use bellwether_testkit::{Missing, StartError};
 
+use crate::mutate::Trouble;
+
 /// Why a task failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -17,6 +19,8 @@ pub(crate) enum Failure {
     Missing(Missing),
     /// ZooKeeper is there and does not start.
     Start(StartError),
+    /// A mutation survived, or could not be run.
+    Mutate(Box<Trouble>),
     /// ZooKeeper ran in the foreground and ended by itself.
     Ended(io::Result<Option<ExitStatus>>),
 }
@@ -29,7 +33,9 @@ impl Failure {
                 let code = status.code().and_then(|code| u8::try_from(code).ok());
                 code.map_or(ExitCode::FAILURE, ExitCode::from)
             }
-            Self::Launch { .. } | Self::Missing(_) | Self::Start(_) | Self::Ended(_) => ExitCode::FAILURE,
+            Self::Launch { .. } | Self::Missing(_) | Self::Start(_) | Self::Mutate(_) | Self::Ended(_) => {
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -45,6 +51,7 @@ impl fmt::Display for Failure {
             Self::Start(error @ (StartError::Exited { .. } | StartError::NotReady { .. })) => {
                 write!(f, "{error}")
             }
+            Self::Mutate(trouble) => write!(f, "{trouble}"),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),
             Self::Ended(Ok(None)) => write!(f, "zookeeper was killed"),
             Self::Ended(Err(error)) => write!(f, "zookeeper could not be waited for: {error}"),

@@ -4,6 +4,7 @@ mod cargo;
 mod compat;
 mod failure;
 mod install;
+mod mutate;
 mod zookeeper;
 
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ enum Task {
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<String>,
     },
+    /// Take each fence out of the product in turn, and show which layer of tests notices. Takes long.
+    Mutate(mutate::Mutate),
     /// Run a throw-away ZooKeeper in the foreground, until Ctrl-C.
     Zookeeper {
         /// The port on 127.0.0.1.
@@ -98,6 +101,7 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             compat::run(&arguments)
         }
+        Task::Mutate(mutate) => mutate::run(&mutate).map_err(|trouble| Failure::Mutate(Box::new(trouble))),
         Task::Zookeeper { port, data_dir } => {
             install::zookeeper()?;
             zookeeper::run(port, data_dir)

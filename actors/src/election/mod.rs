@@ -23,11 +23,12 @@ use bellwether_core::machine::campaign::{Strategy, Ticket};
 use bellwether_core::machine::leadership::{Inactive, Policy, Reply, Term};
 use bellwether_core::name::NodeId;
 use bellwether_zk::Zk;
-use ractor::{Actor, ActorCell, ActorRef, SpawnErr};
+use ractor::{ActorCell, ActorRef, SpawnErr};
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use crate::session::{Session, SessionEvent};
+use crate::spawn::{actor, spawn};
 use crate::task::tell;
 
 use actor::ElectionActor;
@@ -95,6 +96,21 @@ pub enum ElectionMsg {
     Tick,
 }
 
+actor!(ElectionActor, "election", ElectionMsg {
+    Subscribe,
+    Stand,
+    StepDown,
+    FencedOut,
+    Session => SessionEvent,
+    Reply => Reply,
+    Tick,
+});
+
+#[cfg(feature = "testing")]
+pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    vec![crate::testing::entry::<ElectionActor>()]
+}
+
 /// Talks to an election actor.
 #[derive(Debug, Clone)]
 pub struct Election {
@@ -115,11 +131,7 @@ impl Election {
     ) -> Result<Self, SpawnErr> {
         let permit = Permit::default();
         let (publisher, leadership) = Publisher::new(permit.clone());
-        let args = (config, publisher);
-        let (actor, _) = match supervisor {
-            Some(supervisor) => Actor::spawn_linked(None, ElectionActor, args, supervisor).await?,
-            None => Actor::spawn(None, ElectionActor, args).await?,
-        };
+        let actor = spawn(ElectionActor, (config, publisher), supervisor).await?;
         session.subscribe(actor.clone(), ElectionMsg::Session);
         Ok(Self { actor, leadership, permit })
     }

@@ -20,10 +20,11 @@ use bellwether_zk::{Change, ChangeKind, Node, ReadError, Zk};
 use metrics::{counter, gauge, histogram};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::{Fenced, Term};
+use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
-use crate::task::{Owned, report};
+use crate::spawn::actor;
+use crate::task::{Owned, report, sweep};
 use crate::unreadable::Unreadable;
 
 pub(super) struct Assigner;
@@ -42,6 +43,20 @@ pub(super) enum AssignerMsg {
     Resolved(Result<Vec<(JobId, Option<QueueEntry>)>, ReadError>),
 }
 
+actor!(Assigner, "assigner", AssignerMsg {
+    Event => Event,
+    Pause,
+    Resume,
+    Sweep,
+    Committed,
+    Inbox,
+    Feed => Feed,
+    Lanes => Feed,
+    LanesListed,
+    TurnsRead,
+    Resolved,
+});
+
 pub(super) struct State {
     zk: Zk,
     fenced: Fenced,
@@ -49,6 +64,7 @@ pub(super) struct State {
     unreadable: Unreadable,
     _feed: Owned,
     _lanes: Owned,
+    _sweep: Owned,
     paused: bool,
 }
 
@@ -63,11 +79,11 @@ impl Actor for Assigner {
         (term, strategy, fenced): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let machine = assigner::Assigner::new(term.epoch, strategy, fastrand::u64(..));
-        super::sweep(&myself, || AssignerMsg::Sweep);
+        let _sweep = sweep(&myself, SWEEP, || AssignerMsg::Sweep);
         let _feed = feed::watch(&term.zk, path::ASSIGNMENTS.into(), &myself, AssignerMsg::Feed);
         let _lanes = feed::watch(&term.zk, path::LANES.into(), &myself, AssignerMsg::Lanes);
         let unreadable = Unreadable::default();
-        Ok(State { zk: term.zk, fenced, machine, unreadable, _feed, _lanes, paused: false })
+        Ok(State { zk: term.zk, fenced, machine, unreadable, _feed, _lanes, _sweep, paused: false })
     }
 
     async fn handle(
@@ -116,7 +132,7 @@ impl Actor for Assigner {
                 Event::Resume
             }
             AssignerMsg::Sweep => {
-                super::sweep(&myself, || AssignerMsg::Sweep);
+                state._sweep = sweep(&myself, SWEEP, || AssignerMsg::Sweep);
                 if state.paused {
                     return Ok(());
                 }

@@ -10,10 +10,11 @@ use bellwether_core::wire;
 use bellwether_zk::{Change, ChangeKind, Node, ReadError};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::Term;
 use super::assigner::AssignerMsg;
+use super::{SWEEP, Term};
 use crate::feed::{self, Feed};
-use crate::task::{Owned, report, tell};
+use crate::spawn::actor;
+use crate::task::{Owned, report, sweep, tell};
 use crate::unreadable::Unreadable;
 
 pub(super) struct JobWatcher;
@@ -26,12 +27,15 @@ pub(super) enum JobWatcherMsg {
     Read { ticket: u64, jobs: Vec<JobId>, nodes: Result<Vec<Option<Node>>, ReadError> },
 }
 
+actor!(JobWatcher, "job_watcher", JobWatcherMsg { Resume, Sweep, Feed => Feed, Listed, Read });
+
 pub(super) struct State {
     term: Term,
     assigner: ActorRef<AssignerMsg>,
     machine: Backlog,
     unreadable: Unreadable,
     _feed: Owned,
+    _sweep: Owned,
 }
 
 impl Actor for JobWatcher {
@@ -45,8 +49,9 @@ impl Actor for JobWatcher {
         (term, assigner): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let _feed = feed::watch(&term.zk, path::QUEUE.into(), &myself, JobWatcherMsg::Feed);
-        super::sweep(&myself, || JobWatcherMsg::Sweep);
-        Ok(State { term, assigner, machine: Backlog::default(), unreadable: Unreadable::default(), _feed })
+        let _sweep = sweep(&myself, SWEEP, || JobWatcherMsg::Sweep);
+        let (machine, unreadable) = (Backlog::default(), Unreadable::default());
+        Ok(State { term, assigner, machine, unreadable, _feed, _sweep })
     }
 
     async fn handle(
@@ -61,7 +66,7 @@ impl Actor for JobWatcher {
             }
             JobWatcherMsg::Sweep => {
                 state.list(&myself);
-                super::sweep(&myself, || JobWatcherMsg::Sweep);
+                state._sweep = sweep(&myself, SWEEP, || JobWatcherMsg::Sweep);
             }
             JobWatcherMsg::Feed(Feed::Watching) => state.list(&myself),
             JobWatcherMsg::Feed(Feed::Changes(changes)) => {

@@ -28,6 +28,7 @@ use bellwether_zk::Zk;
 use metrics::counter;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
 
+use crate::spawn::{actor, spawn};
 use crate::supervise::{Intensity, stop_all};
 use crate::task::tell;
 
@@ -74,10 +75,24 @@ pub struct LeaderConfig {
 /// # Errors
 /// Only when the actor system itself fails.
 pub async fn start(config: LeaderConfig, supervisor: ActorCell) -> Result<ActorRef<LeaderMsg>, SpawnErr> {
-    Ok(Actor::spawn_linked(None, LeaderWing, config, supervisor).await?.0)
+    spawn(LeaderWing, config, Some(supervisor)).await
 }
 
 struct LeaderWing;
+
+actor!(LeaderWing, "leader", LeaderMsg { Active, Paused, Inactive, FencedOut }, supervises);
+
+#[cfg(feature = "testing")]
+pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    use crate::testing::entry;
+    vec![
+        entry::<LeaderWing>(),
+        entry::<JobWatcher>(),
+        entry::<Promoter>(),
+        entry::<WorkerRegistry>(),
+        entry::<Assigner>(),
+    ]
+}
 
 struct State {
     config: LeaderConfig,
@@ -194,13 +209,13 @@ impl State {
         let cell = myself.get_cell();
         let fenced = Fenced { wing: myself.clone(), epoch: term.epoch };
         let args = (term.clone(), self.config.strategy, fenced.clone());
-        let (assigner, _) = Actor::spawn_linked(None, Assigner, args, cell.clone()).await?;
+        let assigner = spawn(Assigner, args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone(), fenced.clone());
-        let (worker_registry, _) = Actor::spawn_linked(None, WorkerRegistry, args, cell.clone()).await?;
+        let worker_registry = spawn(WorkerRegistry, args, Some(cell.clone())).await?;
         let args = (term.clone(), fenced);
-        let (promoter, _) = Actor::spawn_linked(None, Promoter, args, cell.clone()).await?;
+        let promoter = spawn(Promoter, args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone());
-        let (job_watcher, _) = Actor::spawn_linked(None, JobWatcher, args, cell).await?;
+        let job_watcher = spawn(JobWatcher, args, Some(cell)).await?;
         Ok(Members { assigner, job_watcher, promoter, worker_registry })
     }
 }
@@ -225,9 +240,4 @@ impl Fenced {
     fn tell(&self) {
         tell(&self.wing, LeaderMsg::FencedOut(self.epoch));
     }
-}
-
-/// Sends a sweep after [`SWEEP`]. Sent anew by whoever handles it, so that a slow actor gets one, not many.
-fn sweep<M: ractor::Message>(to: &ActorRef<M>, message: impl FnOnce() -> M + Send + 'static) {
-    to.send_after(SWEEP, message);
 }

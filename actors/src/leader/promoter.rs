@@ -13,12 +13,12 @@ use bellwether_core::wire;
 use bellwether_zk::{ChangeKind, Node, ReadError};
 use metrics::gauge;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::time::sleep;
 
-use super::{Fenced, Term};
+use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
-use crate::task::{Owned, report, tell};
+use crate::spawn::actor;
+use crate::task::{Owned, after, report, sweep};
 use crate::unreadable::Unreadable;
 
 /// The longest sleep: a wall clock that was set is noticed within it, and so is a new minute.
@@ -37,12 +37,24 @@ pub(super) enum PromoterMsg {
     Sweep,
 }
 
+actor!(Promoter, "promoter", PromoterMsg {
+    Resume,
+    Tick,
+    Feed => Feed,
+    Minutes,
+    Listed,
+    Read,
+    Committed,
+    Sweep,
+});
+
 pub(super) struct State {
     term: Term,
     fenced: Fenced,
     machine: promoter::Promoter,
     unreadable: Unreadable,
     _feed: Owned,
+    _sweep: Owned,
     _timer: Owned,
 }
 
@@ -58,9 +70,9 @@ impl Actor for Promoter {
     ) -> Result<State, ActorProcessingErr> {
         let _feed = feed::watch(&term.zk, path::DELAYED.into(), &myself, PromoterMsg::Feed);
         let machine = promoter::Promoter::new(term.epoch);
-        super::sweep(&myself, || PromoterMsg::Sweep);
-        let _timer = timer(&myself, LONGEST_SLEEP);
-        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _timer })
+        let _sweep = sweep(&myself, SWEEP, || PromoterMsg::Sweep);
+        let _timer = after(&myself, LONGEST_SLEEP, || PromoterMsg::Tick);
+        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _sweep, _timer })
     }
 
     async fn handle(
@@ -75,7 +87,7 @@ impl Actor for Promoter {
             }
             PromoterMsg::Sweep => {
                 state.feed(&myself, Event::Resync);
-                super::sweep(&myself, || PromoterMsg::Sweep);
+                state._sweep = sweep(&myself, SWEEP, || PromoterMsg::Sweep);
             }
             PromoterMsg::Tick => state.feed(&myself, Event::Tick),
             PromoterMsg::Feed(Feed::Watching) => state.feed(&myself, Event::Resync),
@@ -91,7 +103,7 @@ impl Actor for Promoter {
                 }
             }
             PromoterMsg::Minutes(Ok(names)) => {
-                let minutes = names.iter().flatten().filter_map(|name| name.parse().ok()).collect();
+                let minutes = names.iter().flatten().filter_map(|name| path::parse_minute(name)).collect();
                 state.feed(&myself, Event::Minutes(minutes));
             }
             PromoterMsg::Listed(minute, Ok(names)) => {
@@ -152,19 +164,11 @@ impl State {
             // What is due already waits for an answer, not for the time.
             let ahead = due.map(|due| due.since(now)).filter(|ahead| !ahead.is_zero());
             let wait = ahead.map_or(LONGEST_SLEEP, |ahead| ahead.min(LONGEST_SLEEP));
-            self._timer = timer(myself, wait);
+            self._timer = after(myself, wait, || PromoterMsg::Tick);
         }
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no count comes near 2^53")]
         gauge!(metric::DELAYED).set(self.machine.len() as f64);
     }
-}
-
-fn timer(myself: &ActorRef<PromoterMsg>, wait: Duration) -> Owned {
-    let to = myself.clone();
-    Owned::spawn(async move {
-        sleep(wait).await;
-        tell(&to, PromoterMsg::Tick);
-    })
 }
 
 fn decode(place: &promoter::Place, node: &Node, unreadable: &mut Unreadable) -> Option<QueueEntry> {

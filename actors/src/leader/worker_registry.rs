@@ -16,10 +16,11 @@ use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::assigner::AssignerMsg;
-use super::{Fenced, Term};
+use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
-use crate::task::{Owned, report, tell};
+use crate::spawn::actor;
+use crate::task::{Owned, report, sweep, tell};
 use crate::unreadable::Unreadable;
 
 pub(super) struct WorkerRegistry;
@@ -33,6 +34,15 @@ pub(super) enum WorkerRegistryMsg {
     Recovery(recovery::Event),
 }
 
+actor!(WorkerRegistry, "worker_registry", WorkerRegistryMsg {
+    Resume,
+    Sweep,
+    Feed => Feed,
+    Listed,
+    Workers,
+    Recovery => recovery::Event,
+});
+
 pub(super) struct State {
     term: Term,
     assigner: ActorRef<AssignerMsg>,
@@ -41,6 +51,7 @@ pub(super) struct State {
     recovery: Recovery,
     unreadable: Unreadable,
     _feed: Owned,
+    _sweep: Owned,
 }
 
 impl Actor for WorkerRegistry {
@@ -54,7 +65,7 @@ impl Actor for WorkerRegistry {
         (term, assigner, fenced): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let _feed = feed::watch(&term.zk, path::WORKERS.into(), &myself, WorkerRegistryMsg::Feed);
-        super::sweep(&myself, || WorkerRegistryMsg::Sweep);
+        let _sweep = sweep(&myself, SWEEP, || WorkerRegistryMsg::Sweep);
         let recovery = Recovery::new(term.epoch);
         Ok(State {
             term,
@@ -64,6 +75,7 @@ impl Actor for WorkerRegistry {
             recovery,
             unreadable: Unreadable::default(),
             _feed,
+            _sweep,
         })
     }
 
@@ -80,7 +92,7 @@ impl Actor for WorkerRegistry {
             }
             WorkerRegistryMsg::Sweep => {
                 state.list(&myself);
-                super::sweep(&myself, || WorkerRegistryMsg::Sweep);
+                state._sweep = sweep(&myself, SWEEP, || WorkerRegistryMsg::Sweep);
             }
             WorkerRegistryMsg::Feed(Feed::Watching) => state.list(&myself),
             WorkerRegistryMsg::Feed(Feed::Changes(changes)) => {

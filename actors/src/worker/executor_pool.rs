@@ -26,6 +26,7 @@ use super::run::{Bounds, Guard, run};
 use super::status_reporter::ReporterMsg;
 use super::{Term, WorkerMsg};
 use crate::clock;
+use crate::spawn::actor;
 use crate::task::{Owned, tell};
 
 /// Most ends handed on in one message.
@@ -52,6 +53,8 @@ pub(super) enum ExecutorMsg {
     Ended(Vec<Ended>),
     Slot(OwnedSemaphorePermit),
 }
+
+actor!(ExecutorPool, "executor_pool", ExecutorMsg { Start, Tell => Event, Ended, Slot });
 
 pub(super) struct State {
     args: Args,

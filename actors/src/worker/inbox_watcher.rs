@@ -18,7 +18,8 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use super::executor_pool::ExecutorMsg;
 use super::{Term, WorkerMsg};
 use crate::clock;
-use crate::task::{Owned, report, tell};
+use crate::spawn::{actor, kinds};
+use crate::task::{Owned, report, sweep, tell};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 
 /// How long a hint that was lost while connected can delay a job.
@@ -63,10 +64,26 @@ pub(super) enum Again {
     Watch,
 }
 
+kinds!(Again { Periodic, Watch });
+actor!(InboxWatcher, "inbox_watcher", InboxMsg {
+    Hold,
+    Resume,
+    Relist,
+    Closed,
+    Recheck,
+    Watching,
+    Changed,
+    Listed,
+    Read,
+    Unread,
+    Again => Again,
+});
+
 pub(super) struct State {
     args: Args,
     machine: Inbox,
     watch: Option<Owned>,
+    _relist: Owned,
     retry: Retry,
     link: Link,
 }
@@ -104,9 +121,9 @@ impl Actor for InboxWatcher {
 
     async fn pre_start(&self, me: ActorRef<InboxMsg>, args: Args) -> Result<State, ActorProcessingErr> {
         let (machine, retry) = (Inbox::new(), Retry::default());
-        let mut state = State { args, machine, watch: None, retry, link: Link::Up };
+        let _relist = list_later(&me);
+        let mut state = State { args, machine, watch: None, _relist, retry, link: Link::Up };
         state.watch(&me);
-        list_later(&me);
         Ok(state)
     }
 
@@ -142,7 +159,7 @@ impl Actor for InboxWatcher {
             }
             InboxMsg::Again(Again::Periodic) => {
                 state.list(&me);
-                list_later(&me);
+                state._relist = list_later(&me);
             }
             InboxMsg::Again(Again::Watch) => state.watch(&me),
         }
@@ -320,8 +337,8 @@ pub(super) fn found(nodes: &[Option<Node>]) -> impl Iterator<Item = Found> {
         .map(|pair| Found { assignment: Look::of(znode(&pair[0])), record: Look::of(znode(&pair[1])) })
 }
 
-fn list_later(me: &ActorRef<InboxMsg>) {
-    report(me, tokio::time::sleep(RELIST), |()| InboxMsg::Again(Again::Periodic));
+fn list_later(me: &ActorRef<InboxMsg>) -> Owned {
+    sweep(me, RELIST, || InboxMsg::Again(Again::Periodic))
 }
 
 /// What is not applied is found again by the next listing.

@@ -29,11 +29,23 @@ use std::time::Duration;
 
 use bellwether_core::machine::worker::incarnation::DRAIN_MARGIN;
 use bellwether_core::name::WorkerId;
-use ractor::{Actor, ActorCell, ActorRef, SpawnErr};
+use ractor::{ActorCell, ActorRef, SpawnErr};
 use tokio::sync::watch;
 
 use crate::session::Session;
+use crate::spawn::spawn;
 use wing::Wing;
+
+#[cfg(feature = "testing")]
+pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    use crate::testing::entry;
+    vec![
+        entry::<Wing>(),
+        entry::<inbox_watcher::InboxWatcher>(),
+        entry::<executor_pool::ExecutorPool>(),
+        entry::<status_reporter::StatusReporter>(),
+    ]
+}
 
 /// Which incarnation something belongs to.
 type Term = u64;
@@ -66,11 +78,7 @@ impl Worker {
     ) -> Result<Self, SpawnErr> {
         let status = WorkerStatus { stage: Stage::Away, id: None };
         let (publish, status) = watch::channel(status);
-        let args = (config, publish);
-        let (actor, _) = match supervisor {
-            Some(supervisor) => Actor::spawn_linked(None, Wing, args, supervisor).await?,
-            None => Actor::spawn(None, Wing, args).await?,
-        };
+        let actor = spawn(Wing, (config, publish), supervisor).await?;
         session.subscribe(actor.clone(), WorkerMsg::Session);
         Ok(Self { actor, status })
     }

@@ -6,7 +6,6 @@ use bellwether_core::machine::worker::{Finished, Found};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
-use bellwether_core::time::Millis;
 use bellwether_zk::Zk;
 use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -15,7 +14,8 @@ use super::executor_pool::ExecutorMsg;
 use super::inbox_watcher::{found, paths};
 use super::meters::Meters;
 use crate::clock;
-use crate::task::{report, tell};
+use crate::spawn::actor;
+use crate::task::{Timers, report, tell};
 
 pub(super) struct StatusReporter;
 
@@ -30,10 +30,13 @@ pub(super) enum ReporterMsg {
     Tell(Event),
 }
 
+actor!(StatusReporter, "status_reporter", ReporterMsg { Report, Tell => Event });
+
 pub(super) struct State {
     args: Args,
     machine: Reporter,
     meters: Meters,
+    timers: Timers,
     executor: Option<ActorRef<ExecutorMsg>>,
 }
 
@@ -44,7 +47,8 @@ impl Actor for StatusReporter {
 
     async fn pre_start(&self, _: ActorRef<ReporterMsg>, args: Args) -> Result<State, ActorProcessingErr> {
         let machine = Reporter::new(args.worker);
-        Ok(State { args, machine, meters: Meters::default(), executor: None })
+        let (meters, timers) = (Meters::default(), Timers::default());
+        Ok(State { args, machine, meters, timers, executor: None })
     }
 
     async fn handle(
@@ -92,7 +96,9 @@ impl State {
                 Effect::Refused(close, reason) => {
                     tracing::error!(job = %close.job(), %reason, "its attempt cannot be closed yet");
                 }
-                Effect::WakeAt(at) => wake_at(me, at),
+                Effect::WakeAt(at) => {
+                    self.timers.after(me, at.since(clock::now()), || ReporterMsg::Tell(Event::Wake));
+                }
             }
         }
         if let Some(executor) = &self.executor
@@ -127,9 +133,4 @@ impl State {
         };
         report(me, read, ReporterMsg::Tell);
     }
-}
-
-fn wake_at(me: &ActorRef<ReporterMsg>, at: Millis) {
-    let wait = at.since(clock::now());
-    report(me, tokio::time::sleep(wait), |()| ReporterMsg::Tell(Event::Wake));
 }

@@ -13,7 +13,6 @@ use bellwether_core::machine::worker::incarnation::{
 use bellwether_core::machine::worker::reporter::Event as ToReporter;
 use bellwether_core::name::WorkerId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
-use bellwether_core::time::Millis;
 use bellwether_core::txn::Op;
 use bellwether_core::wire::{decode, encode};
 use bellwether_core::worker::WorkerInfo;
@@ -31,7 +30,8 @@ use super::status_reporter::{self, ReporterMsg, StatusReporter};
 use super::{Term, WorkerConfig, WorkerStatus};
 use crate::clock;
 use crate::session::SessionEvent;
-use crate::task::{report, tell};
+use crate::spawn::{actor, spawn};
+use crate::task::{Timers, report, tell};
 
 /// No child's handler awaits anything, so one that does not stop by then is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
@@ -54,6 +54,16 @@ pub enum WorkerMsg {
     Wake,
 }
 
+actor!(Wing, "worker", WorkerMsg {
+    Session => SessionEvent,
+    Drain,
+    Committed,
+    Read,
+    Idle,
+    InboxGone,
+    Wake,
+}, supervises);
+
 pub(super) struct Wing;
 
 pub(super) struct State {
@@ -68,6 +78,7 @@ pub(super) struct State {
     /// Outlives incarnations: a blocking handler keeps its permit until it returns.
     slots: Arc<Semaphore>,
     waiting_for_drain: Vec<RpcReplyPort<Drained>>,
+    timers: Timers,
 }
 
 struct Children {
@@ -109,6 +120,7 @@ impl Actor for Wing {
             children: None,
             slots: Arc::new(Semaphore::new(config.slots as usize)),
             waiting_for_drain: Vec::new(),
+            timers: Timers::default(),
             config,
         })
     }
@@ -259,7 +271,7 @@ impl State {
                 }
             }
             Effect::Fail => return Err(TooManyRestarts.into()),
-            Effect::WakeAt(at) => wake_at(me, at),
+            Effect::WakeAt(at) => self.timers.after(me, at.since(clock::now()), || WorkerMsg::Wake),
         }
         Ok(())
     }
@@ -310,7 +322,7 @@ impl State {
         let Some(zk) = self.zk.clone() else { return Ok(()) };
         let (worker, wing) = (self.id, me.get_cell());
         let args = status_reporter::Args { zk: zk.clone(), worker };
-        let (reporter, _) = Actor::spawn_linked(None, StatusReporter, args, wing.clone()).await?;
+        let reporter = spawn(StatusReporter, args, Some(wing.clone())).await?;
         let args = executor_pool::Args {
             worker,
             term: self.term,
@@ -320,10 +332,10 @@ impl State {
             wing: me.clone(),
             reporter: reporter.clone(),
         };
-        let (executor, _) = Actor::spawn_linked(None, ExecutorPool, args, wing.clone()).await?;
+        let executor = spawn(ExecutorPool, args, Some(wing.clone())).await?;
         let (term, me) = (self.term, me.clone());
         let args = inbox_watcher::Args { zk, worker, term, executor: executor.clone(), wing: me };
-        let (inbox, _) = Actor::spawn_linked(None, InboxWatcher, args, wing).await?;
+        let inbox = spawn(InboxWatcher, args, Some(wing)).await?;
         self.children = Some(Children { inbox, executor, reporter });
         Ok(())
     }
@@ -346,9 +358,4 @@ impl State {
             tell(&children.inbox, inbox);
         }
     }
-}
-
-fn wake_at(me: &ActorRef<WorkerMsg>, at: Millis) {
-    let wait = at.since(clock::now());
-    report(me, tokio::time::sleep(wait), |()| WorkerMsg::Wake);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::time::as_millis;
 
 /// How waits grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Backoff {
     /// The first wait before jitter.
     pub initial: Duration,

@@ -6,7 +6,7 @@
 //! changed, never by a blind retry.
 
 /// What became of a write.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome<T> {
     /// The server said so.
     Applied(T),
@@ -28,7 +28,7 @@ impl<T> Outcome<T> {
 }
 
 /// A definite refusal.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("operation {at} was rejected: {reason}")]
 pub struct Rejection {
     /// Index of the operation that failed; 0 for a single operation or a request refused as a whole.
@@ -61,7 +61,7 @@ impl Rejection {
 }
 
 /// Why a request was definitely refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
     /// The znode, or the parent of the one to create, is absent.
     #[error("no such znode")]

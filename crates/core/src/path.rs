@@ -131,6 +131,12 @@ pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
     Some((generation, JobId::new(job).ok()?))
 }
 
+/// Reads the name of a minute under `/delayed` back. `None` for a name that is not ours.
+#[must_use]
+pub fn parse_minute(name: &str) -> Option<u64> {
+    name.parse::<u64>().ok().filter(|minute| minute.to_string() == name)
+}
+
 /// A live worker.
 #[must_use]
 pub fn worker(worker: WorkerId) -> String {
@@ -189,15 +195,14 @@ pub enum Place {
 /// Reads a path back. Foreign names are [`Place::Other`]: an operator may leave anything in ZooKeeper.
 #[must_use]
 pub fn parse(path: &str) -> Place {
-    let mut parts = path.split('/').skip(1);
+    let Some(path) = path.strip_prefix('/') else { return Place::Other };
+    let mut parts = path.split('/');
     let place = match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some("queue"), Some(bucket), Some(job), None) => JobId::new(job)
             .ok()
             .filter(|job| format!("{:02x}", Bucket::of(job).0) == bucket)
             .map(Place::QueueEntry),
-        (Some("delayed"), Some(minute), Some(job), None) => minute
-            .parse()
-            .ok()
+        (Some("delayed"), Some(minute), Some(job), None) => parse_minute(minute)
             .zip(JobId::new(job).ok())
             .map(|(minute, job)| Place::DelayedEntry(minute, job)),
         (Some("workers"), Some(worker), None, None) => WorkerId::parse(worker).map(Place::Worker),
@@ -243,6 +248,9 @@ mod tests {
                     "/lanes/1f/a/01-b",
                     "/lanes/1f/a/b",
                     "/lanes/1f/a/1-b/c",
+                    "/delayed/029/a",
+                    "/delayed/+29/a",
+                    "x/queue/1f/a",
                 ])
         {
             assert_eq!(parse(path), Place::Other, "{path}");

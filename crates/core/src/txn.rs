@@ -47,7 +47,7 @@ pub use batch::{Batch, Locus};
 pub use claim::Claim;
 
 /// How long a znode lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lifetime {
     /// Until it is deleted.
     Persistent,
@@ -56,7 +56,7 @@ pub enum Lifetime {
 }
 
 /// One operation of a multi.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Fails unless the znode has this version.
     Check {
@@ -221,7 +221,7 @@ pub fn promote(job: &JobId, minute: u64, entry: &QueueEntry) -> Vec<Op> {
 }
 
 /// Where the entry of a waiting job stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// In the queue.
     Queued,
@@ -340,5 +340,7 @@ pub fn discard(job: &JobId, worker: WorkerId, assignment: i32, record: Option<i3
     ops
 }
 
+#[cfg(test)]
+mod fence_tests;
 #[cfg(test)]
 mod tests;

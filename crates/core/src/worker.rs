@@ -7,7 +7,7 @@ use crate::name::{Kind, NodeId, Tag};
 use crate::time::WallMillis;
 
 /// A worker's registration, in its ephemeral znode.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkerInfo {
     /// The node it belongs to.
     pub node: NodeId,
@@ -38,7 +38,7 @@ impl WorkerInfo {
 }
 
 /// Who leads, in `/epoch`. The znode's version is the epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EpochRecord {
     /// The node that claimed it.
     pub node: NodeId,

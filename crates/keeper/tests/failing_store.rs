@@ -124,6 +124,31 @@ async fn a_panic_of_the_engine_stops_the_server() {
 }
 
 #[tokio::test]
+async fn a_disk_that_stalls_costs_no_session_whose_pings_are_not_read_meanwhile() {
+    const WINDOW: i32 = 3_000;
+    let (keeper, full) = failing(Then::Stall(Duration::from_millis(2_500))).await;
+    let (mut writer, _) = Wire::session(keeper.address()).await;
+    let mut busy = Wire::open(keeper.address()).await;
+    let session = busy.hello(1, 0, &[0; 16]).await.expect("a session");
+    assert_eq!(session.timeout_ms, 1_000);
+    full.store(true, Ordering::SeqCst);
+    writer.send(1, CREATE, &create("/a", b"", PERSISTENT)).await;
+    // More than may wait for answers: what comes behind them stays in the socket.
+    let window: Vec<u8> = (0..WINDOW).flat_map(|xid| request(xid, EXISTS, &read("/", false))).collect();
+    busy.send_raw(&window).await;
+    let mut pings = 0;
+    while full.load(Ordering::SeqCst) {
+        busy.send(-2, PING, &[]).await;
+        pings += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(writer.receive().await.expect("an answer").error, 0);
+    for _ in 0..WINDOW + pings {
+        assert_eq!(busy.receive().await.expect("its session lives").error, 0);
+    }
+}
+
+#[tokio::test]
 async fn a_disk_that_stalls_costs_no_session_whose_client_goes_on_to_ping() {
     let (keeper, full) = failing(Then::Stall(Duration::from_millis(2_500))).await;
     let (mut writer, writing) = Wire::session(keeper.address()).await;

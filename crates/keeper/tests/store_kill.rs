@@ -41,13 +41,13 @@ fn commit_for_ever(dir: &Path) -> ! {
     loop {
         writeln!(out, "acknowledged {zxid}").and_then(|()| out.flush()).expect("the parent listens");
         zxid += 1;
-        let path = format!("/{zxid:08}");
-        let rows = vec![
-            Change::PutNode(path.clone(), row(zxid)),
-            Change::PutData(path, number(zxid)),
-            Change::PutNode("/latest".to_owned(), row(zxid)),
-            Change::PutData("/latest".to_owned(), number(zxid)),
-        ];
+        let put = |path: &str| Change::PutNode {
+            path: path.into(),
+            row: row(zxid),
+            data: number(zxid),
+            data_changed: true,
+        };
+        let rows = vec![put(&format!("/{zxid:08}")), put("/latest")];
         store.commit(&Changes { zxid, rows }).expect("the disk is healthy");
     }
 }

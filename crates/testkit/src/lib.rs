@@ -13,11 +13,13 @@
 //! | a lost reply, a partition, an expired session | [`Proxy`] in front of either |
 //! | to wait for something | [`eventually`]: a condition and a deadline, never a sleep |
 //! | a second opinion on what the server holds | [`RawClient`]: the protocol by hand, no client library between |
+//! | to be sure of a decoder | [`fuzz::Corpus`]: a fuzzer's corpus, replayed and mutated |
 //!
 //! Nothing outlives the test process: see [`ZooKeeperServer`] for how that is kept after an abort or a SIGKILL.
 
 mod eventually;
 mod fourletter;
+pub mod fuzz;
 mod proxy;
 mod raw;
 mod server;
@@ -44,6 +46,8 @@ pub mod op {
     pub const GET_DATA: i32 = 4;
     /// `setData`
     pub const SET_DATA: i32 = 5;
+    /// `setACL`
+    pub const SET_ACL: i32 = 7;
     /// `sync`
     pub const SYNC: i32 = 9;
     /// `ping`

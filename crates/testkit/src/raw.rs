@@ -104,6 +104,18 @@ impl RawClient {
         accept(self.call(op::SET_DATA, &body)?)
     }
 
+    /// Sets what anyone may do with a node: the sum of read 1, write 2, create 4, delete 8, admin 16.
+    pub fn set_permissions(&mut self, path: &str, permissions: i32) -> io::Result<()> {
+        let mut body = Vec::new();
+        push_buffer(&mut body, path.as_bytes());
+        body.extend(1_i32.to_be_bytes());
+        body.extend(permissions.to_be_bytes());
+        push_buffer(&mut body, b"world");
+        push_buffer(&mut body, b"anyone");
+        body.extend((-1_i32).to_be_bytes());
+        accept(self.call(op::SET_ACL, &body)?)
+    }
+
     /// Whether a node exists.
     pub fn exists(&mut self, path: &str) -> io::Result<bool> {
         self.exists_with_watch(path, false)

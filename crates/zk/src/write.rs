@@ -144,3 +144,28 @@ impl<K> Answer for Committed<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_definite_code_is_a_rejection_and_all_else_may_have_been_applied() {
+        let failed = |source| outcome::<()>(Err(MultiWriteError::RequestFailed { source }));
+        for unknown in [
+            Error::ConnectionLoss,
+            Error::Timeout,
+            Error::SessionExpired,
+            Error::ClientClosed,
+            Error::UnexpectedErrorCode(-999),
+            Error::UnexpectedError("no response".to_owned()),
+        ] {
+            assert_eq!(failed(unknown.clone()), Outcome::Unknown, "{unknown}");
+        }
+        let throttled = Reason::Refused(Error::Throttled.to_string());
+        assert_eq!(failed(Error::Throttled), Outcome::Rejected(Rejection { at: 0, reason: throttled }));
+        let stale = MultiWriteError::OperationFailed { index: 2, source: Error::BadVersion };
+        let rejected = Rejection { at: 2, reason: Reason::BadVersion };
+        assert_eq!(outcome::<()>(Err(stale)), Outcome::Rejected(rejected));
+    }
+}

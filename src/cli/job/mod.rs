@@ -67,6 +67,15 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
     }
 }
 
+/// As far as nothing is connected to.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(command: Job) {
+    match command {
+        Job::Submit(submit) => submit::fuzzed(submit),
+        Job::Show(_) | Job::Wait(_) | Job::Cancel(_) | Job::Retry(_) | Job::List(_) => {}
+    }
+}
+
 /// An object when one job was asked for, an array otherwise.
 fn documents<T: serde::Serialize>(output: Output, one: bool, documents: &[T]) -> Result<(), Failure> {
     match documents {

@@ -126,6 +126,19 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     Ok(jobs)
 }
 
+/// What is accepted passes the check that its submission begins with. No file is read, and few copies are made.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzzed(submit: Submit) {
+    if submit.payload == "-" || submit.payload.starts_with('@') {
+        return;
+    }
+    let submit = Submit { count: submit.count.map(|count| count.min(3)), ..submit };
+    if let Ok(jobs) = jobs(&submit) {
+        assert_eq!(jobs.len() as u64, submit.count.unwrap_or(1));
+        jobs.iter().for_each(|job| job.check().expect("what is accepted can be submitted"));
+    }
+}
+
 /// What the output needs to know of the jobs: how they ended, how they are, or nothing.
 async fn follow(
     global: &Global,

@@ -248,4 +248,30 @@ mod tests {
         answers[0].try_recv().expect_err("it may have been applied");
         assert!(matches!(answers[1].try_recv(), Ok(Err(SubmitError::Refused { .. }))));
     }
+
+    /// S1, S11
+    #[test]
+    fn a_record_that_is_there_is_ours_by_its_token_and_the_same_job_by_its_kind_and_payload() {
+        type Change = fn(&mut JobRecord);
+        let table: [(Change, fn(&super::super::Reply) -> bool); 3] = [
+            (|_| {}, |reply| matches!(reply, Ok(Accepted::Made))),
+            (|there| there.token = uuid::Uuid::nil(), |reply| matches!(reply, Ok(Accepted::Duplicate))),
+            (
+                |there| {
+                    there.token = uuid::Uuid::nil();
+                    there.payload = bellwether_core::job::Payload::json(*b"2").unwrap();
+                },
+                |reply| matches!(reply, Err(SubmitError::Conflict { same_kind: true, .. })),
+            ),
+        ];
+        for (change, is_right) in table {
+            let (job, mut answer) = Submission::sample();
+            let mut there = job.record.clone();
+            change(&mut there);
+            let data = wire::encode(&there);
+            decide(job, &Node { data, version: 0, owner: 0, created: 1, children: 0 });
+            let reply = answer.try_recv().unwrap();
+            assert!(is_right(&reply), "{reply:?}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
 
 /// All that the leader needs to place a job, so that it never reads payloads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueueEntry {
     /// Which handler runs it.
     pub kind: Kind,
@@ -40,11 +40,11 @@ pub struct Turn {
 
 /// What is stored in a turn. Turns are ordered by the transaction that created them, and those of one transaction
 /// by this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TurnIndex(pub u32);
 
 /// A job in a worker's inbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Assignment {
     /// Which attempt this is.
     pub attempt: u32,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::budget::MAX_PAYLOAD_BYTES;
 
 /// What the bytes are, as a media type; JSON unless said otherwise.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ContentType(Arc<str>);
 
 /// A content type that is empty, over 127 bytes, or not visible ASCII.
@@ -44,7 +44,7 @@ impl fmt::Debug for ContentType {
 }
 
 /// At most [`MAX_PAYLOAD_BYTES`] bytes and their content type. Cheap to clone.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Payload {
     content_type: ContentType,
     bytes: Arc<[u8]>,

@@ -7,7 +7,7 @@ use crate::budget::{MAX_ATTEMPTS, MAX_WAIT};
 
 /// A job's bounds. Failures and losses are counted apart: a failure is the job's own doing, a loss is its
 /// worker's death, and only a job that keeps killing workers should die of losses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// Attempts that may fail before the job is dead; at least 1.
     pub max_attempts: u32,

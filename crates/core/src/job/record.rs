@@ -18,7 +18,7 @@ pub struct Placement {
 }
 
 /// Everything about a job that must survive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobRecord {
     /// Which handler runs it.
     pub kind: Kind,
@@ -49,7 +49,7 @@ pub struct JobRecord {
 }
 
 /// Whether a job goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum JobState {
     /// Queued, delayed or assigned: the place that holds its entry tells which.
     Open {
@@ -66,7 +66,7 @@ pub enum JobState {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// With this result.
     Succeeded(Payload),
@@ -86,7 +86,7 @@ pub struct Attempt {
 }
 
 /// A closed attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptEnd {
     /// Which.
     pub attempt: Attempt,
@@ -97,7 +97,7 @@ pub struct AttemptEnd {
 }
 
 /// The stored form of an [`Ending`]; the texts and results stand elsewhere in the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptEndKind {
     /// The handler returned a result.
     Succeeded,
@@ -112,7 +112,7 @@ pub enum AttemptEndKind {
 }
 
 /// How an attempt ends, with what it leaves behind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// The handler returned a result.
     Succeeded(Payload),
@@ -127,7 +127,7 @@ pub enum Ending {
 }
 
 /// Where a job goes when an attempt is closed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Next {
     /// Nowhere: it is over.
     Terminal,
@@ -330,6 +330,27 @@ mod tests {
         let (job, _) = job(1, 1).close(attempt(1), Ending::Failed("é".repeat(MAX_ERROR_BYTES)), NOW, 0);
         let kept = job.last_error.unwrap();
         assert!(kept.len() <= MAX_ERROR_BYTES && kept.chars().all(|c| c == 'é'));
+    }
+
+    /// S9: a worker may get a job again, after a hand-back or a failure.
+    #[test]
+    fn a_record_was_closed_by_one_attempt_of_one_worker() {
+        let (closed, _) = job(9, 9).close(attempt(1), Ending::Released, NOW, 0);
+        assert!(closed.was_closed_by(attempt(1)));
+        assert!(!closed.was_closed_by(attempt(2)), "the same worker, another attempt");
+        let other = Attempt { worker: WorkerId::new(Uuid::from_u128(3)), ..attempt(1) };
+        assert!(!closed.was_closed_by(other), "the same number, another worker");
+    }
+
+    /// S11
+    #[test]
+    fn a_submission_is_the_same_by_its_kind_and_payload_whatever_its_token_and_policy() {
+        let again = JobRecord { token: Uuid::from_u128(2), submitted_at: NOW, ..job(9, 9) };
+        assert!(job(1, 1).is_same_submission(&again));
+        let other_kind = JobRecord { kind: Kind::new("echo").unwrap(), ..job(1, 1) };
+        assert!(!job(1, 1).is_same_submission(&other_kind));
+        let other_payload = JobRecord { payload: Payload::json(*b"[]").unwrap(), ..job(1, 1) };
+        assert!(!job(1, 1).is_same_submission(&other_payload));
     }
 
     fn endings() -> impl Strategy<Value = Ending> {

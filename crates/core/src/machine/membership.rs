@@ -13,7 +13,7 @@ use crate::name::WorkerId;
 use crate::worker::WorkerInfo;
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A list, or a watch that reported a creation or a change, showed this id.
     Seen(WorkerId),
@@ -26,7 +26,7 @@ pub enum Event {
 }
 
 /// What follows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Read these ephemerals.
     Read(Vec<WorkerId>),
@@ -39,7 +39,7 @@ pub enum Effect {
 }
 
 /// The machine of one term.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Membership {
     live: BTreeMap<WorkerId, i32>,
     dead: BTreeSet<WorkerId>,

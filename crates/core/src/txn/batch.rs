@@ -8,7 +8,7 @@ use super::Op;
 use crate::budget::{MAX_TXN_BYTES, MAX_TXN_OPS};
 
 /// Operations that must all hold, then one group of operations per key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Batch<K> {
     fence: Vec<Op>,
     groups: Vec<(K, Vec<Op>)>,
@@ -17,7 +17,7 @@ pub struct Batch<K> {
 }
 
 /// Whose operation failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Locus {
     /// The fence's, at this index.
     Fence(usize),

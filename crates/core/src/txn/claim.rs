@@ -18,7 +18,7 @@ use crate::worker::EpochRecord;
 /// one day be valid again; so the versions that were used are passed over, in steps that fit a multi.
 ///
 /// Epoch 0 is never claimed: a namespace may be laid out with `/epoch` or without it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
     candidate: String,
     session: i64,

@@ -85,6 +85,43 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// A record for each form of a state and of an attempt's end: bincode tells variants by their position, so that one
+/// that moved would be read as another.
+fn forms() -> [(JobRecord, &'static str); 6] {
+    let ended = |how| Some(AttemptEnd { how, ..job().last.unwrap() });
+    let ends = |verdict| JobState::Terminal { verdict, at: WallMillis(7) };
+    let open = |not_before| JobState::Open { not_before };
+    let plain = JobRecord {
+        policy: Policy { timeout: None, ..job().policy },
+        placement: Placement::default(),
+        attempts: 0,
+        failures: 0,
+        losses: 0,
+        last: None,
+        last_error: None,
+        state: open(None),
+        ..job()
+    };
+    let last = |how, state| JobRecord { last: ended(how), state, ..job() };
+    [
+        (plain, include_str!("golden/job_record_fresh.v1.hex")),
+        (
+            last(AttemptEndKind::Failed, open(Some(WallMillis(9)))),
+            include_str!("golden/job_record_delayed.v1.hex"),
+        ),
+        (last(AttemptEndKind::Released, open(None)), include_str!("golden/job_record_released.v1.hex")),
+        (last(AttemptEndKind::Lost, ends(Verdict::Dead)), include_str!("golden/job_record_dead.v1.hex")),
+        (
+            last(AttemptEndKind::Cancelled, ends(Verdict::Cancelled)),
+            include_str!("golden/job_record_cancelled.v1.hex"),
+        ),
+        (
+            last(AttemptEndKind::Succeeded, ends(Verdict::Succeeded(job().payload))),
+            include_str!("golden/job_record_succeeded.v1.hex"),
+        ),
+    ]
+}
+
 /// What a released build wrote must be read for ever: a change here is a new schema version.
 #[test]
 fn version_1_has_these_bytes() {
@@ -96,9 +133,14 @@ fn version_1_has_these_bytes() {
         ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
         ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
         ("layout", hex(&encode(&Layout { version: LAYOUT_VERSION })), include_str!("golden/layout.v1.hex")),
+        ("older layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout_1.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
         assert_eq!(encoded, golden.trim(), "{what}");
+    }
+    for (job, golden) in forms() {
+        assert_eq!(hex(&encode(&job)), golden.trim(), "{job:?}");
+        assert_eq!(decode::<JobRecord>(&encode(&job)), Ok(job));
     }
 }
 

@@ -1,7 +1,9 @@
 //! Schema version 1, frozen: a released field is never changed, moved or removed. A new version gets a new file.
 
+use std::fmt;
 use std::time::Duration;
 
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -51,6 +53,7 @@ struct PolicyV1 {
 
 #[derive(Serialize, Deserialize)]
 struct PlacementV1 {
+    #[serde(deserialize_with = "few")]
     tags: Vec<String>,
     affinity: Option<String>,
     lane: Option<String>,
@@ -102,8 +105,10 @@ pub struct AssignmentV1 {
 pub struct WorkerInfoV1 {
     node: String,
     host: String,
+    #[serde(deserialize_with = "few")]
     kinds: Vec<String>,
     slots: u32,
+    #[serde(deserialize_with = "few")]
     tags: Vec<String>,
     codec: u16,
     started_at: u64,
@@ -155,6 +160,29 @@ mod bytes {
         }
         deserializer.deserialize_byte_buf(Bytes)
     }
+}
+
+/// A list whose length is looked at before there is room made for it: a length that lies costs nothing. No list of this
+/// version has more than [`MAX_KINDS`] items; [`set`] knows the bound of each.
+fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct Few;
+    impl<'de> Visitor<'de> for Few {
+        type Value = Vec<String>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at most {MAX_KINDS} names")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Vec<String>, A::Error> {
+            if let Some(length) = names.size_hint().filter(|length| *length > MAX_KINDS) {
+                return Err(A::Error::invalid_length(length, &self));
+            }
+            let mut few = Vec::new();
+            while let Some(name) = names.next_element()? {
+                few.push(name);
+            }
+            Ok(few)
+        }
+    }
+    deserializer.deserialize_seq(Few)
 }
 
 fn value(error: impl std::fmt::Display) -> WireError {

@@ -12,7 +12,7 @@ const SPREAD: usize = 1_000;
 const SPREAD_PARENT: &str = "/spread";
 /// Single creates of one measurement at most, and those by multis: what can be encoded beforehand.
 const CREATES: usize = 60_000;
-const MULTI_CREATES: usize = 100_000;
+const MULTI_CREATES: usize = 300_000;
 const DATA: [u8; 100] = [b'd'; 100];
 /// Operations of a multi.
 const MULTI: usize = 100;

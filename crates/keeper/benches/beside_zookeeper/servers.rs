@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bellwether_testkit::{Profile, ZooKeeperServer};
+use bellwether_testkit::{Profile, Program, ZooKeeperServer};
 use tempfile::TempDir;
 
 /// The first argument of this program when it is the keeper.
@@ -91,7 +91,8 @@ impl Drop for Keeper {
 
 /// The real one, with fsync and the optimizing compiler.
 pub(crate) fn zookeeper() -> io::Result<ZooKeeperServer> {
-    let builder = ZooKeeperServer::builder().profile(Profile::Production).tick_ms(TICK_MS);
+    let builder =
+        ZooKeeperServer::builder().program(Program::Apache).profile(Profile::Production).tick_ms(TICK_MS);
     builder.try_start().map_err(io::Error::other)
 }
 

@@ -50,6 +50,19 @@ pub(super) struct AclPool {
 const SMALLEST_SWEEP: usize = 1024;
 
 impl AclPool {
+    /// The list that `asked` comes to for these identities; see [`Identities::resolve`].
+    pub(super) fn resolve(
+        &mut self,
+        identities: &Identities,
+        asked: &[Acl],
+    ) -> Result<Arc<[Acl]>, ErrorCode> {
+        // A list of some znode has been resolved, and comes to itself: nearly every znode has one of few lists.
+        match self.lists.get(asked) {
+            Some(shared) => Ok(Arc::clone(shared)),
+            None => identities.resolve(asked).map(|resolved| self.intern(resolved)),
+        }
+    }
+
     pub(super) fn intern(&mut self, acl: Vec<Acl>) -> Arc<[Acl]> {
         if let Some(shared) = self.lists.get(acl.as_slice()) {
             return Arc::clone(shared);
@@ -161,7 +174,7 @@ impl Identities {
 
     /// The list as a znode will have it: without doubles, `auth` replaced by who asks, nothing in it that no scheme
     /// could ever match, and no longer than [`ACL_BYTES`].
-    pub(super) fn resolve(&self, asked: &[Acl]) -> Result<Vec<Acl>, ErrorCode> {
+    fn resolve(&self, asked: &[Acl]) -> Result<Vec<Acl>, ErrorCode> {
         let mut resolved: Vec<Acl> = Vec::new();
         let (mut seen, mut bytes) = (BTreeSet::new(), 0);
         for entry in asked {

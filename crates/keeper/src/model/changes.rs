@@ -3,11 +3,11 @@
 //! Rows are remembered by name and read when they are handed over: a znode that changed a thousand times in a batch
 //! is written once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::session::Sessions;
-use super::tree::Tree;
+use super::tree::{ByPath, Tree};
 use crate::store::{Change, Changes};
 
 /// What of a znode changed.
@@ -21,7 +21,10 @@ pub(super) enum Part {
 
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
-    nodes: BTreeMap<Arc<str>, Part>,
+    nodes: ByPath<Part>,
+    /// The keys of `nodes`, in the order of their first changes: a map of strings is no order, and a sorted one costs
+    /// each change some comparisons of long and similar paths.
+    order: Vec<Arc<str>>,
     sessions: BTreeSet<i64>,
 }
 
@@ -31,6 +34,7 @@ impl Dirty {
             Some(known) => *known = part.max(*known),
             None => {
                 self.nodes.insert(Arc::clone(path), part);
+                self.order.push(Arc::clone(path));
             }
         }
     }
@@ -39,24 +43,30 @@ impl Dirty {
         self.sessions.insert(id);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty() && self.sessions.is_empty()
+    }
+
     /// How many znodes changed.
     pub(super) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The rows as they are now, in the order of their names: no row depends on another.
+    /// The rows as they are now: no row depends on another.
     pub(super) fn take(&mut self, zxid: i64, tree: &Tree, sessions: &Sessions) -> Changes {
-        let mut rows = Vec::with_capacity(2 * self.nodes.len() + self.sessions.len());
-        for (path, part) in std::mem::take(&mut self.nodes) {
-            let Some(node) = tree.get(&path) else {
-                rows.push(Change::DeleteNode(path.as_ref().to_owned()));
-                continue;
-            };
-            rows.push(Change::PutNode(path.as_ref().to_owned(), node.row()));
-            if part == Part::RowAndData {
-                rows.push(Change::PutData(path.as_ref().to_owned(), node.data.clone()));
-            }
+        let mut rows = Vec::with_capacity(self.nodes.len() + self.sessions.len());
+        for path in self.order.drain(..) {
+            rows.push(match tree.get(&path) {
+                Some(node) => Change::PutNode {
+                    row: node.row(),
+                    data: node.data.clone(),
+                    data_changed: self.nodes.get(&path) == Some(&Part::RowAndData),
+                    path,
+                },
+                None => Change::DeleteNode(path),
+            });
         }
+        self.nodes.clear();
         for id in std::mem::take(&mut self.sessions) {
             rows.push(match sessions.get(id) {
                 Some(session) => Change::PutSession(id, session.row()),

@@ -251,6 +251,12 @@ impl Model {
         self.dirty.nodes()
     }
 
+    /// Whether there is anything to store since the last [`take_changes`](Self::take_changes), which answered `zxid`.
+    #[must_use]
+    pub fn changed_since(&self, zxid: i64) -> bool {
+        self.zxid != zxid || !self.dirty.is_empty()
+    }
+
     /// What is to be stored since the last call. A driver stores it before it releases the effects that came with
     /// it.
     pub fn take_changes(&mut self) -> Changes {

@@ -89,9 +89,9 @@ impl Tree {
         self.nodes.get_mut(path::canonical(path)).map(Box::as_mut)
     }
 
-    /// Puts a znode into its place; its parent's stat is left alone. A parent that is not there yet (in a restore)
-    /// is the caller's to care for.
-    pub(super) fn attach(&mut self, path: Arc<str>, node: Box<Node>) {
+    /// Puts a znode into its place, and answers its parent, whose stat is left alone. A parent that is not there yet
+    /// (in a restore) is the caller's to care for.
+    pub(super) fn attach(&mut self, path: Arc<str>, node: Box<Node>) -> Option<&mut Node> {
         self.bytes += (path.len() + node.data_length()) as u64;
         match node.owner.lifetime() {
             Lifetime::Persistent => {}
@@ -102,10 +102,10 @@ impl Tree {
                 self.perishable.insert(Arc::clone(&path));
             }
         }
-        if let Some(parent) = path::ancestors(&path).next().and_then(|parent| self.nodes.get_mut(parent)) {
-            parent.add_child(Arc::clone(&path));
-        }
-        self.nodes.insert(path, node);
+        self.nodes.insert(Arc::clone(&path), node);
+        let parent = self.nodes.get_mut(path::ancestors(&path).next()?)?;
+        parent.add_child(path);
+        Some(parent)
     }
 
     /// Takes a znode out of its place; its parent's stat is left alone.

@@ -135,7 +135,7 @@ impl Author<'_> {
     ) -> Result<Done, ErrorCode> {
         let (owner, sequential) = self.owner(mode)?;
         let parent = path::parent(asked).ok_or(ErrorCode::BadArguments)?;
-        let acl = self.identities.resolve(acl)?;
+        let acl = tree.acls.resolve(self.identities, acl)?;
         let (parent_path, parent) = tree.entry(parent).ok_or(ErrorCode::NoNode)?;
         self.identities.check(permission::CREATE, &parent.acl)?;
         let path: Arc<str> =
@@ -152,11 +152,9 @@ impl Author<'_> {
 
         let (parent_path, parent_pzxid) = (Arc::clone(parent_path), parent.pzxid);
         let parent_acl = Arc::clone(&parent.acl);
-        let acl = tree.intern(acl);
         let node = Node::new(self.zxid, self.wall_ms, owner, Arc::clone(&acl), data);
         let stat = node.stat();
-        tree.attach(Arc::clone(&path), Box::new(node));
-        if let Some(parent) = tree.get_mut(&parent_path) {
+        if let Some(parent) = tree.attach(Arc::clone(&path), Box::new(node)) {
             parent.creates = parent.creates.wrapping_add(1);
             parent.pzxid = self.zxid;
         }
@@ -246,13 +244,12 @@ impl Author<'_> {
         if !path::is_valid(path) {
             return Err(ErrorCode::BadArguments);
         }
-        let acl = self.identities.resolve(acl)?;
+        let acl = tree.acls.resolve(self.identities, acl)?;
         let (path, node) = valid(tree, path)?;
         self.identities.check(permission::ADMIN, &node.acl)?;
         let aversion = next_version(node.aversion, version)?;
 
         let path = Arc::clone(path);
-        let acl = tree.intern(acl);
         let node = tree.get_mut(&path).expect("it was there when its version was read");
         let old_acl = std::mem::replace(&mut node.acl, acl);
         let old_aversion = std::mem::replace(&mut node.aversion, aversion);

@@ -286,7 +286,7 @@ fn open(start: Start) -> Result<Engine, StartError> {
     let clock = Clock::new();
     let model = Model::restore(config, snapshot, clock.now())?;
     #[cfg_attr(not(feature = "testing"), allow(unused_mut, reason = "only a log is attached afterwards"))]
-    let mut engine = Engine::new(model, store, committed, inbox, clock, facts);
+    let mut engine = Engine::new(model, store, committed, inbox, clock, facts).map_err(StartError::Thread)?;
     #[cfg(feature = "testing")]
     if let Some(log) = start.log {
         engine.log_to(log);

@@ -1,4 +1,4 @@
-//! The engine's inbox: what arrived while it was committing becomes its next batch.
+//! The engine's inbox: what arrived while it was busy is what it takes next.
 //!
 //! A `Vec` behind a mutex, and not a channel: a connection hands over all that one read brought under one lock, the
 //! engine takes all that there is under one lock, and nobody is woken who is awake.
@@ -39,6 +39,8 @@ pub(super) enum Message {
     Report(Report, oneshot::Sender<String>),
     /// A view of the last commit, to be copied on another thread.
     Reader(oneshot::Sender<Result<Box<dyn Reader>, StoreError>>),
+    /// A batch that was out has come back: look for it.
+    Committed,
     /// End all sessions' connections, and the engine.
     Stop,
     /// End a session as if its time were over.
@@ -66,7 +68,12 @@ impl Message {
             Self::Connect { size, .. } => *size,
             Self::Request { asked, .. } => asked.size,
             // One per connection at most, or asked for by the operator.
-            Self::Drained(_) | Self::Disconnected(_) | Self::Report(..) | Self::Reader(_) | Self::Stop => 0,
+            Self::Drained(_)
+            | Self::Disconnected(_)
+            | Self::Report(..)
+            | Self::Reader(_)
+            | Self::Committed
+            | Self::Stop => 0,
             #[cfg(feature = "testing")]
             Self::Expire(..) | Self::Skip(_) => 0,
         }

@@ -109,8 +109,8 @@ impl Keeper {
     }
 
     /// Writes a copy of the store to a new file while the server goes on: of the last commit, whole or not at all,
-    /// durable on return. [`store::restore`](crate::store::restore) reads it. Commits are held up only for the
-    /// moment in which the view is taken.
+    /// durable on return. [`store::restore`](crate::store::restore) reads it. Commits are held up while the view is
+    /// taken, which folds what waits: some 200 ms at most.
     ///
     /// Cancelling it does not stop the copy.
     ///

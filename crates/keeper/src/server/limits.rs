@@ -27,13 +27,25 @@ pub const OUTSTANDING_REQUESTS: usize = 1_000;
 /// overshot by one read, which can complete one longest request.
 pub const OUTSTANDING_BYTES: usize = 2 * 1024 * 1024;
 
-/// Requests that wait for the engine, and so the largest batch behind one durable commit. A batch of single writes
-/// commits in a few milliseconds; larger ones add latency and hardly any throughput.
+/// Requests that wait for the engine. What it takes at once is committed in a few milliseconds if it is single writes;
+/// larger batches add latency and hardly any throughput.
 pub const INBOX_REQUESTS: usize = 1_000;
 
-/// Changed znodes behind one commit, overshot by one transaction (25,000 in the longest frame). A batch of single
-/// writes never gets there; a row is at most some 5 KB beside its data, so a commit's rows stay below 200 MB.
+/// Changed znodes behind one commit, overshot by one transaction (25,000 in the longest frame). A row is at most some
+/// 5 KB beside its data, so a commit's rows stay below 200 MB. One batch is being committed while the next gathers.
 pub const COMMIT_NODES: usize = 10_000;
+
+/// Changed znodes that are sealed in the middle of a batch when the committer is idle. A commit of fewer costs nearly
+/// as much as one of as many, so that short batches are better off as one.
+pub const SEAL_NODES: usize = 300;
+
+/// What the requests of a batch may weigh before it waits for the disk, overshot by one request. Each adds its data to
+/// the commit: as much as the inbox holds.
+pub const BATCH_BYTES: usize = INBOX_BYTES;
+
+/// How long nobody may come before the store does what it puts off: longer than the pauses of a client that works
+/// through a list, each of whose requests would else find the disk busy.
+pub const TIDY_AFTER: Duration = Duration::from_millis(20);
 
 /// Bytes that wait for the engine. A connection that finds the inbox full waits; each can overshoot by one read.
 pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
@@ -49,14 +61,14 @@ pub const REPLIES_LOW: usize = REPLIES_HIGH / 2;
 /// read it and none of the protocol's errors says so. Multi-reads are bounded by the model.
 pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Unsent notifications of one connection. They cannot be held back like replies, and none may be left out, so a
+/// Unsent notifications of one connection, with those that wait for the disk. They cannot be held back like replies, and none may be left out, so a
 /// client that is further behind is closed: it re-attaches, sets its watches again and reads what is. About 100,000
 /// notifications, seconds of the fastest change.
 pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Notifications of one batch for all connections together, before the commit that lets them go: two hundred clients
-/// that hear of the longest multi. Up to twice as much memory, as buffers grow by doubling (450 MB were measured). Who
-/// would get more is closed as above; one transaction cannot fill the memory.
+/// Notifications for all connections together that wait for the disk, of the batch that is being committed and of the
+/// next: two hundred clients that hear of the longest multi. Up to twice as much memory, as buffers grow by doubling
+/// (450 MB were measured). Who would get more is closed as above; one transaction cannot fill the memory.
 pub const BATCH_NOTICE_BYTES: usize = 256 * 1024 * 1024;
 
 /// How long a new connection may take for TLS and its first frame. Java's

@@ -1,12 +1,13 @@
 //! What is to be sent on one connection, and how much of what it asked is still to be answered.
 //!
-//! The engine encodes into a buffer of its own and hands it over once per batch; the connection's task takes all
-//! that there is and writes it at once. Two buffers go round between them, so a busy connection allocates nothing.
+//! The engine encodes into a buffer of its own and seals it with its batch; when that is durable, it is handed over;
+//! the connection's task takes all that there is and writes it at once. The buffers go round between them.
 //!
 //! ```text
-//!  engine ── deliver(bytes) ──► [ bytes ] ── take() ──► writer ── written(n) ──► socket
-//!     │                                                    │
-//!     └── park: more than REPLIES_HIGH unsent ◄── Drained ──┘  below REPLIES_LOW, if something was parked
+//!  engine ── promise(n) ─ … commit … ─ deliver(bytes) ──► [ bytes ] ── take() ──► writer ── written(n) ──► socket
+//!     │                                                                             │
+//!     └── park: more than REPLIES_HIGH unsent ◄──────────────── Drained ────────────┘  below REPLIES_LOW, if something
+//!                                                                                      was parked
 //! ```
 
 use std::sync::Mutex;
@@ -24,7 +25,7 @@ pub(super) struct Outbox {
     queued: Notify,
     /// The engine queued the end.
     ended: Notify,
-    /// Bytes that were delivered and are not in the socket yet.
+    /// Bytes that were promised and are not in the socket yet.
     unsent: AtomicUsize,
     /// As many of them are notifications.
     unsent_notices: AtomicUsize,
@@ -62,21 +63,31 @@ pub(super) struct Taken {
 }
 
 impl Outbox {
-    /// Queues `bytes`, of which `notices` are notifications, and leaves an empty buffer in their place.
+    /// Counts bytes that are going to be delivered, of which `notices` are notifications.
+    pub(super) fn promise(&self, bytes: usize, notices: usize) {
+        self.unsent.fetch_add(bytes, Ordering::SeqCst);
+        self.unsent_notices.fetch_add(notices, Ordering::SeqCst);
+    }
+
+    /// Queues what was promised, and leaves an empty buffer in its place.
     pub(super) fn deliver(&self, bytes: &mut Vec<u8>, notices: usize) {
         if bytes.is_empty() {
             return;
         }
-        self.unsent.fetch_add(bytes.len(), Ordering::SeqCst);
-        self.unsent_notices.fetch_add(notices, Ordering::SeqCst);
         {
             let mut queue = self.queue();
-            if queue.bytes.is_empty() {
-                std::mem::swap(&mut queue.bytes, bytes);
-            } else {
-                queue.bytes.extend_from_slice(bytes);
+            match queue.end {
+                // It was cut meanwhile: nobody will write them.
+                Some(End::Cut) => {}
+                Some(End::Flushed) | None if queue.bytes.is_empty() => {
+                    std::mem::swap(&mut queue.bytes, bytes);
+                    queue.notices += notices;
+                }
+                Some(End::Flushed) | None => {
+                    queue.bytes.extend_from_slice(bytes);
+                    queue.notices += notices;
+                }
             }
-            queue.notices += notices;
         }
         bytes.clear();
         bytes.shrink_to(BUFFER_KEEPS);
@@ -195,14 +206,19 @@ mod tests {
     use super::*;
     use crate::server::limits::REPLIES_HIGH;
 
+    fn deliver(outbox: &Outbox, bytes: &mut Vec<u8>, notices: usize) {
+        outbox.promise(bytes.len(), notices);
+        outbox.deliver(bytes, notices);
+    }
+
     #[tokio::test]
     async fn bytes_are_counted_until_they_are_written_and_go_out_in_order() {
         let outbox = Outbox::default();
-        outbox.deliver(&mut vec![1; 10], 4);
-        outbox.deliver(&mut vec![2; 20], 6);
+        deliver(&outbox, &mut vec![1; 10], 4);
+        deliver(&outbox, &mut vec![2; 20], 6);
         let mut taken = Taken::default();
         outbox.take(&mut taken).await;
-        outbox.deliver(&mut vec![3; 30], 30);
+        deliver(&outbox, &mut vec![3; 30], 30);
         assert_eq!(taken.bytes, [vec![1; 10], vec![2; 20]].concat());
         assert_eq!((outbox.unsent(), outbox.unsent_notices()), (60, 40));
         assert!(!outbox.written(&taken));
@@ -216,10 +232,10 @@ mod tests {
     async fn a_writer_tells_once_when_parked_requests_may_go_on() {
         let outbox = Outbox::default();
         let mut taken = Taken::default();
-        outbox.deliver(&mut vec![1; REPLIES_HIGH], 0);
+        deliver(&outbox, &mut vec![1; REPLIES_HIGH], 0);
         outbox.take(&mut taken).await;
         outbox.park();
-        outbox.deliver(&mut vec![2; REPLIES_HIGH], 0);
+        deliver(&outbox, &mut vec![2; REPLIES_HIGH], 0);
         assert!(!outbox.written(&taken), "there is as much again");
         outbox.take(&mut taken).await;
         assert!(outbox.written(&taken));
@@ -229,10 +245,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_promised_counts_before_it_is_delivered() {
+        let outbox = Outbox::default();
+        outbox.promise(10, 4);
+        assert_eq!((outbox.unsent(), outbox.unsent_notices()), (10, 4));
+        outbox.deliver(&mut vec![1; 10], 4);
+        assert_eq!((outbox.unsent(), outbox.unsent_notices()), (10, 4));
+    }
+
+    #[tokio::test]
     async fn a_cut_leaves_nothing_to_write() {
         let outbox = Outbox::default();
-        outbox.deliver(&mut vec![1; 10], 0);
+        deliver(&outbox, &mut vec![1; 10], 0);
+        outbox.promise(20, 0);
         outbox.end(End::Cut);
+        outbox.deliver(&mut vec![2; 20], 0);
         let mut taken = Taken::default();
         outbox.take(&mut taken).await;
         assert_eq!((taken.bytes.len(), taken.last), (0, true));

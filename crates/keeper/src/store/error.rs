@@ -23,14 +23,14 @@ pub enum StoreError {
         /// What it is instead.
         found: String,
     },
-    /// The file was written by a newer version.
-    #[error("{} has format version {found}; this program knows {known} and older ones", file.display())]
-    Newer {
+    /// The file was written by another version of this program.
+    #[error("{} has format version {found}; this program reads version {known}", file.display())]
+    Format {
         /// The file.
         file: PathBuf,
         /// Its version.
         found: u32,
-        /// The newest version that this program reads.
+        /// The version that this program reads.
         known: u32,
     },
     /// A row, or the file around it, is not what was written.

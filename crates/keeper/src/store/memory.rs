@@ -1,20 +1,21 @@
 //! Rows that end with the process, for tests and for servers whose users want neither files nor promises.
 //!
-//! Data is shared with the model, so keeping the rows costs their paths and stats. They are kept at all so that a
+//! Paths and data are shared with the model, so keeping the rows costs their stats. They are kept at all so that a
 //! test can start a second model from them, and so that a backup of a server without files is possible.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Backup, Change, Changes, NodeRow, Reader, SessionRow, Snapshot, Status, Store, StoreError};
+use super::{
+    Backup, Change, Changes, Data, NodeRow, Reader, SessionRow, Snapshot, Status, Store, StoreError,
+};
 
 /// A store without a file.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     zxid: i64,
-    nodes: BTreeMap<String, NodeRow>,
-    data: BTreeMap<String, Arc<[u8]>>,
+    nodes: BTreeMap<Arc<str>, (NodeRow, Data)>,
     sessions: BTreeMap<i64, SessionRow>,
     commits: u64,
 }
@@ -26,10 +27,10 @@ impl Memory {
         Self::default()
     }
 
-    /// Data without a znode, which only a test's random batches make.
+    /// The data of a znode, if there is one of this path.
     #[cfg(test)]
-    pub(crate) fn orphans(&self) -> impl Iterator<Item = &str> {
-        self.data.keys().filter(|path| !self.nodes.contains_key(*path)).map(String::as_str)
+    pub(crate) fn data(&self, path: &str) -> Option<Data> {
+        self.nodes.get(path).map(|(_row, data)| data.clone())
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -38,7 +39,7 @@ impl Memory {
             nodes: self
                 .nodes
                 .iter()
-                .map(|(path, row)| (path.clone(), row.clone(), self.data.get(path).cloned()))
+                .map(|(path, (row, data))| (path.as_ref().to_owned(), row.clone(), data.clone()))
                 .collect(),
             sessions: self.sessions.iter().map(|(id, row)| (*id, row.clone())).collect(),
         }
@@ -53,13 +54,10 @@ impl Store for Memory {
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
         for change in &changes.rows {
             match change {
-                Change::PutNode(path, row) => drop(self.nodes.insert(path.clone(), row.clone())),
-                Change::PutData(path, Some(data)) => drop(self.data.insert(path.clone(), Arc::clone(data))),
-                Change::PutData(path, None) => drop(self.data.remove(path)),
-                Change::DeleteNode(path) => {
-                    self.nodes.remove(path);
-                    self.data.remove(path);
+                Change::PutNode { path, row, data, data_changed: _ } => {
+                    self.nodes.insert(Arc::clone(path), (row.clone(), data.clone()));
                 }
+                Change::DeleteNode(path) => drop(self.nodes.remove(path)),
                 Change::PutSession(id, row) => drop(self.sessions.insert(*id, row.clone())),
                 Change::DeleteSession(id) => drop(self.sessions.remove(id)),
             }

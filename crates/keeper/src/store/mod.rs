@@ -29,7 +29,10 @@ pub use disk::{Disk, RowError, restore};
 pub use error::StoreError;
 pub use memory::Memory;
 
-/// A znode's row without its data. A znode of a thousand children is not to rewrite its data for each.
+/// A znode's data; `None` is the null buffer, which is not the empty one.
+pub type Data = Option<Arc<[u8]>>;
+
+/// A znode's row without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
     /// The transaction that created it.
@@ -66,12 +69,20 @@ pub struct SessionRow {
 /// One row that a batch changed. Later changes of a batch win over earlier ones of the same row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A znode was made, or its stat or ACL changed.
-    PutNode(String, NodeRow),
-    /// A znode's data changed; `None` is the null buffer.
-    PutData(String, Option<Arc<[u8]>>),
-    /// A znode and its data went.
-    DeleteNode(String),
+    /// A znode was made, or something of it changed.
+    PutNode {
+        /// Its path.
+        path: Arc<str>,
+        /// All but its data.
+        row: NodeRow,
+        /// Its data as it is now.
+        data: Data,
+        /// Whether the data is other than the store has it. When a thousand children come, a store need not write
+        /// their parent's data a thousand times.
+        data_changed: bool,
+    },
+    /// A znode went.
+    DeleteNode(Arc<str>),
     /// A session began, or its timeout was negotiated anew.
     PutSession(i64, SessionRow),
     /// A session ended.
@@ -88,7 +99,7 @@ pub struct Changes {
 }
 
 /// A znode as it is read back: path, row, data.
-pub type StoredNode = (String, NodeRow, Option<Arc<[u8]>>);
+pub type StoredNode = (String, NodeRow, Data);
 
 /// All that a store holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -115,8 +126,17 @@ pub trait Store: Send {
     /// The outcome is unknown, and every later call fails with [`StoreError::Failed`]: end the process.
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError>;
 
-    /// A view of the last commit that does not change, for a backup on another thread. Taking it costs nothing that
-    /// grows with the tree, and commits go on beside it; the file grows by what they change until it is dropped.
+    /// Does a little of what this store puts off, and answers whether there is more of it. To be called when nobody
+    /// waits for a commit; it takes as long as a long one.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    fn tidy(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    /// A view of the last commit that does not change, for a backup on another thread. Taking it costs
+    /// what the store has put off, and nothing that grows with the tree; commits go on beside it; the file grows by what they change until it is dropped.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use crate::name::{JobId, Kind, Tag};
 use crate::worker::WorkerInfo;
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Capacity {
     registration: Option<(WorkerInfo, i32)>,
     listing: Listing,
@@ -24,7 +24,7 @@ pub(super) struct Capacity {
 }
 
 /// Whether the last list is still true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Listing {
     Fresh,
     Stale,

@@ -46,7 +46,7 @@ pub type Spot = (u32, JobId);
 /// Where a turn stands: the transaction that created it, and its index in that one.
 pub type Order = (i64, u32);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Gate {
     lanes: BTreeMap<Lane, View>,
     held: BTreeMap<JobId, Turn>,
@@ -63,7 +63,7 @@ pub(super) struct Gate {
 }
 
 /// What is known of a lane in which somebody waits.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct View {
     waiting: BTreeMap<Spot, Held>,
     turns: BTreeMap<Spot, Standing>,
@@ -71,7 +71,7 @@ struct View {
     listing: Listing,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Held {
     entry: QueueEntry,
     /// A list with a later ticket was asked for after this entry was known.
@@ -80,14 +80,14 @@ struct Held {
     stray: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Standing {
     Unread,
     Asked,
     At(Order),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 enum Listing {
     #[default]
     None,

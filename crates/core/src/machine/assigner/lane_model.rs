@@ -96,14 +96,15 @@ impl Server {
                     None
                 }
                 (_, None) => Some(Reason::NoNode),
+                // As ZooKeeper has it, -1 is any version.
                 (Op::Check { version, .. } | Op::Set { version, .. }, Some(node))
-                    if *version != node.version =>
+                    if *version != -1 && *version != node.version =>
                 {
                     Some(Reason::BadVersion)
                 }
                 (Op::Check { .. }, Some(_)) => None,
-                (Op::Set { path, data, version }, Some(node)) => {
-                    let node = Znode { version: version + 1, data: data.clone(), ..node };
+                (Op::Set { path, data, .. }, Some(node)) => {
+                    let node = Znode { version: node.version + 1, data: data.clone(), ..node };
                     nodes.insert(path.clone(), node);
                     None
                 }

@@ -49,7 +49,7 @@ pub const BATCH: usize = 100;
 pub const WINDOW: usize = 4;
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// These wait for a worker; one that waits already has this entry now.
     Queued(Vec<(JobId, QueueEntry)>),
@@ -97,7 +97,7 @@ pub enum Event {
 }
 
 /// What the leader shall do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Commit this and hand it back with its outcome.
     Commit(Batch<Job>),
@@ -131,7 +131,7 @@ pub enum Effect {
 }
 
 /// A job on its way to a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Job {
     id: JobId,
     waiting: Waiting,
@@ -139,7 +139,7 @@ pub struct Job {
 }
 
 /// The machine of one term.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Assigner {
     epoch: i32,
     picker: strategy::Picker,

@@ -9,7 +9,7 @@ use crate::job::{Placement, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
 use crate::time::{Millis, WallMillis};
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Class {
     kind: Kind,
     tags: Vec<Tag>,
@@ -26,7 +26,7 @@ impl Class {
 }
 
 /// A waiting job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Waiting {
     pub(super) kind: Kind,
     pub(super) tags: Vec<Tag>,
@@ -52,7 +52,7 @@ impl Waiting {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pending {
     classes: BTreeMap<Class, BTreeMap<u64, JobId>>,
     jobs: BTreeMap<JobId, Waiting>,

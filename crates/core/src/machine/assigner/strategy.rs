@@ -6,7 +6,7 @@ use super::capacity::Capacity;
 use crate::name::{AffinityKey, JobId, WorkerId};
 
 /// How a worker is chosen among the live ones that have the kind, the tags and a free slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Strategy {
     /// In turn.
     RoundRobin,
@@ -35,7 +35,7 @@ impl std::str::FromStr for Strategy {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Picker {
     strategy: Strategy,
     last: Option<WorkerId>,

@@ -32,7 +32,7 @@ pub const READ_WINDOW: usize = 4;
 pub type Queued = (JobId, QueueEntry);
 
 /// What the watcher saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch reported a new entry.
     Created(JobId),
@@ -66,7 +66,7 @@ pub enum Event {
 }
 
 /// What the watcher shall do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Read these entries in one request.
     Read {
@@ -81,7 +81,7 @@ pub enum Effect {
     Unqueued(JobId),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Standing {
     /// To be read, or being read under the ticket.
     Reading { ticket: Option<u64>, round: u32 },
@@ -90,7 +90,7 @@ enum Standing {
 }
 
 /// The machine.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Backlog {
     jobs: BTreeMap<(Bucket, JobId), Standing>,
     to_read: VecDeque<JobId>,

@@ -12,7 +12,7 @@ pub struct Ticket {
 }
 
 /// What a campaign hears.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The session is connected, perhaps again.
     Connected,
@@ -31,7 +31,7 @@ pub enum Event {
 }
 
 /// The answer to a [`Request`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reply {
     /// To [`Request::CreateParent`], [`Request::CreateSequential`] and [`Request::CreateEphemeral`].
     Created(Outcome<()>),
@@ -48,7 +48,7 @@ pub enum Reply {
 }
 
 /// What a campaign pushes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Send a request. Requests must reach ZooKeeper in the order in which they were pushed.
     Send(Ticket, Request),
@@ -59,7 +59,7 @@ pub enum Effect {
 }
 
 /// One request to ZooKeeper.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Request {
     /// Create a persistent, empty znode.
     CreateParent {
@@ -103,7 +103,7 @@ pub enum Request {
 }
 
 /// How a candidate stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It has no znode, and makes one.
     Running,

@@ -79,7 +79,7 @@ pub enum Strategy {
 }
 
 /// Who campaigns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Campaigner {
     /// How candidates are ordered.
     pub strategy: Strategy,
@@ -95,7 +95,7 @@ pub struct Campaigner {
 }
 
 /// One candidacy of one session.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Campaign {
     who: Campaigner,
     goal: Goal,
@@ -107,13 +107,13 @@ pub struct Campaign {
     rests: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Goal {
     Stand,
     Leave,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum State {
     /// Nothing can be sent and nothing is believed.
     Offline,

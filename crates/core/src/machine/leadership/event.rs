@@ -13,7 +13,7 @@ use crate::wire::{WireError, decode};
 use crate::worker::EpochRecord;
 
 /// What leadership hears.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A session is connected: a new one, or the known one again.
     Connected {
@@ -56,7 +56,7 @@ pub enum Event {
 }
 
 /// The answer to a [`Request`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reply {
     /// To a campaign's request.
     Campaign(campaign::Reply),
@@ -69,7 +69,7 @@ pub enum Reply {
 }
 
 /// What was seen in `/epoch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sighting {
     /// Its version.
     pub version: i32,
@@ -90,7 +90,7 @@ impl Sighting {
 }
 
 /// What was seen of a leader's two znodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Findings {
     /// The session that owns the candidate (0: none does), or `None` without a znode.
     pub owner: Option<i64>,
@@ -99,7 +99,7 @@ pub struct Findings {
 }
 
 /// One request to ZooKeeper.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Request {
     /// The campaign's.
     Campaign(campaign::Request),
@@ -115,7 +115,7 @@ pub enum Request {
 }
 
 /// What leadership pushes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Send a request. Requests must reach ZooKeeper in the order in which they were pushed.
     Send(Ticket, Request),
@@ -135,7 +135,7 @@ pub enum Effect {
 }
 
 /// Where a node stands in the election.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Not the leader.
     Inactive(Inactive),

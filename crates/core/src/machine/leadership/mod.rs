@@ -90,7 +90,7 @@ pub enum Policy {
 }
 
 /// What leadership is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Config {
     /// The node's name, for people.
     pub node: NodeId,
@@ -106,7 +106,7 @@ pub struct Config {
 }
 
 /// One node's part in the election.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leadership {
     config: Config,
     /// Tokens drawn from the seed.

@@ -9,7 +9,7 @@ use crate::time::Millis;
 use crate::txn::Claim;
 
 /// What is known of the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Link {
     /// There is none.
     Gone,
@@ -19,7 +19,7 @@ pub(super) enum Link {
     Up(Session),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Session {
     pub(super) id: i64,
     /// How long after a contact it is certain to live.
@@ -40,7 +40,7 @@ impl Link {
 }
 
 /// Leaving a state drops what it owns.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum State {
     /// No candidacy.
     Idle(Idle),
@@ -57,7 +57,7 @@ pub(super) enum State {
 }
 
 /// Why there is no candidacy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Idle {
     /// It begins with the next session.
     NoSession,
@@ -66,7 +66,7 @@ pub(super) enum Idle {
 }
 
 /// What follows once the candidate is deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum After {
     /// Stay out.
     Out,
@@ -75,7 +75,7 @@ pub(super) enum After {
 }
 
 /// How far a claim is.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Claiming {
     /// `/epoch` is being read.
     Reading { ticket: Ticket, candidate: String },
@@ -86,21 +86,21 @@ pub(super) enum Claiming {
 }
 
 /// A term and how long it may be trusted without news.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Tenure {
     pub(super) term: Term,
     pub(super) trusted_until: Millis,
 }
 
 /// A verification under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Asked {
     pub(super) ticket: Ticket,
     pub(super) at: Millis,
 }
 
 /// When trust is renewed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Renewal {
     Due(Millis),
     Asked(Asked),

@@ -18,7 +18,7 @@ use crate::txn::{self, Claim, Op};
 ///
 /// Epochs of two terms never alias: a `Set` of `/epoch` is applied to one version once, and a claim passes over
 /// every epoch that its process has seen should an operator have deleted the znode (S4).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Term {
     epoch: i32,
     session: i64,

@@ -30,7 +30,7 @@ pub const BATCH: usize = 100;
 pub type Place = (u64, JobId);
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch reported a new or changed delayed entry: what is known of it is of the past.
     Created(Place),
@@ -53,7 +53,7 @@ pub enum Event {
 }
 
 /// What the leader shall do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// List the minutes.
     ListMinutes,
@@ -68,7 +68,7 @@ pub enum Effect {
 }
 
 /// The machine of one term.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Promoter {
     epoch: i32,
     entries: BTreeMap<Place, Standing>,
@@ -80,7 +80,7 @@ pub struct Promoter {
     acting: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Standing {
     Unread,
     Reading,

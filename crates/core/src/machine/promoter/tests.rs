@@ -65,6 +65,7 @@ fn a_job_is_promoted_when_its_time_comes_and_not_before() {
         paths,
         ["/epoch".into(), crate::path::delayed_entry(100, &job), crate::path::queue_entry(&job)]
     );
+    assert_eq!(sent.ops().next(), Some(&Op::Check { path: "/epoch".into(), version: 7 }));
     assert_eq!(bench.at(NOW, Event::Committed(sent, Outcome::Applied(()))), []);
     assert!(bench.0.is_empty());
 }

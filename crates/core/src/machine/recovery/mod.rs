@@ -32,7 +32,7 @@ pub const CHUNK: usize = 50;
 pub const STRIKES: u32 = 3;
 
 /// A znode that was read: absent, unreadable with the reason, or its value and version.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Stored<T> {
     /// It is not there.
     Absent,
@@ -43,7 +43,7 @@ pub enum Stored<T> {
 }
 
 /// A job in an orphaned inbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Orphan {
     /// Which.
     pub job: JobId,
@@ -54,7 +54,7 @@ pub struct Orphan {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A worker has an inbox and no ephemeral.
     Lost(WorkerId),
@@ -71,7 +71,7 @@ pub enum Event {
 }
 
 /// What the leader shall do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// List the worker's inbox.
     List(WorkerId),
@@ -88,7 +88,7 @@ pub enum Effect {
 }
 
 /// One job of a batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Item {
     /// Which.
     pub job: JobId,
@@ -97,7 +97,7 @@ pub struct Item {
 }
 
 /// What becomes of an orphan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// Its attempt is closed as lost, or as cancelled when that was asked for.
     Closed {
@@ -113,7 +113,7 @@ pub enum Fate {
 }
 
 /// What a job is after its worker was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Recovered {
     /// In the queue again.
     Queued,
@@ -123,7 +123,7 @@ pub enum Recovered {
     Cancelled,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Listing,
     Reading,
@@ -132,7 +132,7 @@ enum Phase {
     Interrupted,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Inbox {
     phase: Phase,
     left: VecDeque<JobId>,
@@ -142,7 +142,7 @@ struct Inbox {
 }
 
 /// The machine of one term.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recovery {
     epoch: i32,
     inboxes: BTreeMap<WorkerId, Inbox>,

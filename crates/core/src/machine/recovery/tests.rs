@@ -85,6 +85,7 @@ fn a_lost_workers_job_is_closed_and_queued_behind_the_fence() {
     ];
     assert_eq!(paths, expected);
     let ops = batch.ops().collect::<Vec<_>>();
+    assert_eq!(ops[0], &Op::Check { path: "/epoch".into(), version: 7 });
     assert!(matches!(ops[1], Op::Set { version: 8, .. }), "{:?}", ops[1]);
     assert!(
         matches!(ops[2], Op::Delete { version: Some(3), .. }),
@@ -103,7 +104,8 @@ fn a_lost_workers_job_is_closed_and_queued_behind_the_fence() {
 fn the_empty_inbox_is_removed_last() {
     let mut bench = Bench::new();
     let effects = bench.listed(&[]);
-    assert!(matches!(&effects[..], [Effect::Remove(_, ops)] if ops.len() == 2), "{effects:?}");
+    let ops = [Op::Check { path: "/epoch".into(), version: 7 }, txn::remove_inbox(worker()).remove(0)];
+    assert_eq!(effects, [Effect::Remove(worker(), ops.to_vec())]);
     let foreign = rejected(1, Reason::NotEmpty);
     assert_eq!(
         bench.handle(Event::Removed(worker(), foreign)),

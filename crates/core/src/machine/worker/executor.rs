@@ -37,7 +37,7 @@ use crate::time::Millis;
 pub const CANCEL_GRACE: Duration = Duration::from_millis(500);
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// These are assigned.
     Start(Vec<Start>),
@@ -73,7 +73,7 @@ pub enum Event {
 }
 
 /// An attempt's handler is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ended {
     /// Which job.
     pub job: JobId,
@@ -86,7 +86,7 @@ pub struct Ended {
 }
 
 /// How a handler ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Run {
     /// With a result.
     Succeeded(Payload),
@@ -99,7 +99,7 @@ pub enum Run {
 }
 
 /// What shall happen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Grant a slot as soon as one is free.
     WantSlot,
@@ -125,7 +125,7 @@ pub enum Effect {
     Idle,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Waiting(Box<Start>),
     Running(Box<Start>, Wish),
@@ -134,7 +134,7 @@ enum Phase {
 }
 
 /// Why a running attempt shall stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Wish {
     None,
     Cancel,
@@ -143,13 +143,13 @@ enum Wish {
     Zombie,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Link {
     Up,
     Down,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Slot {
     /// Not asked for.
     Unasked,
@@ -157,7 +157,7 @@ enum Slot {
 }
 
 /// The machine of one incarnation.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Executor {
     jobs: BTreeMap<JobId, Phase>,
     waiting: VecDeque<JobId>,

@@ -76,6 +76,21 @@ fn a_job_that_is_here_is_not_started_again_until_it_is_closed() {
 }
 
 #[test]
+fn a_word_about_another_attempt_touches_no_run() {
+    let mut machine = running();
+    let other = Ended { job: job(0), attempt: 2, how: Run::Succeeded(result()), ran: Duration::ZERO };
+    for event in [
+        Event::Ended(vec![other]),
+        Event::GraceOver(job(0), 2),
+        Event::Zombie(job(0), 2),
+        Event::Cancel { job: job(0), attempt: 2, version: 3 },
+    ] {
+        assert_eq!(handle(&mut machine, event.clone()), [], "{event:?}");
+    }
+    assert_eq!(machine.running(), 1);
+}
+
+#[test]
 fn one_flagged_before_it_starts_never_runs() {
     let mut flagged = start(0);
     flagged.assignment.cancel = true;

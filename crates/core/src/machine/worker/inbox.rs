@@ -33,7 +33,7 @@ pub const READ_JOBS: usize = MAX_READ_BATCH / 2;
 pub const READ_WINDOW: usize = 4;
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// All that is in the inbox.
     Listed(Vec<JobId>),
@@ -58,7 +58,7 @@ pub enum Event {
 }
 
 /// What shall happen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Read these in one request.
     Read(Vec<JobId>),
@@ -97,20 +97,20 @@ pub enum Effect {
     },
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Entry {
     handed: Option<Handed>,
     reading: Reading,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Handed {
     attempt: u32,
     /// Whether it was assigned anew meanwhile, so that it is read again once it is closed.
     assigned_again: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum Reading {
     #[default]
     No,
@@ -120,14 +120,14 @@ enum Reading {
     InFlightOutdated,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Link {
     Up,
     Down,
 }
 
 /// The machine of one incarnation.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Inbox {
     entries: BTreeMap<JobId, Entry>,
     queue: VecDeque<JobId>,

@@ -47,7 +47,7 @@ pub const RETRY: Duration = Duration::from_millis(100);
 /// Beyond the grace of a drain, for reports on their way and the last transaction.
 pub const DRAIN_MARGIN: Duration = Duration::from_secs(5);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum State {
     Away,
     Registering(Step),
@@ -58,7 +58,7 @@ enum State {
 }
 
 /// How a request of ours fares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Step {
     Sent,
     /// Not answered, or not sent: look or try again at the next wake or reconnection.
@@ -66,7 +66,7 @@ enum Step {
 }
 
 /// Whether the ephemeral was seen since the last reconnection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Check {
     Seen,
     Asked,
@@ -74,7 +74,7 @@ enum Check {
     Down,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Draining {
     Marking(Step, Children),
     Emptying,
@@ -82,19 +82,19 @@ enum Draining {
 }
 
 /// Whether the children were told to go on since the last reconnection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Children {
     Live,
     Held,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Drain {
     until: Millis,
     give_up: Millis,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Then {
     Again,
     Over,
@@ -102,7 +102,7 @@ enum Then {
 }
 
 /// The machine of a node's worker role.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Incarnation {
     state: State,
     /// Asked for before there was anything to drain.

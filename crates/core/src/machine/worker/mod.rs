@@ -25,7 +25,7 @@ use crate::name::JobId;
 use crate::wire::{self, Stored};
 
 /// An attempt that may start, with all that its end needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Start {
     /// Which job.
     pub job: JobId,
@@ -40,7 +40,7 @@ pub struct Start {
 }
 
 /// An attempt that has ended here and is not closed yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finished {
     /// What was started.
     pub start: Start,
@@ -51,7 +51,7 @@ pub struct Finished {
 }
 
 /// What a read found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Look<T> {
     /// No such znode.
     Absent,
@@ -84,7 +84,7 @@ impl<T: Stored> Look<T> {
 
 /// What stands in ZooKeeper about a job of the inbox. Read assignment first, record second: a record is never
 /// older than the assignment beside it then.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Found {
     /// Its assignment to this worker.
     pub assignment: Look<Assignment>,

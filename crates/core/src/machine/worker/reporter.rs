@@ -52,7 +52,7 @@ pub const RETRY_REFUSED: Duration = Duration::from_secs(1);
 const MAX_MINUTES: usize = 4_096;
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// These are over here. Each comes with 64 random bits for its backoff.
     Report(WallMillis, Vec<(Finished, u64)>),
@@ -73,7 +73,7 @@ pub enum Event {
 }
 
 /// What shall happen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Commit this and hand it back with its outcome.
     Commit(Batch<Close>),
@@ -94,7 +94,7 @@ pub enum Effect {
     WakeAt(Millis),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Link {
     Up,
     /// A request could not be sent, and the session has not said why yet.
@@ -103,7 +103,7 @@ enum Link {
 }
 
 /// The machine of one incarnation.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reporter {
     worker: WorkerId,
     link: Link,

@@ -52,15 +52,16 @@ impl Tree {
                 }
                 (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
                 (Op::Check { .. } | Op::Set { .. } | Op::Delete { .. }, None) => Some(Reason::NoNode),
-                (Op::Check { version, .. } | Op::Set { version, .. }, Some(is)) if is != *version => {
-                    Some(Reason::BadVersion)
-                }
-                (Op::Delete { version: Some(version), .. }, Some(is)) if is != *version => {
-                    Some(Reason::BadVersion)
-                }
+                // As ZooKeeper has it, -1 is any version.
+                (
+                    Op::Check { version, .. }
+                    | Op::Set { version, .. }
+                    | Op::Delete { version: Some(version), .. },
+                    Some(is),
+                ) if *version != -1 && is != *version => Some(Reason::BadVersion),
                 (Op::Check { .. }, Some(_)) => None,
-                (Op::Set { path, data, version }, Some(_)) => {
-                    after.insert(path.clone(), (data.clone(), version + 1));
+                (Op::Set { path, data, .. }, Some(is)) => {
+                    after.insert(path.clone(), (data.clone(), is + 1));
                     None
                 }
                 (Op::Delete { path, .. }, Some(_)) => {
@@ -408,5 +409,15 @@ fn batches_are_bounded_by_jobs_and_bytes() {
             "{} jobs, {bytes} bytes",
             batch.len()
         );
+    }
+}
+
+#[test]
+fn a_close_whose_reply_was_lost_is_looked_for_before_it_is_sent_again() {
+    for fate in [Fate::ReplyLost, Fate::RequestLost] {
+        let mut world = World::new(1);
+        world.report([(0, Ending::Succeeded(result()))]);
+        world.answer(fate);
+        assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
     }
 }

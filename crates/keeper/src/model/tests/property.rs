@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -10,7 +9,7 @@ use super::stage::{Stage, now};
 use crate::model::{Config, ConnectionId, Effect, Input, Model};
 use crate::proto::arbitrary::request;
 use crate::proto::{ConnectRequest, OpResult, Request, Response};
-use crate::store::{Change, Changes, NodeRow, SessionRow, Snapshot};
+use crate::store::{Change, Changes, Data, NodeRow, SessionRow, Snapshot};
 
 const CLIENTS: usize = 3;
 
@@ -35,8 +34,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// A store in memory: rows as they were handed over.
 #[derive(Debug, Default, PartialEq, Clone)]
 struct Rows {
-    nodes: BTreeMap<String, NodeRow>,
-    data: BTreeMap<String, Option<Arc<[u8]>>>,
+    nodes: BTreeMap<String, (NodeRow, Data)>,
     sessions: BTreeMap<i64, SessionRow>,
     zxid: i64,
 }
@@ -46,15 +44,13 @@ impl Rows {
         self.zxid = changes.zxid;
         for change in changes.rows {
             match change {
-                Change::PutNode(path, row) => {
-                    self.nodes.insert(path, row);
-                }
-                Change::PutData(path, data) => {
-                    self.data.insert(path, data);
+                Change::PutNode { path, row, data, data_changed } => {
+                    let known = self.nodes.insert(path.as_ref().to_owned(), (row, data.clone()));
+                    let unchanged = known.is_some_and(|(_row, known)| known == data);
+                    assert!(data_changed || unchanged, "a change of {path}'s data is not told");
                 }
                 Change::DeleteNode(path) => {
-                    self.nodes.remove(&path);
-                    self.data.remove(&path);
+                    self.nodes.remove(path.as_ref());
                 }
                 Change::PutSession(id, row) => {
                     self.sessions.insert(id, row);
@@ -67,10 +63,13 @@ impl Rows {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let node = |(path, row): (&String, &NodeRow)| (path.clone(), row.clone(), self.data[path].clone());
         Snapshot {
             zxid: self.zxid,
-            nodes: self.nodes.iter().map(node).collect(),
+            nodes: self
+                .nodes
+                .iter()
+                .map(|(path, (row, data))| (path.clone(), row.clone(), data.clone()))
+                .collect(),
             sessions: self.sessions.iter().map(|(&id, row)| (id, row.clone())).collect(),
         }
     }

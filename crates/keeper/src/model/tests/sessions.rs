@@ -222,7 +222,7 @@ fn a_session_survives_a_restart_with_all_of_its_timeout() {
 fn sessions_have_rows_while_they_live() {
     let mut stage = Stage::new();
     let first = stage.model.take_changes();
-    assert_eq!(first.rows.len(), 8, "what a fresh server has is stored, too");
+    assert_eq!(first.rows.len(), 4, "what a fresh server has is stored, too");
     let (client, hello) = stage.connect();
     let rows = stage.model.take_changes().rows;
     assert!(

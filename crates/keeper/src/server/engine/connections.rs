@@ -10,6 +10,7 @@ use super::super::inbox::Asked;
 use super::super::limits::{BATCH_NOTICE_BYTES, NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
 use super::super::outbox::{End, Outbox};
 use super::super::stats::{Arrivals, Latency};
+use super::letter::Letter;
 use crate::model::{ConnectionId, Effect};
 use crate::proto::{self, Id, Reply, Response, WatchedEvent};
 
@@ -31,7 +32,7 @@ pub(in super::super) struct Connection {
     pub(in super::super) outbox: Arc<Outbox>,
     /// Requests that wait until the client reads.
     pub(super) parked: VecDeque<Asked>,
-    /// Encoded in this batch.
+    /// Encoded in this batch. Encoding goes on in here while the batch before is made durable.
     pending: Vec<u8>,
     /// As many of them are notifications.
     notices: usize,
@@ -115,19 +116,33 @@ impl Connection {
         self.record.last_operation = operation(&asked.request);
     }
 
-    fn release(&mut self, now: Instant) -> u64 {
-        self.outbox.deliver(&mut self.pending, std::mem::take(&mut self.notices));
-        if self.done.requests > 0 {
-            self.outbox.answer(std::mem::take(&mut self.done.requests), std::mem::take(&mut self.done.bytes));
+    /// Takes what this batch left for it.
+    fn seal(&mut self, connection: ConnectionId) -> Letter {
+        self.touched = false;
+        let notices = std::mem::take(&mut self.notices);
+        self.outbox.promise(self.pending.len(), notices);
+        Letter {
+            connection,
+            outbox: Arc::clone(&self.outbox),
+            bytes: std::mem::take(&mut self.pending),
+            notices,
+            requests: (std::mem::take(&mut self.done.requests), std::mem::take(&mut self.done.bytes)),
+            last: self.closing,
+            frames: std::mem::take(&mut self.done.frames),
+            arrivals: self.done.arrivals.take(),
         }
-        let sent = std::mem::take(&mut self.done.frames);
-        self.record.sent += sent;
-        self.record.latency.record(self.done.arrivals.take(), now);
-        if sent > 0 {
+    }
+
+    /// Notes what was delivered, and keeps the buffer for what comes.
+    fn delivered(&mut self, letter: Letter, at: Instant) {
+        self.record.sent += letter.frames;
+        self.record.latency.record(letter.arrivals, at);
+        if letter.frames > 0 {
             self.record.last_response = Some(SystemTime::now());
         }
-        self.touched = false;
-        sent
+        if self.pending.capacity() == 0 {
+            self.pending = letter.bytes;
+        }
     }
 }
 
@@ -142,6 +157,8 @@ pub(in super::super) struct Connections {
     notice: Vec<u8>,
     /// Bytes of notifications in this batch.
     notices: usize,
+    /// And in the one that is being made durable.
+    sealed_notices: usize,
 }
 
 impl Connections {
@@ -219,7 +236,7 @@ impl Connections {
             self.notices += notice.len();
             if unsent > NOTICE_BYTES {
                 self.cut(id, Excess::Notices);
-            } else if self.notices > BATCH_NOTICE_BYTES {
+            } else if self.notices + self.sealed_notices > BATCH_NOTICE_BYTES {
                 self.cut(id, Excess::AllNotices);
             }
         }
@@ -238,17 +255,32 @@ impl Connections {
         self.cut.pop()
     }
 
-    /// Hands over what the batch left for each of them; answers the number of frames.
-    pub(super) fn release(&mut self, now: Instant) -> u64 {
-        let mut sent = 0;
-        self.notices = 0;
+    /// Whether the batch left something for anybody.
+    pub(super) fn has_letters(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// Takes what the batch left for each of them, and begins the next one.
+    pub(super) fn seal(&mut self) -> Vec<Letter> {
+        self.sealed_notices = std::mem::take(&mut self.notices);
+        let mut letters = Vec::with_capacity(self.touched.len());
         for id in self.touched.drain(..) {
             // One that was cut or went within the batch is in the list, too.
-            let Some(connection) = self.all.get_mut(&id) else { continue };
-            sent += connection.release(now);
-            if connection.closing {
-                connection.outbox.end(End::Flushed);
-                self.all.remove(&id);
+            letters.extend(self.all.get_mut(&id).map(|connection| connection.seal(id)));
+        }
+        letters
+    }
+
+    /// Notes that sealed letters were delivered; answers the number of frames.
+    pub(super) fn delivered(&mut self, letters: Vec<Letter>, at: Instant) -> u64 {
+        self.sealed_notices = 0;
+        let mut sent = 0;
+        for letter in letters {
+            sent += letter.frames;
+            if letter.last {
+                self.all.remove(&letter.connection);
+            } else if let Some(connection) = self.all.get_mut(&letter.connection) {
+                connection.delivered(letter, at);
             }
         }
         sent
@@ -320,6 +352,13 @@ mod tests {
         Effect::Notify(hearers.to_vec(), event)
     }
 
+    /// A batch of which nothing has to be made durable.
+    fn released(connections: &mut Connections) -> u64 {
+        let mut letters = connections.seal();
+        letters.iter_mut().for_each(Letter::deliver);
+        connections.delivered(letters, Instant::now())
+    }
+
     #[test]
     fn all_hearers_of_a_change_are_told_the_same_bytes() {
         let (a, b, gone) = (ConnectionId(1), ConnectionId(2), ConnectionId(3));
@@ -328,7 +367,7 @@ mod tests {
         let pending = |id| connections.all[&id].pending.clone();
         assert!(!pending(a).is_empty());
         assert_eq!(pending(a), pending(b));
-        assert_eq!(connections.release(Instant::now()), 2);
+        assert_eq!(released(&mut connections), 2);
     }
 
     #[test]
@@ -341,7 +380,7 @@ mod tests {
         connections.encode(notify(&[a, b]));
         assert_eq!(connections.take_cut(), Some((b, Excess::AllNotices)));
         assert_eq!(connections.take_cut(), None);
-        connections.release(Instant::now());
+        released(&mut connections);
         connections.encode(notify(&[a]));
         assert_eq!(
             (connections.take_cut(), connections.notices),

@@ -1,19 +1,24 @@
-//! The thread that owns the model and the store.
+//! The thread that owns the model.
 //!
 //! ```text
-//!        ┌──────────────────────────── one batch ─────────────────────────────┐
-//!  inbox ─► model.handle × n ─► effects, encoded per connection ─► ONE commit ─► release ─► outboxes
-//!        └─ tick, when due                                          │
-//!                                                                   └─ failed: nothing is released, the server ends
+//!        ┌──────────────────── one batch ───────────────────┐
+//!  inbox ─► model.handle × n ─► effects, encoded per connection ─► seal ─► committer: ONE commit ─► deliver ─► outboxes
+//!        └─ tick, when due         the next batch goes on ◄───────────────────┘   │
+//!                                                                                  └─ failed: nothing is delivered,
+//!                                                                                     the server ends
 //! ```
 //!
-//! * **What is released is durable.** Replies and notifications wait in the connections' own buffers until the
-//!   commit of their batch returned. A batch that changed nothing commits nothing.
+//! * **What is delivered is durable,** and all that it stands on: replies and notifications wait in the connections' own
+//!   buffers, then in sealed letters, until the commit of their batch returned. One batch is out at a time, so what a
+//!   reply has seen of an earlier one is durable, too. A batch that changed nothing commits nothing, and waits for the
+//!   one that is out.
+//! * **The store tidies up when nobody comes** for [`TIDY_AFTER`](super::limits::TIDY_AFTER), a little at a time.
 //! * **A failed commit ends the server.** Its outcome is unknown, so nothing may be said about it, to anybody: all
 //!   connections are closed, and clients see the one thing that they must expect at any time, a lost connection.
-//! * **Batches size themselves.** What arrives during a commit is the next batch, up to the inbox's bound; a lone
-//!   request is not delayed. One that changes very much (multis of thousands) is committed in parts.
-//! * **A server that was away ends no session for it.** After a long commit, or when the process was stopped, what
+//! * **Batches size themselves.** What arrives during a commit is handled meanwhile and is the next batch; a lone
+//!   request is not delayed. A long batch is sealed in parts while the committer is idle ([`SEAL_NODES`]), so that disk
+//!   and model work at the same time; one that gets too long ([`COMMIT_NODES`], [`BATCH_BYTES`]) waits for the disk.
+//! * **A server that was away ends no session for it.** During a long commit, or when the process was stopped, what
 //!   clients sent meanwhile waits in the inbox and in sockets. So time passes for the model only up to a look into the
 //!   inbox behind which the server has caught up (`looks`); an idle server looks again after
 //!   [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
@@ -21,40 +26,52 @@
 //!   in order, unanswered. Each of them keeps its session alive when it comes. One that never reads is not read from
 //!   in the end, and expires.
 
+mod committer;
 mod connections;
+mod letter;
 mod looks;
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
+use self::committer::{Committer, Done};
 pub(super) use self::connections::{Connection, Connections};
+use self::letter::Letter;
 use self::looks::Looks;
 use super::clock::Clock;
 use super::fourletter::{self, Facts, Report, Source};
 use super::inbox::{Asked, Inbox, Message};
 use super::keeper::StopReason;
-use super::limits::{COMMIT_NODES, INBOX_REQUESTS, LOOK_AGAIN};
+use super::limits::{BATCH_BYTES, COMMIT_NODES, INBOX_REQUESTS, LOOK_AGAIN, SEAL_NODES, TIDY_AFTER};
 use super::stats::{Arrivals, Traffic};
 use crate::model::{ConnectionId, Effect, Input, Model, Now};
 use crate::store::Store;
 
-/// Model, store, and who is connected.
+/// Model, who is connected, and where the store is.
 pub(super) struct Engine {
     model: Model,
-    store: Box<dyn Store>,
+    /// Dropped before the connections: it delivers what is durable, behind which they end.
+    committer: Committer,
     inbox: Arc<Inbox>,
     clock: Clock,
     facts: Facts,
     connections: Connections,
     effects: Vec<Effect>,
-    /// The newest transaction in the store.
-    committed: i64,
+    /// What the requests weighed that were handled since the last seal.
+    handled_bytes: usize,
+    /// The newest transaction that was sealed.
+    sealed: i64,
+    /// The store may have put something off.
+    untidy: bool,
     traffic: Traffic,
     arrivals: Arrivals,
-    /// Words asked within a batch are answered behind its commit: what they tell is durable, too.
+    /// Of the batch that is out.
+    sealed_arrivals: Arrivals,
+    /// Words asked within a batch are answered when all is durable that was handled: what they tell is, too.
     reports: Vec<(Report, oneshot::Sender<String>)>,
     stopping: bool,
     #[cfg(feature = "testing")]
@@ -63,6 +80,9 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Of a model that was made from what `store` holds up to `committed`.
+    ///
+    /// # Errors
+    /// When there is no thread for the commits.
     pub(super) fn new(
         model: Model,
         store: Box<dyn Store>,
@@ -70,30 +90,33 @@ impl Engine {
         inbox: Arc<Inbox>,
         clock: Clock,
         facts: Facts,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        Ok(Self {
             model,
-            store,
+            committer: Committer::start(store, Arc::clone(&inbox))?,
             inbox,
             clock,
             facts,
             connections: Connections::default(),
             effects: Vec::new(),
-            committed,
+            handled_bytes: 0,
+            sealed: committed,
+            untidy: true,
             traffic: Traffic::default(),
             arrivals: Arrivals::since(Instant::now()),
+            sealed_arrivals: Arrivals::since(Instant::now()),
             reports: Vec::new(),
             stopping: false,
             #[cfg(feature = "testing")]
             log: None,
-        }
+        })
     }
 
     /// Hands every transaction to a log, before its batch is committed.
     #[cfg(feature = "testing")]
     pub(super) fn log_to(&mut self, mut log: super::testing::Log) {
         self.model.keep_log();
-        log.begin(self.committed);
+        log.begin(self.sealed);
         self.log = Some(log);
     }
 
@@ -104,22 +127,37 @@ impl Engine {
         while !self.stopping {
             let full = self.inbox.take(&mut batch, self.patience());
             let now = self.clock.now();
+            let idle = batch.is_empty();
             for message in batch.drain(..) {
-                self.accept(now, message);
-                if self.model.changed_nodes() >= COMMIT_NODES {
-                    self.commit()?;
-                    self.release();
+                self.accept(now, message)?;
+                let changed = self.model.changed_nodes();
+                let full = changed >= COMMIT_NODES || self.handled_bytes >= BATCH_BYTES;
+                if full {
+                    self.await_store()?;
+                }
+                if full || changed >= SEAL_NODES {
+                    self.seal_if_clear()?;
                 }
             }
-            self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full), ..now });
-            self.commit()?;
-            self.release();
+            self.look()?;
+            // A connection whose requests wait for the disk is not read from: what it sent meanwhile is not here.
+            if !self.committer.takes_longer(LOOK_AGAIN) {
+                self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full), ..now });
+            }
+            self.seal_if_clear()?;
+            self.report()?;
+            if idle && self.untidy && self.committer.is_idle() {
+                self.committer.tidy();
+            }
         }
-        Ok(())
+        self.flush()
     }
 
+    /// How long to wait for something to come.
     fn patience(&self) -> Option<Duration> {
-        self.model.next_tick().map(|due| self.clock.until(due).max(LOOK_AGAIN))
+        let tick = self.model.next_tick().map(|due| self.clock.until(due).max(LOOK_AGAIN));
+        let tidy = (self.untidy && self.committer.is_idle()).then_some(TIDY_AFTER);
+        tick.into_iter().chain(tidy).min()
     }
 
     /// Lets time pass up to where all that came was handled.
@@ -130,8 +168,10 @@ impl Engine {
         }
     }
 
-    fn accept(&mut self, now: Now, message: Message) {
+    fn accept(&mut self, now: Now, message: Message) -> Result<(), StopReason> {
         match message {
+            // It wakes; whoever wants to seal looks.
+            Message::Committed => {}
             Message::Connect { connection, request, peer, outbox, password, size: _ } => {
                 self.traffic.received += 1;
                 self.arrivals.add(Instant::now());
@@ -149,9 +189,7 @@ impl Engine {
                 }
             }
             Message::Report(report, answer) => self.reports.push((report, answer)),
-            Message::Reader(answer) => {
-                hand(answer, self.store.reader());
-            }
+            Message::Reader(answer) => hand(answer, self.await_store()?.reader()),
             Message::Stop => self.stopping = true,
             #[cfg(feature = "testing")]
             Message::Expire(session, answer) => {
@@ -163,6 +201,7 @@ impl Engine {
             #[cfg(feature = "testing")]
             Message::Skip(time) => self.clock.skip(time),
         }
+        Ok(())
     }
 
     /// Handles a request, or parks it when its connection does not read.
@@ -193,6 +232,7 @@ impl Engine {
     fn handle(&mut self, now: Now, connection: ConnectionId, asked: Asked) {
         let Some(known) = self.connections.touch(connection) else { return };
         known.note(&asked);
+        self.handled_bytes += asked.size;
         self.arrivals.add(asked.received);
         self.feed(now, connection, Input::Request { xid: asked.xid, request: asked.request });
     }
@@ -215,29 +255,80 @@ impl Engine {
         }
     }
 
-    fn commit(&mut self) -> Result<(), StopReason> {
-        let changes = self.model.take_changes();
+    /// Takes note of the batch that came back, if one did.
+    fn look(&mut self) -> Result<(), StopReason> {
+        if let Some(done) = self.committer.look()? {
+            self.done(done);
+        }
+        Ok(())
+    }
+
+    /// Ends the batch at hand, if the one before it is durable, and the store is here to take it or not needed.
+    fn seal_if_clear(&mut self) -> Result<(), StopReason> {
+        self.look()?;
+        let changed = self.model.changed_since(self.sealed);
+        if !self.committer.is_clear() || (changed && !self.committer.is_idle()) {
+            return Ok(());
+        }
+        self.handled_bytes = 0;
+        self.sealed_arrivals = self.arrivals.take();
+        if !changed {
+            if self.connections.has_letters() {
+                let mut letters = self.connections.seal();
+                letters.iter_mut().for_each(Letter::deliver);
+                self.done(Done::Delivered(letters, Instant::now()));
+            }
+            return Ok(());
+        }
         #[cfg(feature = "testing")]
         if let Some(log) = &mut self.log {
             log.append(self.model.take_log());
         }
-        if changes.rows.is_empty() && changes.zxid == self.committed {
-            return Ok(());
-        }
-        self.store.commit(&changes).map_err(|source| StopReason::Commit(Arc::new(source)))?;
-        self.committed = changes.zxid;
+        let changes = self.model.take_changes();
+        self.sealed = changes.zxid;
+        let letters = self.connections.seal();
+        self.committer.commit(changes, letters);
+        self.untidy = true;
         Ok(())
     }
 
-    fn release(&mut self) {
-        let now = Instant::now();
-        self.traffic.latency.record(self.arrivals.take(), now);
-        self.traffic.sent += self.connections.release(now);
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Delivered(letters, at) => {
+                self.traffic.latency.record(self.sealed_arrivals.take(), at);
+                self.traffic.sent += self.connections.delivered(letters, at);
+            }
+            Done::Tidied { more } => self.untidy = more,
+        }
+    }
+
+    /// Waits until the store is here. Whatever was handled since the batch that was out is not sealed.
+    fn await_store(&mut self) -> Result<&mut dyn Store, StopReason> {
+        if let Some(done) = self.committer.wait()? {
+            self.done(done);
+        }
+        Ok(self.committer.store().expect("it was waited for"))
+    }
+
+    /// Waits until all that was handled is durable and delivered.
+    fn flush(&mut self) -> Result<(), StopReason> {
+        self.await_store()?;
+        self.seal_if_clear()?;
+        self.await_store().map(drop)
+    }
+
+    /// Answers the words that were asked.
+    fn report(&mut self) -> Result<(), StopReason> {
+        if self.reports.is_empty() {
+            return Ok(());
+        }
+        self.flush()?;
+        let store = self.await_store()?.status();
         for (report, answer) in std::mem::take(&mut self.reports) {
             let source = Source {
                 facts: &self.facts,
                 model: &self.model,
-                store: &*self.store,
+                store: &store,
                 connections: &self.connections,
                 traffic: &self.traffic,
                 clock: &self.clock,
@@ -250,6 +341,7 @@ impl Engine {
             }
             hand(answer, text);
         }
+        Ok(())
     }
 }
 

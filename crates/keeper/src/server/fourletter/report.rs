@@ -14,7 +14,7 @@ use super::super::stats::Traffic;
 use super::time::Date;
 use super::{Facts, Page, Report};
 use crate::model::{Compat, Model};
-use crate::store::Store;
+use crate::store::Status;
 
 /// Said wherever an operator looks first.
 const LOUD: &str = "single node, no failover";
@@ -25,7 +25,7 @@ const BUILT: &str = "built on 1970-01-01 00:00 UTC";
 pub(in super::super) struct Source<'a> {
     pub(in super::super) facts: &'a Facts,
     pub(in super::super) model: &'a Model,
-    pub(in super::super) store: &'a dyn Store,
+    pub(in super::super) store: &'a Status,
     pub(in super::super) connections: &'a Connections,
     pub(in super::super) traffic: &'a Traffic,
     pub(in super::super) clock: &'a Clock,
@@ -67,7 +67,7 @@ impl Source<'_> {
             Page::Config => self.config(to),
             Page::Environment => self.environment(to),
             Page::Directories => {
-                let bytes = self.store.status().bytes;
+                let bytes = self.store.bytes;
                 write!(to, "datadir_size: {bytes}\nlogdir_size: {bytes}\n")
             }
             Page::WatchSummary => {
@@ -123,7 +123,7 @@ impl Source<'_> {
     fn monitor(&self, to: &mut String) -> fmt::Result {
         let Traffic { received, sent, latency } = *self.traffic;
         let ephemerals: usize = self.model.ephemeral_owners().map(|(_, paths)| paths).sum();
-        let status = self.store.status();
+        let status = self.store;
         writeln!(to, "zk_version\t{}\nzk_server_state\tstandalone", self.version())?;
         writeln!(to, "zk_avg_latency\t{:?}", rounded(latency.average_ms()))?;
         let numbers: &[(&str, u128)] = &[
@@ -211,7 +211,7 @@ impl Source<'_> {
 
     fn config(&self, to: &mut String) -> fmt::Result {
         let Facts { address, limits, config, .. } = self.facts;
-        let status = self.store.status();
+        let status = self.store;
         let directory = status.file.as_deref().and_then(std::path::Path::parent);
         let directory = directory.map_or_else(|| "<memory>".to_owned(), |path| path.display().to_string());
         let (shortest, longest) = config.session_bounds_ms();

@@ -86,11 +86,7 @@ pub(super) struct Copy<'t> {
 impl Visitor for Copy<'_> {
     fn node(&mut self, path: &str, row: NodeRow, data: Option<&[u8]>) -> Result<(), Fault> {
         self.nodes += 1;
-        self.writer.node(path, &row)?;
-        match data {
-            Some(data) => Ok(self.writer.data(path, data)?),
-            None => Ok(()),
-        }
+        Ok(self.writer.node(path, &row, data)?)
     }
 
     fn session(&mut self, id: i64, row: SessionRow) -> Result<(), Fault> {

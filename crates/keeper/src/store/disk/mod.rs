@@ -1,9 +1,10 @@
 //! Rows in one file that survives kills and power losses.
 //!
 //! ```text
-//!  commit ──► one redb transaction: the batch as one row of `waiting` ──► fdatasync ──► Ok
+//!  commit ──► one redb transaction: the batch in a row of `waiting` ──► fdatasync ──► Ok
 //!                │                                                    └── any failure ──► Failed, for good
-//!                └── when enough wait: their last word on each row, into the rows' own tables
+//!                └── when too many wait: the oldest ones' last word on each row, into the rows' own tables
+//!  tidy ────► the same of some of them, when nobody waits for a commit
 //! ```
 //!
 //! * **Recovery:** redb is copy-on-write. A commit writes new pages and a checksummed root beside the old one, and
@@ -70,7 +71,7 @@ impl Disk {
     /// Opens the store in `dir`; makes both if they are not there.
     ///
     /// # Errors
-    /// When another process has the directory, when it or the file is not a keeper's, when a newer program wrote it,
+    /// When another process has the directory, when it or the file is not a keeper's, when another version wrote it,
     /// or when it fails its checks.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let directory = Directory::claim(dir)?;
@@ -156,6 +157,15 @@ impl Store for Disk {
         Ok(())
     }
 
+    fn tidy(&mut self) -> Result<bool, StoreError> {
+        let mut more = false;
+        self.write("folding waiting batches", |database, waiting| {
+            more = waiting.tidy(database)?;
+            Ok(())
+        })?;
+        Ok(more)
+    }
+
     fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError> {
         self.fold()?;
         let transaction = self.database()?.begin_read();
@@ -225,7 +235,7 @@ fn fault_told(file: &Path, doing: &'static str, fault: Fault) -> StoreError {
             path: file.to_owned(),
             found: "a redb file without a keeper's tables".to_owned(),
         },
-        Fault::Newer(found) => StoreError::Newer { file: file.to_owned(), found, known: tables::FORMAT },
+        Fault::Format(found) => StoreError::Format { file: file.to_owned(), found, known: tables::FORMAT },
         Fault::Row(row, error) => corrupt(file, &row, error.into()),
         Fault::Database(error) => told(file, doing, error),
     }

@@ -1,14 +1,15 @@
 //! Rows as bytes.
 //!
 //! ```text
-//!  node row     version │ czxid │ mzxid−czxid │ pzxid−czxid │ ctime │ mtime−ctime │ version │ creates │ aversion
-//!               │ owner │ ACL
+//!  node row     version │ data │ czxid │ mzxid−czxid │ pzxid−czxid │ ctime │ mtime−ctime │ version │ creates
+//!               │ aversion │ owner │ ACL
+//!  data         0: null │ 1: in a row of its own │ n+2, then n bytes
 //!  ACL          0: world:anyone may do everything │ n+1, then n × (permissions │ scheme │ id)
 //!  session row  version │ timeout │ password
 //!  text, bytes  length │ bytes
 //! ```
 //!
-//! Numbers are zigzag LEB128: a usual row takes 25 bytes instead of 85, and a batch dirties fewer pages. The first
+//! Numbers are zigzag LEB128: a usual row takes 26 bytes instead of 86, and a batch dirties fewer pages. The first
 //! byte is the row's own version: a later layout can stand beside this one without a rewrite of the file.
 //!
 //! Decoding is hostile ground. It never panics, allocates no more than the row is long, and takes exactly what
@@ -20,16 +21,45 @@ use crate::proto::{Acl, Id};
 use crate::store::{NodeRow, SessionRow};
 
 /// The layout above.
-pub(super) const ROW_VERSION: u8 = 1;
+pub(super) const ROW_VERSION: u8 = 2;
 /// A 64-bit number takes at most ten groups of seven bits.
 const MAX_GROUPS: u32 = 10;
 /// Permissions, scheme and id take at least a byte each: the bound on what a count may promise.
 const MIN_ACL_ENTRY: usize = 3;
 
+/// Data up to this length stands in its znode's row: making or removing a znode is one row, and not two in two tables.
+/// More of it has a row of its own, so that a parent whose children come and go does not rewrite it for each.
+pub(super) const INLINE_BYTES: usize = 1_024;
+
+const NO_DATA: usize = 0;
+const DATA_APART: usize = 1;
+const DATA_INLINE: usize = 2;
+
+/// A znode's data, as its row tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowData<'a> {
+    /// The null buffer.
+    Null,
+    /// Here.
+    Inline(&'a [u8]),
+    /// In a row of its own.
+    Apart,
+}
+
+impl<'a> RowData<'a> {
+    pub(super) fn of(data: Option<&'a [u8]>) -> Self {
+        match data {
+            None => Self::Null,
+            Some(data) if data.len() <= INLINE_BYTES => Self::Inline(data),
+            Some(_) => Self::Apart,
+        }
+    }
+}
+
 /// Why a row cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
-    /// It was written by a newer program, or is no row.
+    /// Another version of this program wrote it, or it is no row.
     #[error("row version {0} is unknown; this program reads version {ROW_VERSION}")]
     Version(u8),
     /// It ends inside a field.
@@ -47,9 +77,12 @@ pub enum RowError {
     /// A table holds a key that its rows cannot have.
     #[error("the key is malformed")]
     Key,
-    /// Data without a znode.
-    #[error("there is data, but no znode of this path")]
+    /// Data that no znode's row tells of.
+    #[error("there is data, but no znode of this path that has it here")]
     Orphan,
+    /// A znode's data is not where its row says.
+    #[error("the data has no row")]
+    NoData,
     /// A change of a kind that nobody knows.
     #[error("change {0} is unknown")]
     Change(u8),
@@ -59,8 +92,16 @@ pub enum RowError {
 }
 
 /// Appends a znode's row.
-pub(super) fn encode_node(row: &NodeRow, to: &mut Vec<u8>) {
+pub(super) fn encode_node(row: &NodeRow, data: RowData<'_>, to: &mut Vec<u8>) {
     to.push(ROW_VERSION);
+    match data {
+        RowData::Null => length(NO_DATA, to),
+        RowData::Apart => length(DATA_APART, to),
+        RowData::Inline(data) => {
+            length(data.len() + DATA_INLINE, to);
+            to.extend_from_slice(data);
+        }
+    }
     number(row.czxid, to);
     number(row.mzxid.wrapping_sub(row.czxid), to);
     number(row.pzxid.wrapping_sub(row.czxid), to);
@@ -74,8 +115,12 @@ pub(super) fn encode_node(row: &NodeRow, to: &mut Vec<u8>) {
 }
 
 /// Reads a znode's row. Equal lists are shared through `acls`, for there are few of them.
-pub(super) fn decode_node(bytes: &[u8], acls: &mut AclPool) -> Result<NodeRow, RowError> {
+pub(super) fn decode_node<'a>(
+    bytes: &'a [u8],
+    acls: &mut AclPool,
+) -> Result<(NodeRow, RowData<'a>), RowError> {
     let mut from = Input::versioned(bytes)?;
+    let data = from.data()?;
     let czxid = from.number("czxid")?;
     let mzxid = from.number("mzxid")?.wrapping_add(czxid);
     let pzxid = from.number("pzxid")?.wrapping_add(czxid);
@@ -94,7 +139,12 @@ pub(super) fn decode_node(bytes: &[u8], acls: &mut AclPool) -> Result<NodeRow, R
         acl: acls.shared(from.acl()?),
     };
     from.end()?;
-    Ok(row)
+    Ok((row, data))
+}
+
+/// Whether a row tells of data in a row of its own.
+pub(super) fn is_apart(bytes: &[u8]) -> Result<bool, RowError> {
+    Ok(Input::versioned(bytes)?.data()? == RowData::Apart)
 }
 
 /// Appends a session's row.
@@ -209,6 +259,21 @@ impl<'a> Input<'a> {
 
     pub(super) fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], RowError> {
         let length = self.length(field)?;
+        self.take(length, field)
+    }
+
+    fn data(&mut self) -> Result<RowData<'a>, RowError> {
+        match self.length("data")? {
+            NO_DATA => Ok(RowData::Null),
+            DATA_APART => Ok(RowData::Apart),
+            length if length - DATA_INLINE <= INLINE_BYTES => {
+                Ok(RowData::Inline(self.take(length - DATA_INLINE, "data")?))
+            }
+            _ => Err(RowError::Range("data")),
+        }
+    }
+
+    fn take(&mut self, length: usize, field: &'static str) -> Result<&'a [u8], RowError> {
         let (value, rest) = self.0.split_at_checked(length).ok_or(RowError::Short(field))?;
         self.0 = rest;
         Ok(value)

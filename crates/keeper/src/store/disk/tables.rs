@@ -2,40 +2,41 @@
 //!
 //! Keys and values are plain bytes: the database's own text type panics on what is not UTF-8.
 
+use std::ops::Range;
+
 use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
 
-use super::row::{self, AclPool, RowError};
-use super::waiting::Folded;
+use super::row::{self, AclPool, RowData, RowError};
+use super::waiting::LastWords;
 use crate::store::{NodeRow, SessionRow, Snapshot};
 
 type Bytes = &'static [u8];
 
 /// The format version and the newest transaction.
 const META: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.meta");
-/// Path → stat and ACL.
+/// Path → stat, ACL, and short data.
 const NODES: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.nodes");
-/// Path → data. Apart, so that a parent of 100,000 children does not rewrite its data for each; no row is the null
-/// buffer.
+/// Path → long data, of those znodes whose row says so: a parent of 100,000 children does not rewrite it for each.
 const DATA: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.data");
 /// Session → timeout and password.
 const SESSIONS: TableDefinition<'_, i64, Bytes> = TableDefinition::new("keeper.sessions");
 
-/// Number → a batch that is not in the other tables yet; see [`waiting`](super::waiting).
+/// Number → a part of a batch that is not in the other tables yet; see [`waiting`](super::waiting).
 const WAITING: TableDefinition<'_, u64, Bytes> = TableDefinition::new("keeper.waiting");
 
 const FORMAT_KEY: &[u8] = b"format";
 const ZXID_KEY: &[u8] = b"zxid";
 
 /// The layout of the tables. Rows have a version of their own.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// Why a file's tables cannot be read.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// It has no format version.
     Foreign,
-    /// It is of a later program.
-    Newer(u32),
+    /// It is of another version of this program.
+    Format(u32),
     /// A row.
     Row(String, RowError),
     /// The database.
@@ -78,27 +79,50 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Adds a batch to those that wait.
-    pub(super) fn wait(&mut self, number: u64, batch: &[u8]) -> Result<(), redb::Error> {
-        self.waiting.insert(number, batch)?;
+    /// Adds a part of a batch to those that wait.
+    pub(super) fn wait(&mut self, key: u64, part: &[u8]) -> Result<(), redb::Error> {
+        self.waiting.insert(key, part)?;
         Ok(())
     }
 
+    /// Takes some of those that wait, in their order.
+    pub(super) fn take_waiting(&mut self, keys: Range<u64>) -> Result<Vec<(u64, Vec<u8>)>, redb::Error> {
+        let mut parts = Vec::new();
+        for entry in self.waiting.range(keys)? {
+            let (key, part) = entry?;
+            parts.push((key.value(), part.value().to_vec()));
+        }
+        for (key, _part) in &parts {
+            self.waiting.remove(key)?;
+        }
+        Ok(parts)
+    }
+
     /// Writes the last word of some batches on each row.
-    pub(super) fn fold(&mut self, mut folded: Folded<'_>) -> Result<(), redb::Error> {
-        for (path, row) in folded.nodes() {
-            put(&mut self.nodes, path, row)?;
+    pub(super) fn fold(&mut self, words: &LastWords<'_>) -> Result<(), Fault> {
+        for &(path, row) in &words.nodes {
+            let old = match row {
+                Some(row) => self.nodes.insert(path, row)?,
+                None => self.nodes.remove(path)?,
+            };
+            // A row that tells of data in a row of its own is the only sign of one.
+            let had = old.is_some_and(|old| row::is_apart(old.value()) == Ok(true));
+            if had && !row.map_or(Ok(false), row::is_apart).map_err(in_batch)? {
+                self.data.remove(path)?;
+            }
         }
-        for (path, data) in folded.data() {
-            put(&mut self.data, path, data)?;
+        for &(path, data) in &words.data {
+            if words.is_apart(path).transpose().map_err(in_batch)? == Some(true) {
+                self.data.insert(path, data)?;
+            }
         }
-        for (id, row) in folded.sessions() {
+        for &(id, row) in &words.sessions {
             match row {
                 Some(row) => drop(self.sessions.insert(id, row)?),
                 None => drop(self.sessions.remove(id)?),
             }
         }
-        folded.zxid().map_or(Ok(()), |zxid| self.zxid(zxid))
+        words.zxid.map_or(Ok(()), |zxid| Ok(self.zxid(zxid)?))
     }
 
     pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
@@ -106,14 +130,15 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    pub(super) fn node(&mut self, path: &str, row: &NodeRow) -> Result<(), redb::Error> {
+    pub(super) fn node(&mut self, path: &str, row: &NodeRow, data: Option<&[u8]>) -> Result<(), redb::Error> {
+        let kept = RowData::of(data);
         self.encoded.clear();
-        row::encode_node(row, &mut self.encoded);
-        put(&mut self.nodes, path.as_bytes(), Some(&self.encoded))
-    }
-
-    pub(super) fn data(&mut self, path: &str, data: &[u8]) -> Result<(), redb::Error> {
-        put(&mut self.data, path.as_bytes(), Some(data))
+        row::encode_node(row, kept, &mut self.encoded);
+        self.nodes.insert(path.as_bytes(), self.encoded.as_slice())?;
+        if let (RowData::Apart, Some(data)) = (kept, data) {
+            self.data.insert(path.as_bytes(), data)?;
+        }
+        Ok(())
     }
 
     pub(super) fn session(&mut self, id: i64, row: &SessionRow) -> Result<(), redb::Error> {
@@ -124,25 +149,22 @@ impl<'t> Writer<'t> {
     }
 }
 
-fn put(table: &mut Table<'_, Bytes, Bytes>, key: &[u8], value: Option<&[u8]>) -> Result<(), redb::Error> {
-    match value {
-        Some(value) => drop(table.insert(key, value)?),
-        None => drop(table.remove(key)?),
-    }
-    Ok(())
+fn in_batch(error: RowError) -> Fault {
+    Fault::Row("a waiting batch".to_owned(), error)
 }
 
-/// Takes the batches that wait, in their order.
-pub(super) fn take_waiting(transaction: &WriteTransaction) -> Result<Vec<Vec<u8>>, redb::Error> {
+/// Takes all that waits, in order.
+pub(super) fn take_all_waiting(transaction: &WriteTransaction) -> Result<Vec<(u64, Vec<u8>)>, redb::Error> {
     let waiting = transaction.open_table(WAITING)?;
-    let mut batches = Vec::new();
+    let mut parts = Vec::new();
     for entry in waiting.iter()? {
-        batches.push(entry?.1.value().to_vec());
+        let (key, part) = entry?;
+        parts.push((key.value(), part.value().to_vec()));
     }
     drop(waiting);
     // All at once: taking them one by one would rewrite the pages between.
     transaction.delete_table(WAITING)?;
-    Ok(batches)
+    Ok(parts)
 }
 
 /// Makes the tables of a new file.
@@ -170,9 +192,9 @@ pub(super) fn check_format(transaction: &ReadTransaction) -> Result<(), Fault> {
     };
     let version = meta.get(FORMAT_KEY)?.ok_or(Fault::Foreign)?;
     match <[u8; 4]>::try_from(version.value()).map(u32::from_le_bytes) {
-        Ok(1..=FORMAT) => Ok(()),
+        Ok(FORMAT) => Ok(()),
         Ok(0) | Err(_) => Err(Fault::Foreign),
-        Ok(newer) => Err(Fault::Newer(newer)),
+        Ok(other) => Err(Fault::Format(other)),
     }
 }
 
@@ -199,7 +221,7 @@ pub(super) fn walk(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> 
     Ok(i64::from_le_bytes(bytes))
 }
 
-/// Both tables are sorted by path, so their rows are joined in one walk.
+/// Both tables are sorted by path, so each znode whose data is apart finds it next.
 fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<(), Fault> {
     let nodes = transaction.open_table(NODES)?;
     let data = transaction.open_table(DATA)?;
@@ -213,14 +235,18 @@ fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Resul
         if !path.starts_with('/') {
             return Err(at(RowError::Key));
         }
-        let row = row::decode_node(value.value(), &mut acls).map_err(at)?;
-        match &next {
-            Some((of, bytes)) if of.value() == key.value() => {
-                visitor.node(path, row, Some(bytes.value()))?;
-                next = data.next().transpose()?;
-            }
-            Some((of, _)) if of.value() < key.value() => return Err(orphan(of.value())),
-            Some(_) | None => visitor.node(path, row, None)?,
+        let (row, kept) = row::decode_node(value.value(), &mut acls).map_err(at)?;
+        match kept {
+            RowData::Null => visitor.node(path, row, None)?,
+            RowData::Inline(data) => visitor.node(path, row, Some(data))?,
+            RowData::Apart => match &next {
+                Some((of, bytes)) if of.value() == key.value() => {
+                    visitor.node(path, row, Some(bytes.value()))?;
+                    next = data.next().transpose()?;
+                }
+                Some((of, _)) if of.value() < key.value() => return Err(orphan(of.value())),
+                Some(_) | None => return Err(at(RowError::NoData)),
+            },
         }
     }
     next.map_or(Ok(()), |(of, _)| Err(orphan(of.value())))

@@ -90,7 +90,7 @@ impl Server {
         match op {
             Op::Check { path, version } => match self.znodes.get(path) {
                 None => Err(Reason::NoNode),
-                Some(znode) if znode.version != *version => Err(Reason::BadVersion),
+                Some(znode) if !is_version(znode.version, *version) => Err(Reason::BadVersion),
                 Some(_) => Ok(()),
             },
             Op::Create { path, data, lifetime } => {
@@ -106,9 +106,9 @@ impl Server {
             }
             Op::Set { path, data, version } => match self.znodes.get_mut(path) {
                 None => Err(Reason::NoNode),
-                Some(znode) if znode.version != *version => Err(Reason::BadVersion),
+                Some(znode) if !is_version(znode.version, *version) => Err(Reason::BadVersion),
                 Some(znode) => {
-                    (znode.version, znode.data) = (version + 1, data.clone());
+                    (znode.version, znode.data) = (znode.version + 1, data.clone());
                     Ok(())
                 }
             },
@@ -184,4 +184,9 @@ pub(super) fn unknown(request: &Request) -> Reply {
             campaign::Request::Delete { .. } => campaign::Reply::Deleted(Outcome::Unknown),
         }),
     }
+}
+
+/// As ZooKeeper has it, -1 is any version.
+fn is_version(is: i32, asked: i32) -> bool {
+    asked == -1 || asked == is
 }

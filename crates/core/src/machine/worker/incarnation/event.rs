@@ -6,7 +6,7 @@ use crate::outcome::Outcome;
 use crate::time::Millis;
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A new session serves.
     Connected,
@@ -33,7 +33,7 @@ pub enum Event {
 }
 
 /// The ephemeral, as it was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ephemeral {
     /// Not there.
     Absent,
@@ -49,7 +49,7 @@ pub enum Ephemeral {
 }
 
 /// What shall happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Take a fresh id.
     Renew,
@@ -88,7 +88,7 @@ pub enum Effect {
 }
 
 /// How a drain ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Drained {
     /// Every job was finished or handed back.
     Empty,
@@ -97,7 +97,7 @@ pub enum Drained {
 }
 
 /// Where an incarnation is in its life, for those who watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// No session.
     Away,

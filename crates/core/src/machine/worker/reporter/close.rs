@@ -11,7 +11,7 @@ use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
 /// One attempt on its way to be closed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Close {
     job: JobId,
     attempt: Attempt,
@@ -28,7 +28,7 @@ pub struct Close {
     last_try: Try,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Assigned {
     /// The assignment was last seen with this version.
     At(i32),
@@ -37,14 +37,14 @@ enum Assigned {
 }
 
 /// What becomes of the job's turn in its lane, if it has one, when the close ends the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum TurnEnd {
     Here,
     /// It was deleted by a strange hand while the record stands.
     Before,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Try {
     None,
     Unknown,
@@ -52,7 +52,7 @@ enum Try {
 }
 
 /// How an attempt was closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Settled {
     /// By us, so.
     Closed {

@@ -3,11 +3,13 @@
 //! Each case is a few lives of one store on one simulated disk. The model is [`Memory`]: after a crash in the middle
 //! of a batch, the file holds the state before it or the state after it, never anything else.
 
+use std::sync::Arc;
+
 use fastrand::Rng;
 
 use super::super::waiting::FOLD_BYTES;
 use super::device::Device;
-use super::{row, session};
+use super::{batch, put, row, session};
 use crate::store::{Change, Changes, Disk, Memory, Store as _, StoreError};
 
 /// Cases per run; each prints its seed when it fails.
@@ -39,31 +41,34 @@ fn any_fold_bytes(random: &mut Rng) -> usize {
     [0, 5_000, 50_000, FOLD_BYTES][random.usize(..4)]
 }
 
-fn any_batch(random: &mut Rng, zxid: i64) -> Changes {
-    let rows = (0..random.usize(..20)).map(|_| any_change(random)).collect();
+fn any_batch(random: &mut Rng, zxid: i64, acknowledged: &Memory) -> Changes {
+    let mut after = acknowledged.clone();
+    let mut rows = Vec::new();
+    for _ in 0..random.usize(..20) {
+        let change = any_change(random, &after);
+        after.commit(&Changes { zxid, rows: vec![change.clone()] }).expect("memory does not fail");
+        rows.push(change);
+    }
     Changes { zxid, rows }
 }
 
-fn any_change(random: &mut Rng) -> Change {
-    let path = format!("/{}/{}", random.u8(..4), random.u8(..20));
+fn any_change(random: &mut Rng, before: &Memory) -> Change {
+    let path: Arc<str> = format!("/{}/{}", random.u8(..4), random.u8(..20)).into();
     match random.u8(..10) {
-        0..4 => {
+        choice @ 0..7 => {
             // Some rows need pages of their own.
             let length = if random.u8(..8) == 0 { random.usize(..20_000) } else { random.usize(..300) };
-            Change::PutData(path, Some(vec![random.u8(..); length].into()))
+            let (data, data_changed) = match before.data(&path).filter(|_| choice >= 4) {
+                Some(known) => (known, false),
+                None if random.u8(..10) == 0 => (None, true),
+                None => (Some(vec![random.u8(..); length].into()), true),
+            };
+            Change::PutNode { path, row: row(random.i32(..)), data, data_changed }
         }
-        4..7 => Change::PutNode(path, row(random.i32(..))),
         7 => Change::DeleteNode(path),
         8 => Change::PutSession(random.i64(..5), session(random.i32(..))),
         _ => Change::DeleteSession(random.i64(..5)),
     }
-}
-
-/// Data belongs to a znode: rows of data that a random batch left alone get one.
-fn adopt_orphans(changes: &mut Changes, model: &Memory) {
-    let mut after = model.clone();
-    after.commit(changes).expect("memory does not fail");
-    changes.rows.extend(after.orphans().map(|path| Change::PutNode(path.to_owned(), row(0))));
 }
 
 /// A store on the device after as many power losses as its opening takes.
@@ -116,8 +121,7 @@ fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
             device.light_fuse(random.u64(..120));
             for _ in 0..random.usize(1..12) {
                 zxid += 1;
-                let mut changes = any_batch(random, zxid);
-                adopt_orphans(&mut changes, &acknowledged);
+                let changes = any_batch(random, zxid, &acknowledged);
                 attempted.commit(&changes).expect("memory does not fail");
                 if store.commit(&changes).is_err() {
                     crashes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -125,6 +129,11 @@ fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
                     break;
                 }
                 acknowledged = attempted.clone();
+                if random.u8(..4) == 0 && store.tidy().is_err() {
+                    crashes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    assert!(matches!(store.tidy(), Err(StoreError::Failed { .. })));
+                    break;
+                }
             }
             // A kill leaves what the kernel has, a power loss what the disk has; an orderly end closes the file.
             match random.u8(..3) {
@@ -155,8 +164,7 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
         let mut acknowledged = Memory::new();
         let mut attempted = Memory::new();
         for zxid in 1..200 {
-            let mut changes = any_batch(random, zxid);
-            adopt_orphans(&mut changes, &acknowledged);
+            let changes = any_batch(random, zxid, &acknowledged);
             attempted.commit(&changes).expect("memory does not fail");
             match store.commit(&changes) {
                 Ok(()) => acknowledged = attempted.clone(),
@@ -191,7 +199,7 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
 fn a_batch_is_durable_after_one_sync() {
     let device = Device::new();
     let mut store = Disk::on(device.clone(), FOLD_BYTES).unwrap();
-    store.commit(&Changes { zxid: 1, rows: vec![Change::PutNode("/a".into(), row(1))] }).unwrap();
+    store.commit(&batch(1, [put("/a", 1, b"x")])).unwrap();
     device.light_fuse(0);
     drop(store);
     device.power_cycle(&mut Rng::with_seed(1));

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 
 use super::{batch, put, row, session};
 use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
@@ -12,9 +13,10 @@ fn a_new_store_is_empty_and_a_closed_one_is_read_again() {
     let dir = parent.path().join("a/b");
     let mut store = Disk::open(&dir).unwrap();
     assert_eq!(store.load().unwrap(), Snapshot::default());
-    let rows = put("/a", 3, b"x").into_iter().chain([Change::PutSession(-8, session(4_000))]);
+    let rows = [put("/a", 3, b"x"), Change::PutSession(-8, session(4_000))];
     store.commit(&batch(5, rows)).unwrap();
-    store.commit(&batch(6, [Change::PutNode("/null".into(), row(0))])).unwrap();
+    let null = Change::PutNode { path: "/null".into(), row: row(0), data: None, data_changed: true };
+    store.commit(&batch(6, [null])).unwrap();
     let expected = Snapshot {
         zxid: 6,
         nodes: vec![("/a".into(), row(3), Some(b"x".as_slice().into())), ("/null".into(), row(0), None)],
@@ -29,12 +31,36 @@ fn a_new_store_is_empty_and_a_closed_one_is_read_again() {
 fn deleted_rows_are_gone_and_a_batch_without_rows_moves_the_number() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Disk::open(dir.path()).unwrap();
-    let begin = put("/a", 0, b"x").into_iter().chain([Change::PutSession(1, session(1))]);
+    let begin = [put("/a", 0, b"x"), put("/long", 0, &[7; 5_000]), Change::PutSession(1, session(1))];
     store.commit(&batch(1, begin)).unwrap();
-    store.commit(&batch(2, [Change::DeleteNode("/a".into()), Change::DeleteSession(1)])).unwrap();
+    drop(store);
+    let mut store = Disk::open(dir.path()).unwrap();
+    let ends = ["/a", "/long"].map(|path| Change::DeleteNode(path.into()));
+    store.commit(&batch(2, ends.into_iter().chain([Change::DeleteSession(1)]))).unwrap();
     store.commit(&batch(3, [])).unwrap();
     assert_eq!(store.load().unwrap(), Snapshot { zxid: 3, ..Snapshot::default() });
-    assert_eq!(store.status().commits, 3);
+    assert_eq!(store.status().commits, 2, "since the start");
+}
+
+#[test]
+fn data_may_grow_long_and_short_again_and_stays_when_it_is_not_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Disk::open(dir.path()).unwrap();
+    let long: Arc<[u8]> = [7; 5_000].into();
+    let data = |store: &mut Disk| store.load().unwrap().nodes[0].2.clone();
+    for (zxid, now) in [(1, b"x".as_slice()), (2, &long), (3, b"y"), (4, &long)] {
+        store.commit(&batch(zxid, [put("/a", 0, now)])).unwrap();
+        assert_eq!(data(&mut store).as_deref(), Some(now));
+    }
+    let touched = Change::PutNode {
+        path: "/a".into(),
+        row: row(5),
+        data: Some(Arc::clone(&long)),
+        data_changed: false,
+    };
+    store.commit(&batch(5, [touched])).unwrap();
+    assert_eq!(data(&mut store), Some(long));
+    assert_eq!(store.load().unwrap().nodes[0].1, row(5));
 }
 
 #[test]
@@ -64,11 +90,11 @@ fn a_second_store_on_a_directory_is_refused_until_the_first_is_closed() {
 fn a_backup_holds_the_commit_at_which_it_began_and_is_restored_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Disk::open(&dir.path().join("data")).unwrap();
-    let rows = put("/a", 3, b"x").into_iter().chain([Change::PutSession(-8, session(4_000))]);
+    let rows = [put("/a", 3, b"x"), Change::PutSession(-8, session(4_000))];
     store.commit(&batch(5, rows)).unwrap();
     let expected = store.load().unwrap();
     let reader = store.reader().unwrap();
-    store.commit(&batch(6, put("/later", 0, b"y"))).unwrap();
+    store.commit(&batch(6, [put("/later", 0, b"y")])).unwrap();
 
     let file = dir.path().join("backup");
     let backup = std::thread::spawn({

@@ -12,7 +12,7 @@ use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
 fn filled(device: &Device) -> Snapshot {
     let mut store = Disk::on(device.clone(), 5_000).expect("an undisturbed start");
     for zxid in 1..20 {
-        let rows = (0..10).flat_map(|n| put(&format!("/{zxid}/{n}"), n, &[7; 900]));
+        let rows = (0..10).map(|n| put(&format!("/{zxid}/{n}"), n, &[7; 900]));
         store
             .commit(&batch(zxid, rows.chain([Change::PutSession(zxid, session(5))])))
             .expect("an undisturbed disk");
@@ -56,7 +56,7 @@ fn tamper(file: &std::path::Path, table: &str, key: &[u8], value: &[u8]) {
 
 fn closed_store(dir: &std::path::Path) -> std::path::PathBuf {
     let mut store = Disk::open(dir).expect("a new directory");
-    store.commit(&batch(1, put("/a", 1, b"x"))).expect("a healthy disk");
+    store.commit(&batch(1, [put("/a", 1, b"x")])).expect("a healthy disk");
     drop(store);
     // Opening folds what waits, so that nothing overwrites what a test puts there.
     drop(Disk::open(dir).expect("it is whole"));
@@ -64,21 +64,30 @@ fn closed_store(dir: &std::path::Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_newer_format_is_refused_with_both_versions() {
+fn another_format_is_refused_with_both_versions() {
     let dir = tempfile::tempdir().unwrap();
-    tamper(&closed_store(dir.path()), "keeper.meta", b"format", &7_u32.to_le_bytes());
-    let error = Disk::open(dir.path()).unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 7, known: 1, .. }), "{error}");
-    assert!(error.to_string().contains("version 7") && error.to_string().contains("knows 1"), "{error}");
+    let file = closed_store(dir.path());
+    for other in [1_u32, 7] {
+        tamper(&file, "keeper.meta", b"format", &other.to_le_bytes());
+        let error = Disk::open(dir.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Format { known: 2, .. }), "{error}");
+        let both = format!("version {other}; this program reads version 2");
+        assert!(error.to_string().contains(&both), "{error}");
+    }
 }
+
+/// A row whose data has a row of its own.
+const APART: &[u8] = &[2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 #[test]
 fn a_row_that_cannot_be_read_is_named() {
     for (table, key, value, named) in [
-        ("keeper.nodes", b"/bad".as_slice(), b"\x01\x00".as_slice(), "node \"/bad\""),
+        ("keeper.nodes", b"/bad".as_slice(), b"\x02\x00".as_slice(), "node \"/bad\""),
         ("keeper.nodes", b"/new", b"\x63", "node \"/new\""),
-        ("keeper.nodes", b"/\xff", b"\x01", "node \"/\u{fffd}\""),
-        ("keeper.nodes", b"relative", b"\x01", "node \"relative\""),
+        ("keeper.nodes", b"/\xff", b"\x02", "node \"/\u{fffd}\""),
+        ("keeper.nodes", b"relative", b"\x02", "node \"relative\""),
+        ("keeper.nodes", b"/0", APART, "node \"/0\""),
+        ("keeper.data", b"/a", b"of a znode whose data is short", "data \"/a\""),
         ("keeper.data", b"/0", b"before every znode", "data \"/0\""),
         ("keeper.data", b"/b", b"behind every znode", "data \"/b\""),
         ("keeper.meta", b"zxid", b"short", "meta zxid"),
@@ -133,7 +142,7 @@ fn a_damaged_backup_restores_nothing() {
     let parent = tempfile::tempdir().unwrap();
     let backup = parent.path().join("backup");
     let mut store = Disk::open(&parent.path().join("data")).unwrap();
-    store.commit(&batch(1, put("/a", 1, &[1; 50_000]))).unwrap();
+    store.commit(&batch(1, [put("/a", 1, &[1; 50_000])])).unwrap();
     store.reader().unwrap().backup(&backup).unwrap();
     let whole = fs::read(&backup).unwrap();
     let target = parent.path().join("restored");

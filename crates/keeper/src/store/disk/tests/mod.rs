@@ -31,8 +31,8 @@ fn session(timeout_ms: i32) -> SessionRow {
     SessionRow { timeout_ms, password: vec![9; 16] }
 }
 
-fn put(path: &str, version: i32, data: &[u8]) -> [Change; 2] {
-    [Change::PutNode(path.into(), row(version)), Change::PutData(path.into(), Some(data.into()))]
+fn put(path: &str, version: i32, data: &[u8]) -> Change {
+    Change::PutNode { path: path.into(), row: row(version), data: Some(data.into()), data_changed: true }
 }
 
 fn batch(zxid: i64, rows: impl IntoIterator<Item = Change>) -> Changes {

@@ -4,15 +4,23 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::super::row::{AclPool, RowError, decode_node, decode_session, encode_node, encode_session};
+use super::super::row::{
+    AclPool, INLINE_BYTES, RowData, RowError, decode_node, decode_session, encode_node, encode_session,
+    is_apart,
+};
 use super::{row, session};
 use crate::proto::{Acl, Id};
 use crate::store::{NodeRow, SessionRow};
 
-fn encoded(row: &NodeRow) -> Vec<u8> {
+fn encoded(row: &NodeRow, data: RowData<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode_node(row, &mut bytes);
+    encode_node(row, data, &mut bytes);
     bytes
+}
+
+fn any_data(random: &mut Rng) -> Option<Vec<u8>> {
+    let length = [0, 1, 100, INLINE_BYTES, INLINE_BYTES + 1][random.usize(..5)];
+    random.bool().then(|| vec![random.u8(..); length])
 }
 
 fn any_i64(random: &mut Rng) -> i64 {
@@ -53,8 +61,11 @@ fn every_row_is_read_as_it_was_written() {
     let mut random = Rng::with_seed(seed);
     let mut acls = AclPool::default();
     for _ in 0..20_000 {
-        let row = any_row(&mut random);
-        assert_eq!(decode_node(&encoded(&row), &mut acls).as_ref(), Ok(&row));
+        let (row, data) = (any_row(&mut random), any_data(&mut random));
+        let data = RowData::of(data.as_deref());
+        let bytes = encoded(&row, data);
+        assert_eq!(decode_node(&bytes, &mut acls), Ok((row, data)));
+        assert_eq!(is_apart(&bytes), Ok(data == RowData::Apart));
     }
 }
 
@@ -66,7 +77,8 @@ fn damaged_rows_are_errors_or_other_rows_but_never_panics() {
     let mut acls = AclPool::default();
     let mut refused = 0;
     for _ in 0..50_000 {
-        let mut bytes = encoded(&any_row(&mut random));
+        let data = any_data(&mut random);
+        let mut bytes = encoded(&any_row(&mut random), RowData::of(data.as_deref()));
         match random.u8(..3) {
             0 => bytes.truncate(random.usize(..bytes.len())),
             1 => bytes.push(random.u8(..)),
@@ -77,7 +89,7 @@ fn damaged_rows_are_errors_or_other_rows_but_never_panics() {
         }
         match decode_node(&bytes, &mut acls) {
             // There is one spelling of each row, so what was read is what stands there.
-            Ok(row) => assert_eq!(encoded(&row), bytes),
+            Ok((row, data)) => assert_eq!(encoded(&row, data), bytes),
             Err(_) => refused += 1,
         }
     }
@@ -86,27 +98,31 @@ fn damaged_rows_are_errors_or_other_rows_but_never_panics() {
 
 #[test]
 fn each_fault_of_a_row_is_told() {
-    let whole = encoded(&row(1));
+    let whole = encoded(&row(1), RowData::Null);
     let mut acls = AclPool::default();
     let mut read = |bytes: &[u8]| decode_node(bytes, &mut acls).map(|_| ());
     assert_eq!(read(&[]), Err(RowError::Short("version")));
     assert_eq!(read(&[9]), Err(RowError::Version(9)));
-    assert_eq!(read(&whole[..1]), Err(RowError::Short("czxid")));
+    assert_eq!(read(&whole[..1]), Err(RowError::Short("data")));
+    assert_eq!(read(&whole[..2]), Err(RowError::Short("czxid")));
     assert_eq!(read(&[&whole[..], b"x"].concat()), Err(RowError::Trailing(1)));
-    assert_eq!(read(&[[1].as_slice(), &[0xff; 10]].concat()), Err(RowError::Range("czxid")));
-    assert_eq!(read(&[1, 0x80, 0]), Err(RowError::Range("czxid")), "a second spelling of 0");
+    assert_eq!(read(&[[2, 0].as_slice(), &[0xff; 10]].concat()), Err(RowError::Range("czxid")));
+    assert_eq!(read(&[2, 0, 0x80, 0]), Err(RowError::Range("czxid")), "a second spelling of 0");
+    assert_eq!(read(&[2, 8, b'x']), Err(RowError::Short("data")), "two bytes, of which one is there");
+    let long = vec![b'x'; INLINE_BYTES + 1];
+    assert_eq!(read(&encoded(&row(1), RowData::Inline(&long))), Err(RowError::Range("data")));
 
     let mut bytes = Vec::new();
     encode_session(&session(5), &mut bytes);
     assert_eq!(decode_session(&bytes), Ok(session(5)));
     assert_eq!(decode_session(&bytes[..4]), Err(RowError::Short("password")));
-    assert_eq!(decode_session(&[1, 0xfe, 0xff, 0xff, 0xff, 0x7f, 0]), Err(RowError::Range("timeout")));
+    assert_eq!(decode_session(&[2, 0xfe, 0xff, 0xff, 0xff, 0x7f, 0]), Err(RowError::Range("timeout")));
 }
 
 #[test]
 fn a_count_that_lies_costs_no_memory() {
-    // Eight zeros, an owner, and a list of 2^60 entries.
-    let mut bytes = vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    // No data, eight zeros, an owner, and a list of 2^60 entries.
+    let mut bytes = vec![2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes.extend([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20]);
     assert_eq!(decode_node(&bytes, &mut AclPool::default()), Err(RowError::Short("ACL")));
 }
@@ -114,10 +130,12 @@ fn a_count_that_lies_costs_no_memory() {
 #[test]
 fn the_usual_row_is_short_and_its_list_is_shared() {
     let usual = NodeRow { ephemeral_owner: 0, ..row(1) };
-    assert!(encoded(&usual).len() <= 25, "{}", encoded(&usual).len());
+    let bytes = encoded(&usual, RowData::Null);
+    assert!(bytes.len() <= 26, "{}", bytes.len());
     let mut acls = AclPool::default();
-    let first = decode_node(&encoded(&usual), &mut acls).unwrap();
-    let second = decode_node(&encoded(&row(2)), &mut acls).unwrap();
+    let (first, _null) = decode_node(&bytes, &mut acls).unwrap();
+    let other = encoded(&row(2), RowData::Null);
+    let (second, _null) = decode_node(&other, &mut acls).unwrap();
     assert!(Arc::ptr_eq(&first.acl, &second.acl));
     let empty = SessionRow { timeout_ms: 0, password: Vec::new() };
     let mut bytes = Vec::new();

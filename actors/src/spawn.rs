@@ -1,0 +1,95 @@
+//! The one way by which an actor comes to life.
+//!
+//! In a shipped build this is ractor's own spawn and nothing else. With the feature `testing` every message passes the
+//! [probe](crate::testing) of the scope that its actor was started in, so that a test can panic, kill or stall any
+//! actor at any message. clippy refuses ractor's spawn elsewhere (`clippy.toml`), and [`actor!`] is what gives an actor
+//! its name and its messages' kinds: one that lacks it does not compile with the feature.
+
+use ractor::{Actor, ActorCell, ActorRef, SpawnErr};
+
+/// What an actor needs to be started here.
+#[cfg(not(feature = "testing"))]
+pub(crate) trait Spawn: Actor {}
+
+#[cfg(not(feature = "testing"))]
+impl<A: Actor> Spawn for A {}
+
+/// What an actor needs to be started here.
+#[cfg(feature = "testing")]
+pub(crate) trait Spawn: crate::testing::Probed {}
+
+#[cfg(feature = "testing")]
+impl<A: crate::testing::Probed> Spawn for A {}
+
+/// Starts an actor under a supervisor, or by itself.
+#[expect(clippy::disallowed_methods, reason = "the one place")]
+pub(crate) async fn spawn<A: Spawn>(
+    actor: A,
+    args: A::Arguments,
+    supervisor: Option<ActorCell>,
+) -> Result<ActorRef<A::Msg>, SpawnErr> {
+    #[cfg(feature = "testing")]
+    let actor = crate::testing::watch(actor);
+    let (actor, _) = match supervisor {
+        Some(supervisor) => Actor::spawn_linked(None, actor, args, supervisor).await?,
+        None => Actor::spawn(None, actor, args).await?,
+    };
+    Ok(actor)
+}
+
+/// Gives an actor its name, and each of its messages a kind: `actor!(Type, "name", Message { Variant, … })`, with
+/// `supervises` at the end for one that hears of children. For `Variant => Inner` the last field of the variant is an
+/// enum with kinds of its own.
+macro_rules! actor {
+    ($actor:ty, $name:literal, $message:ident { $($kinds:tt)* } $(, $supervises:ident)?) => {
+        crate::spawn::kinds!($message { $($kinds)* });
+
+        #[cfg(feature = "testing")]
+        impl crate::testing::Probed for $actor {
+            const NAME: &'static str = $name;
+            const SUPERVISES: bool = crate::spawn::supervises!($($supervises)?);
+        }
+    };
+}
+
+/// Gives each variant of an enum a kind. The match has no wildcard: a new variant has to be named.
+macro_rules! kinds {
+    ($message:ty { $($variant:ident $(=> $inner:ty)?),* $(,)? }) => {
+        #[cfg(feature = "testing")]
+        impl crate::testing::Kinds for $message {
+            fn all() -> Vec<crate::testing::Kind> {
+                let kinds: &[&[crate::testing::Kind]] =
+                    &[$(&crate::spawn::kinds!(@all $variant $($inner)?)),*];
+                kinds.concat()
+            }
+
+            fn kind(&self) -> crate::testing::Kind {
+                match *self {
+                    $(crate::spawn::kinds!(@pattern inner $variant $($inner)?) =>
+                        crate::spawn::kinds!(@kind inner $variant $($inner)?)),*
+                }
+            }
+        }
+    };
+    (@all $variant:ident) => { [crate::testing::Kind::new(stringify!($variant))] };
+    (@all $variant:ident $inner:ty) => {
+        crate::testing::Kind::within(stringify!($variant), &<$inner as crate::testing::Kinds>::all())
+    };
+    (@pattern $bound:ident $variant:ident) => { Self::$variant { .. } };
+    (@pattern $bound:ident $variant:ident $inner:ty) => { Self::$variant(.., ref $bound) };
+    (@kind $bound:ident $variant:ident) => { crate::testing::Kind::new(stringify!($variant)) };
+    (@kind $bound:ident $variant:ident $inner:ty) => {
+        crate::testing::Kinds::kind($bound).of(stringify!($variant))
+    };
+}
+
+macro_rules! supervises {
+    () => {
+        false
+    };
+    (supervises) => {
+        true
+    };
+}
+
+pub(crate) use {actor, kinds, supervises};

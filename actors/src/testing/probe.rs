@@ -1,0 +1,227 @@
+//! Who is watched, what was met, and the faults that are planned.
+
+use std::collections::BTreeMap;
+use std::future::{Future, pending};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ractor::ActorCell;
+use tokio::sync::watch;
+
+use super::kind::Kind;
+
+/// What befalls an actor at a message, before it handles it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Its handler panics.
+    Panic,
+    /// It is killed from outside, as a supervisor may do it: no `post_stop`.
+    Kill,
+    /// Its handler does not go on for as long. The rest of the node does.
+    Stall(Duration),
+}
+
+/// A fault that was planned. Dropping it does not call the fault off.
+#[derive(Debug, Clone)]
+pub struct Planned(watch::Receiver<Option<Struck>>);
+
+impl Planned {
+    /// Waits until it has struck.
+    ///
+    /// # Panics
+    /// When it never will, as its probe is gone.
+    pub async fn struck(&self) -> Struck {
+        let mut struck = self.0.clone();
+        let seen = struck.wait_for(Option::is_some).await.expect("the probe of a planned fault lives");
+        seen.clone().expect("it was waited for")
+    }
+
+    /// Whether it has struck.
+    #[must_use]
+    pub fn has_struck(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+}
+
+/// Where a planned fault struck.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Struck {
+    /// The label of the scope: which node.
+    pub scope: String,
+    /// How many actors of each name that scope had started until then.
+    pub started: BTreeMap<&'static str, usize>,
+}
+
+/// Watches the actors that are started in its scopes. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Probe(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// No longer than this between two sweeps, when it is set.
+    sweep: Option<Duration>,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    plans: Vec<Plan>,
+    met: BTreeMap<(&'static str, Kind), usize>,
+    started: BTreeMap<(String, &'static str), usize>,
+    alive: BTreeMap<(String, &'static str), usize>,
+}
+
+#[derive(Debug)]
+struct Plan {
+    actor: &'static str,
+    kind: Kind,
+    /// How many such messages go by before.
+    spared: usize,
+    fault: Fault,
+    struck: watch::Sender<Option<Struck>>,
+}
+
+impl Probe {
+    /// Plans nothing, and only takes note.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// As [`Probe::new`], and whatever its actors do every some seconds in case that a hint was lost, they do this
+    /// often.
+    #[must_use]
+    pub fn sweeping(every: Duration) -> Self {
+        Self(Arc::new(Inner { sweep: Some(every), ..Inner::default() }))
+    }
+
+    /// Watches the actors that `start` starts, all that these start, and so on, under a label.
+    pub async fn scope<T>(&self, label: &str, start: impl Future<Output = T>) -> T {
+        Ambient { probe: self.clone(), label: label.to_owned() }.scope(start).await
+    }
+
+    /// Plans a fault for the first message of this kind to this actor from now on, once `spared` others have gone by.
+    pub fn plan(&self, actor: &'static str, kind: Kind, spared: usize, fault: Fault) -> Planned {
+        let (struck, planned) = watch::channel(None);
+        self.log().plans.push(Plan { actor, kind, spared, fault, struck });
+        Planned(planned)
+    }
+
+    /// How many messages of each kind were met.
+    #[must_use]
+    pub fn met(&self) -> BTreeMap<(&'static str, Kind), usize> {
+        self.log().met.clone()
+    }
+
+    /// How many actors of each name were started in the scopes of this label.
+    #[must_use]
+    pub fn started(&self, label: &str) -> BTreeMap<&'static str, usize> {
+        counts(&self.log().started, label)
+    }
+
+    /// How many actors of each name live in the scopes of this label.
+    #[must_use]
+    pub fn alive(&self, label: &str) -> BTreeMap<&'static str, usize> {
+        counts(&self.log().alive, label)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // No panic of ours leaves it half-way.
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn counts(all: &BTreeMap<(String, &'static str), usize>, label: &str) -> BTreeMap<&'static str, usize> {
+    let of_label = all.iter().filter(|((scope, _), _)| scope == label);
+    of_label.map(|((_, actor), count)| (*actor, *count)).collect()
+}
+
+tokio::task_local! {
+    static AMBIENT: Ambient;
+}
+
+/// The scope that a task runs in.
+#[derive(Debug, Clone)]
+pub(super) struct Ambient {
+    probe: Probe,
+    label: String,
+}
+
+impl Ambient {
+    pub(super) fn here() -> Option<Self> {
+        AMBIENT.try_with(Clone::clone).ok()
+    }
+
+    pub(super) async fn scope<T>(&self, future: impl Future<Output = T>) -> T {
+        AMBIENT.scope(self.clone(), future).await
+    }
+
+    pub(super) fn begin(self, actor: &'static str) -> Life {
+        let key = (self.label.clone(), actor);
+        let mut log = self.probe.log();
+        *log.started.entry(key.clone()).or_default() += 1;
+        *log.alive.entry(key).or_default() += 1;
+        drop(log);
+        Life { ambient: self, actor }
+    }
+}
+
+/// An actor's life, from its start to its end.
+pub(super) struct Life {
+    ambient: Ambient,
+    actor: &'static str,
+}
+
+impl Life {
+    pub(super) fn ambient(&self) -> &Ambient {
+        &self.ambient
+    }
+
+    /// Takes note of a message, and strikes at the planned one.
+    pub(super) async fn meet(&self, kind: Kind, cell: &ActorCell) {
+        let Some(fault) = self.fault_at(kind) else { return };
+        tracing::warn!(actor = self.actor, %kind, ?fault, node = self.ambient.label, "the planned fault strikes");
+        match fault {
+            Fault::Panic => panic!("planned: {} panics at {kind}", self.actor),
+            Fault::Kill => {
+                cell.kill();
+                pending().await
+            }
+            Fault::Stall(time) => tokio::time::sleep(time).await,
+        }
+    }
+
+    fn fault_at(&self, kind: Kind) -> Option<Fault> {
+        let Ambient { probe, label } = &self.ambient;
+        let mut log = probe.log();
+        *log.met.entry((self.actor, kind)).or_default() += 1;
+        let at = log.plans.iter().position(|plan| (plan.actor, plan.kind) == (self.actor, kind))?;
+        let plan = &mut log.plans[at];
+        if plan.spared > 0 {
+            plan.spared -= 1;
+            return None;
+        }
+        let Plan { fault, struck, .. } = log.plans.remove(at);
+        struck.send_replace(Some(Struck { scope: label.clone(), started: counts(&log.started, label) }));
+        Some(fault)
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        let Ambient { probe, label } = &self.ambient;
+        let mut log = probe.log();
+        if let Some(alive) = log.alive.get_mut(&(label.clone(), self.actor)) {
+            *alive -= 1;
+            if *alive == 0 {
+                log.alive.remove(&(label.clone(), self.actor));
+            }
+        }
+    }
+}
+
+/// How long to wait where it is usually as long.
+pub(crate) fn period(usual: Duration) -> Duration {
+    let sweep = Ambient::here().and_then(|ambient| ambient.probe.0.sweep);
+    sweep.map_or(usual, |sweep| sweep.min(usual))
+}

@@ -1,0 +1,146 @@
+//! What each transaction is fenced by, as ZooKeeper sees it: the module's table, line by line.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::job::{JobState, Payload, Placement, Policy};
+use crate::name::{Kind, Lane};
+
+const NOW: WallMillis = WallMillis(120_000);
+
+fn job() -> JobId {
+    JobId::new("a").unwrap()
+}
+
+fn worker() -> WorkerId {
+    WorkerId::new(Uuid::from_u128(7))
+}
+
+fn record() -> JobRecord {
+    JobRecord {
+        kind: Kind::new("sum").unwrap(),
+        payload: Payload::json(*b"{}").unwrap(),
+        policy: Policy::default(),
+        placement: Placement { lane: Some(Lane::new("a").unwrap()), ..Placement::default() },
+        token: Uuid::nil(),
+        submitted_at: WallMillis(0),
+        generation: 1,
+        attempts: 1,
+        failures: 0,
+        losses: 0,
+        last: None,
+        last_error: None,
+        state: JobState::Open { not_before: None },
+    }
+}
+
+fn assignment() -> Assignment {
+    Assignment { attempt: 2, epoch: 5, cancel: false, assigned_at: NOW }
+}
+
+/// Each operation in a line: what it does, where, and at which version.
+fn shape(ops: &[Op]) -> Vec<String> {
+    let short = |path: &str| path.replace(&worker().to_string(), "W");
+    let lines = ops.iter().map(|op| match op {
+        Op::Check { path, version } => format!("check {} at {version}", short(path)),
+        Op::Create { path, lifetime: Lifetime::Persistent, .. } => format!("create {}", short(path)),
+        Op::Create { path, lifetime: Lifetime::Ephemeral, .. } => format!("create {} for us", short(path)),
+        Op::Set { path, version, .. } => format!("set {} at {version}", short(path)),
+        Op::Delete { path, version: Some(version) } => format!("delete {} at {version}", short(path)),
+        Op::Delete { path, version: None } => format!("delete {}", short(path)),
+    });
+    lines.collect()
+}
+
+fn closed(ending: Ending, assignment: Option<i32>) -> Vec<Op> {
+    let (record, next) = record().close(Attempt { number: 2, worker: worker() }, ending, NOW, 0);
+    close(&job(), worker(), 3, assignment, &record, &next)
+}
+
+#[test]
+fn a_leader_writes_behind_its_epoch_and_its_workers_version() {
+    assert_eq!(shape(&[fence(5), check_worker(worker(), 1)]), ["check /epoch at 5", "check /workers/W at 1"]);
+}
+
+#[test]
+fn a_job_is_made_whole() {
+    let made = ["create /jobs/1f/a", "create /queue/1f/a", "create /lanes/1f/a/1-a"];
+    assert_eq!(shape(&submit(&job(), &record(), 0)), made);
+}
+
+#[test]
+fn an_assignment_takes_the_entry_and_needs_the_turn() {
+    let turn = record().turn();
+    let moved = ["delete /queue/1f/a", "create /assignments/W/a", "check /lanes/1f/a/1-a at 0"];
+    assert_eq!(shape(&assign(&job(), worker(), &assignment(), turn.as_ref())), moved);
+    assert_eq!(shape(&assign(&job(), worker(), &assignment(), None)), moved[..2]);
+}
+
+#[test]
+fn a_close_takes_the_records_version_and_the_assignment() {
+    let succeeded = closed(Ending::Succeeded(Payload::json(*b"1").unwrap()), None);
+    assert_eq!(
+        shape(&succeeded),
+        ["set /jobs/1f/a at 3", "delete /assignments/W/a", "delete /lanes/1f/a/1-a"]
+    );
+    let lost = ["set /jobs/1f/a at 3", "delete /assignments/W/a at 4", "create /queue/1f/a"];
+    assert_eq!(shape(&closed(Ending::Lost, Some(4))), lost);
+    let failed = shape(&closed(Ending::Failed("x".into()), Some(4)));
+    assert_eq!(failed[..2], lost[..2]);
+    assert_eq!(failed[2..], ["create /delayed/2/a"]);
+}
+
+#[test]
+fn a_promotion_takes_the_delayed_entry() {
+    assert_eq!(shape(&promote(&job(), 2, &record().entry())), ["delete /delayed/2/a", "create /queue/1f/a"]);
+}
+
+#[test]
+fn a_cancel_takes_the_records_version_and_the_entry_or_asks_at_the_assignments() {
+    let cancelled = |waiting| shape(&cancel(&job(), 3, &record().cancel(NOW), waiting));
+    let ends = |entry: &str| {
+        ["set /jobs/1f/a at 3".to_owned(), format!("delete {entry}"), "delete /lanes/1f/a/1-a".into()]
+    };
+    assert_eq!(cancelled(Waiting::Queued), ends("/queue/1f/a"));
+    assert_eq!(cancelled(Waiting::Delayed(2)), ends("/delayed/2/a"));
+    let asked = flag_cancel(&job(), worker(), 4, &assignment());
+    assert_eq!(shape(&[asked]), ["set /assignments/W/a at 4"]);
+}
+
+#[test]
+fn a_retry_and_a_release_take_the_records_version() {
+    let again = record().cancel(NOW).reopen();
+    let reopened = ["set /jobs/1f/a at 3", "create /queue/1f/a", "create /lanes/1f/a/2-a"];
+    assert_eq!(shape(&reopen(&job(), 3, &again)), reopened);
+    let released = ["delete /quarantine/a", "set /jobs/1f/a at 3", "create /queue/1f/a"];
+    assert_eq!(shape(&release(&job(), 3, &record())), released);
+}
+
+#[test]
+fn a_worker_comes_with_its_inbox_and_leaves_only_without_it() {
+    let info = WorkerInfo {
+        node: crate::name::NodeId::new("n").unwrap(),
+        host: "h".into(),
+        kinds: vec![],
+        slots: 1,
+        tags: vec![],
+        codec: 1,
+        started_at: NOW,
+        draining: false,
+    };
+    assert_eq!(shape(&register(worker(), &info)), ["create /assignments/W", "create /workers/W for us"]);
+    assert_eq!(shape(&retire(worker())), ["delete /assignments/W", "delete /workers/W"]);
+    assert_eq!(shape(&remove_inbox(worker())), ["delete /assignments/W"]);
+}
+
+#[test]
+fn what_stands_for_nothing_goes_only_beside_what_was_read() {
+    let dropped = |record| shape(&discard(&job(), worker(), 4, record));
+    assert_eq!(dropped(Some(3)), ["check /jobs/1f/a at 3", "delete /assignments/W/a at 4"]);
+    let absent = ["create /jobs/1f/a", "delete /jobs/1f/a", "delete /assignments/W/a at 4"];
+    assert_eq!(dropped(None), absent);
+    assert_eq!(
+        shape(&quarantine(&job(), worker(), "why")),
+        ["delete /assignments/W/a", "create /quarantine/a"]
+    );
+}

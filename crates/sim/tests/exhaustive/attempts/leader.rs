@@ -1,0 +1,288 @@
+//! A leader's wing: who lives, what is orphaned, what goes to whom.
+//!
+//! A read is answered as soon as it is asked for. What is known is of the past all the same by the time that it counts,
+//! because what follows from it is a write, and a write may take as long as it likes ([`Leader::sent`]); so may the hint
+//! that causes a read ([`Leader::hints`]).
+
+use std::collections::VecDeque;
+
+use bellwether_core::job::QueueEntry;
+use bellwether_core::machine::assigner::{self, Assigner, Strategy};
+use bellwether_core::machine::membership::{self, Membership};
+use bellwether_core::machine::recovery::{self, Item, Orphan, Recovery, Stored};
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path;
+use bellwether_core::time::Millis;
+use bellwether_core::txn::{Batch, Op};
+use bellwether_core::wire;
+
+use super::stage::WALL;
+use crate::zookeeper::ZooKeeper;
+
+/// On its way to ZooKeeper.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Write {
+    Assign(Batch<assigner::Job>),
+    Recover(WorkerId, Batch<Item>),
+    Remove(WorkerId, Vec<Op>),
+}
+
+impl Write {
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        match self {
+            Self::Assign(batch) => batch.ops().cloned().collect(),
+            Self::Recover(_, batch) => batch.ops().cloned().collect(),
+            Self::Remove(_, ops) => ops.clone(),
+        }
+    }
+
+    fn answered(self, outcome: Outcome<()>) -> Heard {
+        match self {
+            Self::Assign(batch) => Heard::Assigner(assigner::Event::Committed(batch, outcome)),
+            Self::Recover(worker, batch) => {
+                Heard::Recovery(recovery::Event::Committed(worker, batch, outcome))
+            }
+            Self::Remove(worker, _) => Heard::Recovery(recovery::Event::Removed(worker, outcome)),
+        }
+    }
+}
+
+/// What a watch reported.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Hint {
+    /// An entry came or went.
+    Queue(JobId),
+    /// An ephemeral is gone.
+    Gone(WorkerId),
+    /// An inbox has a job less.
+    Emptied(WorkerId),
+}
+
+enum Heard {
+    Assigner(assigner::Event),
+    Member(membership::Event),
+    Recovery(recovery::Event),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Wing {
+    assigner: Assigner,
+    membership: Membership,
+    recovery: Recovery,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Leader {
+    pub(crate) epoch: i32,
+    /// While it leads, or believes so.
+    pub(crate) wing: Option<Wing>,
+    pub(crate) up: bool,
+    pub(crate) sent: VecDeque<Write>,
+    pub(crate) hints: VecDeque<Hint>,
+    /// Something was planned in a pause.
+    pub(crate) overstepped: bool,
+}
+
+impl Leader {
+    /// Not leading yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            epoch: 0,
+            wing: None,
+            up: true,
+            sent: VecDeque::new(),
+            hints: VecDeque::new(),
+            overstepped: false,
+        }
+    }
+
+    pub(crate) fn begin(&mut self, epoch: i32, zk: &ZooKeeper) {
+        self.epoch = epoch;
+        self.wing = Some(Wing {
+            assigner: Assigner::new(epoch, Strategy::LeastLoaded, 0),
+            membership: Membership::default(),
+            recovery: Recovery::new(epoch),
+        });
+        self.look(zk);
+    }
+
+    /// Lists everything, as at the beginning, after a pause, and at each sweep.
+    pub(crate) fn look(&mut self, zk: &ZooKeeper) {
+        let queue = zk.znodes.keys().filter_map(|path| match path::parse(path) {
+            path::Place::QueueEntry(job) => Some(job),
+            _ => None,
+        });
+        let mut heard: Vec<_> = queue.map(|job| queued(zk, job)).collect();
+        let parents = [path::WORKERS, path::ASSIGNMENTS].into_iter();
+        let workers =
+            parents.flat_map(|parent| zk.names(parent)).filter_map(|(name, _)| WorkerId::parse(name));
+        heard.push(Heard::Member(membership::Event::Listed(workers.collect())));
+        heard.push(Heard::Recovery(recovery::Event::Sweep));
+        heard.into_iter().for_each(|heard| self.hear(zk, heard));
+    }
+
+    pub(crate) fn hint(&mut self, hint: Hint) {
+        if self.wing.is_some() && self.up && !self.hints.contains(&hint) {
+            self.hints.push_back(hint);
+        }
+    }
+
+    pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
+        let heard = match self.hints.pop_front().expect("a hint came") {
+            Hint::Queue(job) => queued(zk, job),
+            Hint::Gone(worker) => Heard::Member(membership::Event::Deleted(worker)),
+            Hint::Emptied(worker) => Heard::Assigner(assigner::Event::InboxChanged(worker)),
+        };
+        self.hear(zk, heard);
+    }
+
+    pub(crate) fn answered(&mut self, zk: &ZooKeeper, write: Write, outcome: Outcome<()>) {
+        self.hear(zk, write.answered(outcome));
+    }
+
+    /// The connection breaks: it pauses, hears what had come before, and that what it sent is unknown.
+    pub(crate) fn cut(&mut self, zk: &ZooKeeper) -> Vec<Write> {
+        self.up = false;
+        self.hear(zk, Heard::Assigner(assigner::Event::Pause));
+        while !self.hints.is_empty() {
+            self.hear_hint(zk);
+        }
+        let lost = Vec::from(std::mem::take(&mut self.sent));
+        for write in lost.clone() {
+            self.hear(zk, write.answered(Outcome::Unknown));
+        }
+        lost
+    }
+
+    pub(crate) fn connect(&mut self, zk: &ZooKeeper) {
+        self.up = true;
+        self.hear(zk, Heard::Assigner(assigner::Event::Resume));
+        self.look(zk);
+    }
+
+    fn hear(&mut self, zk: &ZooKeeper, first: Heard) {
+        let mut todo = VecDeque::from([first]);
+        while let Some(heard) = todo.pop_front() {
+            let Some(wing) = &mut self.wing else { return };
+            match heard {
+                Heard::Assigner(event) => {
+                    let mut effects = Vec::new();
+                    wing.assigner.handle(Millis(0), WALL, event, &mut effects);
+                    for effect in effects {
+                        self.assigner(zk, effect, &mut todo);
+                    }
+                }
+                Heard::Member(event) => {
+                    let mut effects = Vec::new();
+                    wing.membership.handle(event, &mut effects);
+                    for effect in effects {
+                        self.member(zk, effect, &mut todo);
+                    }
+                }
+                Heard::Recovery(event) => {
+                    let mut effects = Vec::new();
+                    wing.recovery.handle(WALL, event, &mut effects);
+                    for effect in effects {
+                        self.recovery(zk, effect, &mut todo);
+                    }
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, write: Write, todo: &mut VecDeque<Heard>) {
+        if self.up {
+            self.sent.push_back(write);
+        } else {
+            todo.push_back(write.answered(Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent })));
+        }
+    }
+
+    fn assigner(&mut self, zk: &ZooKeeper, effect: assigner::Effect, todo: &mut VecDeque<Heard>) {
+        use assigner::{Effect, Event};
+        match effect {
+            Effect::Commit(batch) => {
+                self.overstepped |= !self.up;
+                self.send(Write::Assign(batch), todo);
+            }
+            Effect::ListInbox(worker) => {
+                let held = zk.children(&path::inbox(worker)).map(|jobs| jobs.len());
+                todo.push_back(Heard::Assigner(match (self.up, held) {
+                    (false, _) => Event::Inbox(worker, None),
+                    (true, None) => Event::WorkerGone(worker),
+                    (true, held @ Some(_)) => Event::Inbox(worker, held),
+                }));
+            }
+            Effect::Resolve(jobs) => {
+                let entries = jobs.into_iter().map(|job| (job.clone(), entry(zk, &job))).collect();
+                todo.push_back(Heard::Assigner(Event::Resolved(self.up.then_some(entries))));
+            }
+            Effect::FencedOut => self.wing = None,
+            Effect::Assigned { .. } => {}
+            Effect::ListLanes { .. } | Effect::ReadTurns { .. } => unreachable!("nothing here has a lane"),
+        }
+    }
+
+    fn member(&mut self, zk: &ZooKeeper, effect: membership::Effect, todo: &mut VecDeque<Heard>) {
+        use membership::{Effect, Event};
+        match effect {
+            Effect::Read(workers) if self.up => {
+                let read = workers.into_iter().map(|id| Event::Read(id, stored(zk, &path::worker(id))));
+                todo.extend(read.map(Heard::Member));
+            }
+            // The reconnection looks again.
+            Effect::Read(_) => {}
+            Effect::Lives(worker, info, version) => {
+                todo.push_back(Heard::Assigner(assigner::Event::Worker(worker, info, version)));
+            }
+            Effect::Dead(worker) => {
+                todo.push_back(Heard::Assigner(assigner::Event::WorkerGone(worker)));
+                todo.push_back(Heard::Recovery(recovery::Event::Lost(worker)));
+            }
+            Effect::Unreadable(..) => unreachable!("every registration is whole"),
+        }
+    }
+
+    fn recovery(&mut self, zk: &ZooKeeper, effect: recovery::Effect, todo: &mut VecDeque<Heard>) {
+        use recovery::{Effect, Event};
+        match effect {
+            Effect::List(worker) => {
+                let inbox = path::inbox(worker);
+                let jobs = zk.children(&inbox).map(|names| {
+                    names.into_iter().map(|name| JobId::new(name).expect("a job's name")).collect()
+                });
+                let listed = if self.up { Ok(jobs) } else { Err(()) };
+                todo.push_back(Heard::Recovery(Event::Listed(worker, listed)));
+            }
+            Effect::Read(worker, jobs) => {
+                let orphan = |job: JobId| Orphan {
+                    assignment: stored(zk, &path::assignment(worker, &job)),
+                    record: stored(zk, &path::record(&job)),
+                    job,
+                };
+                let read = if self.up { Ok(jobs.into_iter().map(orphan).collect()) } else { Err(()) };
+                todo.push_back(Heard::Recovery(Event::Read(worker, read)));
+            }
+            Effect::Commit(worker, batch) => self.send(Write::Recover(worker, batch), todo),
+            Effect::Remove(worker, ops) => self.send(Write::Remove(worker, ops), todo),
+            Effect::FencedOut => self.wing = None,
+            Effect::Closed(_) => {}
+        }
+    }
+}
+
+fn entry(zk: &ZooKeeper, job: &JobId) -> Option<QueueEntry> {
+    Some(zk.value(&path::queue_entry(job))?.0)
+}
+
+fn queued(zk: &ZooKeeper, job: JobId) -> Heard {
+    Heard::Assigner(match entry(zk, &job) {
+        Some(entry) => assigner::Event::Queued(vec![(job, entry)]),
+        None => assigner::Event::Unqueued(job),
+    })
+}
+
+fn stored<T: wire::Stored>(zk: &ZooKeeper, path: &str) -> Stored<T> {
+    zk.value(path).map_or(Stored::Absent, |(value, version)| Stored::Value(value, version))
+}

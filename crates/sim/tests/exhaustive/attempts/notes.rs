@@ -1,0 +1,54 @@
+//! Which sights a transaction is one of.
+
+use bellwether_core::job::AttemptEndKind;
+use bellwether_core::outcome::Reason;
+use bellwether_core::path::{self, Place};
+use bellwether_core::txn::Op;
+
+use super::law::View;
+use super::model::{Attempts, Author, Sight, State};
+
+impl Attempts {
+    pub(super) fn applied(&self, state: &State, author: Author, was: &View, is: &View) {
+        let (Some((before, _)), Some((record, _))) = (&was.record, &is.record) else { return };
+        let Some(last) = record.last.filter(|_| before.attempts != record.attempts) else { return };
+        let cancelled = was.assigned.iter().any(|(_, assignment)| assignment.cancel);
+        match last.how {
+            AttemptEndKind::Succeeded if cancelled => self.note(Sight::CancelTooLate),
+            AttemptEndKind::Succeeded if record.attempts > 1 => self.note(Sight::Second),
+            AttemptEndKind::Succeeded => self.note(Sight::Succeeded),
+            AttemptEndKind::Cancelled if matches!(author, Author::Leader(_)) => {
+                self.note(Sight::CancelledLost)
+            }
+            AttemptEndKind::Cancelled => self.note(Sight::CancelledRunning),
+            AttemptEndKind::Lost | AttemptEndKind::Failed if record.is_terminal() => self.note(Sight::Dead),
+            AttemptEndKind::Lost => self.note(Sight::Recovered),
+            AttemptEndKind::Failed | AttemptEndKind::Released => {}
+        }
+        if record.attempts > 1
+            && state.workers.iter().any(|worker| worker.run.as_ref().is_some_and(|run| run.attempt == 1))
+        {
+            self.note(Sight::Beside);
+        }
+    }
+
+    pub(super) fn rejected(&self, state: &State, author: Author, ops: &[Op], at: usize, reason: &Reason) {
+        match (author, ops.get(at).map(|op| path::parse(op.path()))) {
+            (Author::Leader(_), _) if at == 0 => {
+                let assigns = ops.iter().any(|op| {
+                    matches!(op, Op::Create { path, .. } if matches!(path::parse(path), Place::Assignment(..)))
+                });
+                self.note(if assigns { Sight::StaleAssign } else { Sight::StaleRecovery });
+            }
+            (Author::Leader(_), Some(Place::Worker(_))) => self.note(Sight::Gone),
+            (Author::Leader(_), _) if *reason == Reason::BadVersion => self.note(Sight::Raced),
+            (Author::Worker, _) if at == 0 && *reason == Reason::BadVersion => {
+                let lost = View::of(&state.zk).record.and_then(|(record, _)| record.last);
+                if lost.is_some_and(|last| last.how == AttemptEndKind::Lost) {
+                    self.note(Sight::ZombieRejected);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! A worker's incarnation: inbox, executor and reporter, wired as the wing wires them.
+//!
+//! Its requests are served in the order in which they were sent, and their replies and the watch's hints are heard in
+//! the order in which they were made, each in its own time.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bellwether_core::machine::worker::executor::{self, Ended, Executor, Run};
+use bellwether_core::machine::worker::inbox::{self, Inbox};
+use bellwether_core::machine::worker::reporter::{self, Close, Reporter, Settled};
+use bellwether_core::machine::worker::{Found, Look, Start};
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path;
+use bellwether_core::time::Millis;
+use bellwether_core::txn::{self, Batch, Op};
+
+use super::stage::WALL;
+use crate::zookeeper::ZooKeeper;
+
+/// On its way to ZooKeeper.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Sent {
+    List,
+    Read(Vec<JobId>),
+    Close(Batch<Close>),
+    ReadBack(Vec<Close>),
+    MakeMinute(u64),
+    /// A write that nobody waits for: the next listing tells what became of it.
+    Write(Vec<Op>),
+}
+
+impl Sent {
+    /// What it changes, if anything.
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        match self {
+            Self::Close(batch) => batch.ops().cloned().collect(),
+            Self::Write(ops) => ops.clone(),
+            // A container is made by a write of its own, which nothing depends on.
+            Self::List | Self::Read(_) | Self::ReadBack(_) | Self::MakeMinute(_) => Vec::new(),
+        }
+    }
+
+    /// What is heard of it when it is not answered.
+    fn unanswered(self, unknown: Outcome<()>) -> Option<Heard> {
+        Some(match self {
+            Self::Read(jobs) => Heard::Inbox(inbox::Event::ReadFailed(jobs)),
+            Self::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, unknown)),
+            Self::ReadBack(closes) => Heard::Reporter(reporter::Event::ReadFailed(closes)),
+            Self::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, unknown)),
+            Self::List | Self::Write(_) => return None,
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Heard {
+    Inbox(inbox::Event),
+    Executor(executor::Event),
+    Reporter(reporter::Event),
+}
+
+/// What a worker does that others want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Deed {
+    Launched(u32),
+    Settled(u32, Settled),
+    Resolved { applied: bool },
+    Requeued,
+    DroppedZombie,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Parts {
+    inbox: Inbox,
+    executor: Executor,
+    reporter: Reporter,
+}
+
+/// A handler at work. It holds the only slot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Running {
+    pub(crate) job: JobId,
+    pub(crate) attempt: u32,
+    pub(crate) signalled: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Worker {
+    pub(crate) id: WorkerId,
+    /// Until it learns that its session is over.
+    pub(crate) parts: Option<Parts>,
+    /// Its session lives on the server.
+    pub(crate) alive: bool,
+    pub(crate) up: bool,
+    pub(crate) sent: VecDeque<Sent>,
+    pub(crate) mailbox: VecDeque<Heard>,
+    pub(crate) run: Option<Running>,
+    wants_slot: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(id: WorkerId) -> Self {
+        let parts = Parts { inbox: Inbox::new(), executor: Executor::new(), reporter: Reporter::new(id) };
+        Self {
+            id,
+            parts: Some(parts),
+            alive: true,
+            up: true,
+            sent: VecDeque::new(),
+            mailbox: VecDeque::new(),
+            run: None,
+            wants_slot: false,
+        }
+    }
+
+    /// Only who watches is told.
+    pub(crate) fn hint(&mut self, event: inbox::Event) {
+        if self.parts.is_some() && self.up && self.alive {
+            self.mailbox.push_back(Heard::Inbox(event));
+        }
+    }
+
+    /// What a read finds.
+    pub(crate) fn answer(&self, zk: &ZooKeeper, sent: Sent, outcome: Outcome<()>) -> Option<Heard> {
+        Some(match sent {
+            Sent::List => {
+                let inbox = path::inbox(self.id);
+                let jobs =
+                    zk.children(&inbox)?.into_iter().map(|name| JobId::new(name).expect("a job's name"));
+                Heard::Inbox(inbox::Event::Listed(jobs.collect()))
+            }
+            Sent::Read(jobs) => {
+                let found = jobs.into_iter().map(|job| (job.clone(), self.found(zk, &job)));
+                Heard::Inbox(inbox::Event::Read(found.collect()))
+            }
+            Sent::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, outcome)),
+            Sent::ReadBack(closes) => {
+                let found = closes.into_iter().map(|close| (close.clone(), self.found(zk, close.job())));
+                Heard::Reporter(reporter::Event::Read(found.collect()))
+            }
+            Sent::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, outcome)),
+            Sent::Write(_) => return None,
+        })
+    }
+
+    fn found(&self, zk: &ZooKeeper, job: &JobId) -> Found {
+        Found {
+            assignment: Look::of(zk.get(&path::assignment(self.id, job))),
+            record: Look::of(zk.get(&path::record(job))),
+        }
+    }
+
+    pub(crate) fn hear_next(&mut self, deeds: &mut Vec<Deed>) {
+        let heard = self.mailbox.pop_front().expect("something came");
+        self.hear(heard, deeds);
+    }
+
+    pub(crate) fn end(&mut self, how: Run, deeds: &mut Vec<Deed>) {
+        let Running { job, attempt, .. } = self.run.take().expect("something runs");
+        let ended = Ended { job, attempt, how, ran: Duration::ZERO };
+        self.hear(Heard::Executor(executor::Event::Ended(vec![ended])), deeds);
+        if self.run.is_none() && std::mem::take(&mut self.wants_slot) {
+            self.hear(Heard::Executor(executor::Event::SlotGranted), deeds);
+        }
+    }
+
+    /// The connection breaks: what is unanswered is unknown, and the watch is gone.
+    pub(crate) fn cut(&mut self, deeds: &mut Vec<Deed>) -> Vec<Op> {
+        self.up = false;
+        let mut lost = Vec::new();
+        for heard in std::mem::take(&mut self.mailbox) {
+            lost.extend(match heard {
+                Heard::Inbox(inbox::Event::Read(found)) => {
+                    Sent::Read(found.into_iter().map(|(job, _)| job).collect()).unanswered(Outcome::Unknown)
+                }
+                Heard::Reporter(reporter::Event::Committed(batch, _)) => {
+                    Sent::Close(batch).unanswered(Outcome::Unknown)
+                }
+                Heard::Reporter(reporter::Event::Read(found)) => {
+                    let closes = found.into_iter().map(|(close, _)| close).collect();
+                    Sent::ReadBack(closes).unanswered(Outcome::Unknown)
+                }
+                Heard::Reporter(reporter::Event::MinuteMade(minute, _)) => {
+                    Sent::MakeMinute(minute).unanswered(Outcome::Unknown)
+                }
+                _ => None,
+            });
+        }
+        let sent = std::mem::take(&mut self.sent);
+        let late = sent.iter().flat_map(Sent::ops).collect();
+        lost.extend(sent.into_iter().filter_map(|sent| sent.unanswered(Outcome::Unknown)));
+        let hold = [
+            Heard::Reporter(reporter::Event::Hold),
+            Heard::Executor(executor::Event::Hold),
+            Heard::Inbox(inbox::Event::Hold),
+        ];
+        hold.into_iter().chain(lost).for_each(|heard| self.hear(heard, deeds));
+        late
+    }
+
+    /// The same session is back, with a new watch.
+    pub(crate) fn resume(&mut self, deeds: &mut Vec<Deed>) {
+        self.up = true;
+        let resume = [
+            Heard::Reporter(reporter::Event::Resume),
+            Heard::Executor(executor::Event::Resume),
+            Heard::Inbox(inbox::Event::Resume),
+        ];
+        resume.into_iter().for_each(|heard| self.hear(heard, deeds));
+        self.sent.push_back(Sent::List);
+    }
+
+    /// It learns that its incarnation is over: what runs is aborted, what was not committed is dropped.
+    pub(crate) fn stop(&mut self) -> Vec<Op> {
+        (self.parts, self.run, self.up) = (None, None, false);
+        self.mailbox.clear();
+        std::mem::take(&mut self.sent).iter().flat_map(Sent::ops).collect()
+    }
+
+    pub(crate) fn hear(&mut self, first: Heard, deeds: &mut Vec<Deed>) {
+        let mut todo = VecDeque::from([first]);
+        while let Some(heard) = todo.pop_front() {
+            let Some(parts) = &mut self.parts else { return };
+            match heard {
+                Heard::Inbox(event) => {
+                    let mut effects = Vec::new();
+                    parts.inbox.handle(event, &mut effects);
+                    effects.into_iter().for_each(|effect| self.inbox(effect, deeds, &mut todo));
+                }
+                Heard::Executor(event) => {
+                    let mut effects = Vec::new();
+                    parts.executor.handle(Millis(0), event, &mut effects);
+                    effects.into_iter().for_each(|effect| self.executor(effect, deeds, &mut todo));
+                }
+                Heard::Reporter(event) => {
+                    let mut effects = Vec::new();
+                    parts.reporter.handle(Millis(0), event, &mut effects);
+                    effects.into_iter().for_each(|effect| self.reporter(effect, deeds, &mut todo));
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, sent: Sent, todo: &mut VecDeque<Heard>) {
+        if self.up {
+            self.sent.push_back(sent);
+        } else {
+            let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+            todo.extend(sent.unanswered(not_sent));
+        }
+    }
+
+    fn inbox(&mut self, effect: inbox::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
+        use inbox::Effect;
+        let executor = |event| Heard::Executor(event);
+        match effect {
+            Effect::Read(jobs) => self.send(Sent::Read(jobs), todo),
+            Effect::Start(start) => todo.push_back(executor(executor::Event::Start(vec![*start]))),
+            Effect::Cancel { job, attempt, version } => {
+                todo.push_back(executor(executor::Event::Cancel { job, attempt, version }));
+            }
+            Effect::Vanished(job) => todo.push_back(executor(executor::Event::Vanished(vec![job]))),
+            Effect::Zombie(job, attempt) => todo.push_back(executor(executor::Event::Zombie(job, attempt))),
+            Effect::Requeue(start) => {
+                deeds.push(Deed::Requeued);
+                let Start { job, assignment, assignment_version, record, version } = *start;
+                let ops = txn::requeue(&job, self.id, version, &assignment, assignment_version, record, WALL);
+                self.send(Sent::Write(ops), todo);
+            }
+            Effect::Discard { job, assignment, record } => {
+                self.send(Sent::Write(txn::discard(&job, self.id, assignment, record)), todo);
+            }
+            Effect::Quarantine { .. } => unreachable!("every value is whole"),
+        }
+    }
+
+    fn executor(&mut self, effect: executor::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
+        use executor::{Effect, Event};
+        match effect {
+            Effect::WantSlot if self.run.is_none() => todo.push_back(Heard::Executor(Event::SlotGranted)),
+            Effect::WantSlot => self.wants_slot = true,
+            Effect::Launch(start) => {
+                let attempt = start.assignment.attempt;
+                deeds.push(Deed::Launched(attempt));
+                self.run = Some(Running { job: start.job, attempt, signalled: false });
+            }
+            Effect::Signal(_, attempt) => {
+                if let Some(run) = self.run.as_mut().filter(|run| run.attempt == attempt) {
+                    run.signalled = true;
+                }
+            }
+            Effect::Abort(job, attempt) => {
+                if self.run.take_if(|run| run.attempt == attempt).is_some() {
+                    let ended = Ended { job, attempt, how: Run::Aborted, ran: Duration::ZERO };
+                    todo.push_back(Heard::Executor(Event::Ended(vec![ended])));
+                    if std::mem::take(&mut self.wants_slot) {
+                        todo.push_back(Heard::Executor(Event::SlotGranted));
+                    }
+                }
+            }
+            Effect::Report(finished) => {
+                todo.push_back(Heard::Reporter(reporter::Event::Report(WALL, vec![(*finished, 0)])));
+            }
+            Effect::Closed(job) => todo.push_back(Heard::Inbox(inbox::Event::Closed(vec![job]))),
+            Effect::Recheck(job) => todo.push_back(Heard::Inbox(inbox::Event::Recheck(job))),
+            Effect::DroppedZombie(_) => deeds.push(Deed::DroppedZombie),
+            Effect::ReturnSlot | Effect::WakeAt(_) | Effect::Idle => {}
+        }
+    }
+
+    fn reporter(&mut self, effect: reporter::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
+        use reporter::Effect;
+        match effect {
+            Effect::Commit(batch) => self.send(Sent::Close(batch), todo),
+            Effect::Read(closes) => self.send(Sent::ReadBack(closes), todo),
+            Effect::MakeMinute(minute) => self.send(Sent::MakeMinute(minute), todo),
+            Effect::Settled(close, settled) => {
+                deeds.push(Deed::Settled(close.attempt().number, settled));
+                todo.push_back(Heard::Executor(executor::Event::Closed(vec![close.job().clone()])));
+            }
+            Effect::Resolved { applied } => deeds.push(Deed::Resolved { applied }),
+            // The reconnection takes up again what could not be sent.
+            Effect::Refused(..) | Effect::WakeAt(_) => {}
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! The states, the steps between them, and what must hold.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bellwether_core::machine::campaign::{self, Strategy};
+use bellwether_core::machine::leadership::{Effect, Event, Reply, Request, Status, Why};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::time::Millis;
+use bellwether_core::txn;
+use stateright::{Model, Property};
+
+use super::node::{News, Node, Sent, is_grave, outlives_connection};
+use super::rules;
+use crate::explore::{Seen, laws, sights};
+use crate::part::Part;
+use crate::zookeeper::ZooKeeper;
+
+const NODES: usize = 3;
+const TIMEOUT: Duration = Duration::from_secs(2);
+const PASS: Duration = Duration::from_secs(1);
+
+/// How often what may happen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Bounds {
+    /// The sessions of the first so many nodes may expire, and their connections break.
+    pub(crate) faulty: usize,
+    /// A connection breaks.
+    pub(crate) cuts: u8,
+    /// Half a session timeout passes.
+    pub(crate) passes: u8,
+    /// A leader writes something.
+    pub(crate) writes: u8,
+    /// A node steps down; it stands again at will.
+    pub(crate) leaves: u8,
+    /// A strange hand deletes the first candidate's znode.
+    pub(crate) strange: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Nobody has a session.
+    Cold,
+    /// The first node leads, the others stand by.
+    Led,
+    /// The first node's claim is on its way, the others stand by.
+    Claiming,
+}
+
+pub(crate) struct Election {
+    strategy: Strategy,
+    start: Start,
+    bounds: Bounds,
+    expected: &'static [Sight],
+    seen: Seen,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    now: Millis,
+    zk: Part<ZooKeeper>,
+    nodes: [Part<Node>; NODES],
+    /// Who claimed which epoch, by the server's word.
+    claims: Part<BTreeMap<i32, (usize, i64)>>,
+    left: Bounds,
+    vandalised: bool,
+    broken: Option<Law>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// A first or a new session, or the same one again.
+    Connect(usize),
+    /// ZooKeeper takes the node's next request.
+    Serve(usize),
+    /// The machine handles what comes next.
+    Hear(usize),
+    /// The machine is told the time that it asked to be told.
+    Tick(usize),
+    /// The connection breaks, after all requests on the way were served, or before.
+    Cut {
+        node: usize,
+        served: bool,
+        news: News,
+    },
+    /// ZooKeeper takes a request of a broken connection.
+    Late(usize),
+    Expire(usize),
+    Write(usize),
+    StepDown(usize),
+    Stand(usize),
+    DeleteFirst,
+    Pass,
+}
+
+laws! { Election {
+    Claims = "S4: epochs increase, and each is claimed by one session",
+    Terms = "S4: a term is of a claim that its own session made",
+    Fence = "S3: what a leader writes is applied while its epoch is the present one, or not at all",
+    Candidate = "S5: only the first candidate claims, and only while its znode is there",
+}}
+
+sights! { Election {
+    Active = "a node leads",
+    LeadOn = "a paused leader leads on in the same term",
+    Lapsed = "a term ends because its trust has lapsed",
+    Anew = "a session whose term lapsed claims anew",
+    ClaimedBefore = "a claim is rejected because another came first",
+    LateReply = "a claim's reply is heard when its trust would have lapsed already",
+    StaleWrite = "a stale leader's write is rejected",
+    Committed = "a leader's write is applied",
+    Successor = "another leads after a session ended",
+    Released = "a leader that stepped down is followed by another",
+    Vandalised = "a candidate that a strange hand deleted cannot claim",
+}}
+
+impl Election {
+    pub(crate) fn new(strategy: Strategy, start: Start, bounds: Bounds, expected: &'static [Sight]) -> Self {
+        Self { strategy, start, bounds, expected, seen: Seen::default() }
+    }
+
+    fn note(&self, sight: Sight) {
+        self.seen.note(sight as u32);
+    }
+
+    /// Everybody does all that is to be done; nothing breaks.
+    fn settle(&self, state: &mut State) {
+        for n in 0..NODES {
+            self.connect(state, n);
+            while let Some(action) =
+                [Action::Hear(n), Action::Serve(n)].into_iter().find(|a| enabled(state, a))
+            {
+                if self.start == Start::Claiming && state.nodes[n].claims() {
+                    break;
+                }
+                *state = self.step(state, action);
+            }
+        }
+    }
+
+    fn step(&self, before: &State, action: Action) -> State {
+        let mut state = before.clone();
+        match action {
+            Action::Connect(n) => self.connect(&mut state, n),
+            Action::Serve(n) => self.serve_next(&mut state, n),
+            Action::Hear(n) => {
+                let event = state.nodes[n].mailbox.pop_front().expect("something came");
+                self.handle(&mut state, n, event);
+            }
+            Action::Tick(n) => self.handle(&mut state, n, Event::Tick),
+            Action::Cut { node: n, served, news } => {
+                if state.nodes[n].alive {
+                    state.left.cuts -= 1;
+                }
+                while served && let Some(sent) = state.nodes[n].sent.pop_front() {
+                    let reply = self.serve(&mut state, n, sent);
+                    state.nodes[n].mailbox.extend(reply);
+                }
+                for event in state.nodes[n].cut(news) {
+                    self.handle(&mut state, n, event);
+                }
+            }
+            Action::Late(n) => {
+                let sent = state.nodes[n].late.pop_front().expect("something is late");
+                self.serve(&mut state, n, sent);
+            }
+            Action::Expire(n) => {
+                let node = &mut state.nodes[n];
+                node.alive = false;
+                let session = node.session;
+                let gone = state.zk.end_session(session);
+                fire(&mut state, &gone);
+            }
+            Action::Write(n) => {
+                state.left.writes -= 1;
+                let epoch = state.nodes[n].machine.term().expect("a leader has a term").epoch();
+                state.nodes[n].sent.push_back(Sent::Write(epoch));
+            }
+            Action::StepDown(n) => {
+                state.left.leaves -= 1;
+                self.handle(&mut state, n, Event::StepDown);
+            }
+            Action::Stand(n) => self.handle(&mut state, n, Event::Stand),
+            Action::DeleteFirst => {
+                state.left.strange -= 1;
+                state.vandalised = true;
+                let first = first_candidate(&state.zk).expect("there is one").0;
+                state.zk.znodes.remove(&first);
+                fire(&mut state, &[first]);
+            }
+            Action::Pass => {
+                state.left.passes -= 1;
+                state.now = state.now + PASS;
+            }
+        }
+        state
+    }
+
+    fn connect(&self, state: &mut State, n: usize) {
+        let now = state.now;
+        let node = &mut *state.nodes[n];
+        let over = node.session;
+        if !node.alive {
+            node.session += if over == 0 { 1 + i64::try_from(n).expect("few nodes") } else { 10 };
+        }
+        (node.up, node.alive, node.heard) = (true, true, now);
+        node.late.retain(outlives_connection);
+        let session = node.session;
+        if over != 0 && over != session {
+            self.handle(state, n, Event::Expired { session: over });
+        }
+        self.handle(state, n, Event::Connected { session, timeout: TIMEOUT });
+    }
+
+    /// Serves a request. Its reply stays on the way if it could mean something else later.
+    fn serve_next(&self, state: &mut State, n: usize) {
+        let now = state.now;
+        let node = &mut *state.nodes[n];
+        node.heard = now;
+        let sent = node.sent.pop_front().expect("something was sent");
+        let stays =
+            !node.mailbox.is_empty() || matches!(&sent, Sent::Request(_, request) if is_grave(request));
+        let Some(reply) = self.serve(state, n, sent) else { return };
+        if stays {
+            state.nodes[n].mailbox.push_back(reply);
+        } else {
+            self.handle(state, n, reply);
+        }
+    }
+
+    fn handle(&self, state: &mut State, n: usize, event: Event) {
+        let now = state.now;
+        let node = &mut *state.nodes[n];
+        let claimed = matches!(event, Event::Reply(_, Reply::Claimed(Outcome::Applied(()))));
+        let before = node.machine.status();
+        let mut effects = Vec::new();
+        node.machine.handle(now, event, &mut effects);
+        node.handled = now;
+        let mut unsent = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Send(ticket, request) => {
+                    if let Request::Claim(_) = request
+                        && let Some((_, session)) = state.claims.values().last()
+                        && *session == node.session
+                    {
+                        self.note(Sight::Anew);
+                    }
+                    unsent.extend(node.send(ticket, request));
+                }
+                Effect::Lost { why: Why::TrustLapsed, .. } => self.note(Sight::Lapsed),
+                Effect::Tell(_) | Effect::Lost { .. } | Effect::Refused(_) | Effect::EpochsUsedUp => {}
+            }
+        }
+        match (before, node.machine.status()) {
+            (Status::Paused(_, _), Status::Active(_)) => self.note(Sight::LeadOn),
+            (Status::Inactive(_), Status::Active(_)) => {
+                self.note(Sight::Active);
+            }
+            (_, Status::Inactive(_)) if claimed => self.note(Sight::LateReply),
+            _ => {}
+        }
+        if let Some(term) = node.machine.term()
+            && state.claims.get(&term.epoch()) != Some(&(n, term.session()))
+        {
+            state.broken.get_or_insert(Law::Terms);
+        }
+        for event in unsent {
+            self.handle(state, n, event);
+        }
+    }
+
+    fn serve(&self, state: &mut State, n: usize, sent: Sent) -> Option<Event> {
+        let session = state.nodes[n].session;
+        match sent {
+            Sent::Write(epoch) => match state.zk.commit(session, &[txn::fence(epoch)]) {
+                Outcome::Applied(()) => {
+                    self.note(Sight::Committed);
+                    let (present, (claimer, _)) = state.claims.last_key_value().expect("somebody claimed");
+                    if (*present, *claimer) != (epoch, n) {
+                        state.broken.get_or_insert(Law::Fence);
+                    }
+                    None
+                }
+                Outcome::Rejected(_) | Outcome::Unknown => {
+                    self.note(Sight::StaleWrite);
+                    Some(Event::FencedOut { epoch })
+                }
+            },
+            Sent::Request(ticket, request) => {
+                let first = first_candidate(&state.zk);
+                let (reply, changed) = rules::serve(&mut state.zk, session, &request);
+                match (&request, &reply) {
+                    (Request::Claim(claim), Reply::Claimed(outcome)) => {
+                        let first =
+                            first.is_some_and(|(path, owner)| path == claim.candidate() && owner == session);
+                        match outcome {
+                            Outcome::Applied(()) => self.claimed(state, n, session, claim.epoch(), first),
+                            Outcome::Rejected(rejection) if rejection.at > 0 => {
+                                self.note(Sight::ClaimedBefore)
+                            }
+                            Outcome::Rejected(_) => self.note(Sight::Vandalised),
+                            Outcome::Unknown => {}
+                        }
+                    }
+                    (Request::Campaign(campaign::Request::Watch { path }), _) => {
+                        state.nodes[n].watch = Some((ticket, path.clone()));
+                    }
+                    _ => {}
+                }
+                fire(state, &changed);
+                Some(Event::Reply(ticket, reply))
+            }
+        }
+    }
+
+    fn claimed(&self, state: &mut State, n: usize, session: i64, epoch: i32, first: bool) {
+        let highest = state.claims.last_key_value().map_or(0, |(epoch, _)| *epoch);
+        let stands_at = rules::sighting(&state.zk).map(|seen| seen.version);
+        if epoch <= highest || stands_at != Some(epoch) {
+            state.broken.get_or_insert(Law::Claims);
+        }
+        if !first {
+            state.broken.get_or_insert(Law::Candidate);
+        }
+        if state.claims.values().any(|(claimer, _)| *claimer != n) {
+            self.note(if state.nodes.iter().all(|node| node.alive) {
+                Sight::Released
+            } else {
+                Sight::Successor
+            });
+        }
+        state.claims.insert(epoch, (n, session));
+    }
+}
+
+/// The lowest candidate, and who owns it.
+fn first_candidate(zk: &ZooKeeper) -> Option<(String, i64)> {
+    if let Some(leader) = zk.znodes.get(path::LEADER) {
+        return Some((path::LEADER.to_owned(), leader.owner));
+    }
+    let candidates = zk.names(path::ELECTION);
+    let first =
+        candidates.min_by_key(|(name, _)| name.rsplit_once('-').map(|(_, sequence)| sequence.to_owned()));
+    first.map(|(name, znode)| (path::candidate(name), znode.owner))
+}
+
+fn fire(state: &mut State, changed: &[String]) {
+    for node in &mut state.nodes {
+        if node.watch.as_ref().is_some_and(|(_, path)| changed.contains(path))
+            && let Some((ticket, _)) = node.watch.take()
+        {
+            node.mailbox.push_back(Event::Reply(ticket, Reply::Campaign(campaign::Reply::Changed)));
+        }
+    }
+}
+
+fn enabled(state: &State, action: &Action) -> bool {
+    let leads = |node: &Node| node.machine.term().is_some();
+    match action {
+        Action::Connect(n) => !state.nodes[*n].up,
+        Action::Serve(n) => state.nodes[*n].up && state.nodes[*n].alive && !state.nodes[*n].sent.is_empty(),
+        Action::Hear(n) => !state.nodes[*n].mailbox.is_empty(),
+        Action::Tick(n) => state.nodes[*n].machine.next_wake().is_some_and(|at| at <= state.now),
+        Action::Cut { node, served, news } => {
+            let (at, node) = (*node, &*state.nodes[*node]);
+            let may = if node.alive { at < state.left.faulty && state.left.cuts > 0 } else { !served };
+            node.up && may && (!served || !node.sent.is_empty()) && (*news == News::First || node.awaits())
+        }
+        Action::Late(n) => {
+            let node = &state.nodes[*n];
+            node.late.front().is_some_and(|sent| outlives_connection(sent) || (node.alive && !node.up))
+        }
+        Action::Expire(n) => {
+            *n < state.left.faulty
+                && state.nodes[*n].alive
+                && state.now.since(state.nodes[*n].heard) >= TIMEOUT
+        }
+        Action::Write(n) => state.left.writes > 0 && leads(&state.nodes[*n]) && state.nodes[*n].up,
+        Action::StepDown(n) => state.left.leaves > 0 && leads(&state.nodes[*n]),
+        Action::Stand(n) => {
+            let out = Status::Inactive(bellwether_core::machine::leadership::Inactive::Idle);
+            state.nodes[*n].machine.status() == out && state.nodes[*n].session != 0
+        }
+        Action::DeleteFirst => state.left.strange > 0 && first_candidate(&state.zk).is_some(),
+        Action::Pass => state.left.passes > 0,
+    }
+}
+
+impl Model for Election {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let parents = [path::ELECTION, path::EPOCH].map(str::to_owned);
+        let mut state = State {
+            now: Millis(0),
+            zk: Part::new(ZooKeeper::with(parents)),
+            nodes: std::array::from_fn(|n| Part::new(Node::new(n, self.strategy))),
+            claims: Part::new(BTreeMap::new()),
+            left: self.bounds,
+            vandalised: false,
+            broken: None,
+        };
+        match self.start {
+            Start::Cold => {}
+            Start::Led | Start::Claiming => self.settle(&mut state),
+        }
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.broken.is_some() {
+            return;
+        }
+        for n in 0..NODES {
+            let cuts = [(false, News::First), (false, News::Last), (true, News::First), (true, News::Last)];
+            let cuts = cuts.map(|(served, news)| Action::Cut { node: n, served, news });
+            let others = [
+                Action::Connect(n),
+                Action::Serve(n),
+                Action::Hear(n),
+                Action::Tick(n),
+                Action::Late(n),
+                Action::Expire(n),
+                Action::Write(n),
+                Action::StepDown(n),
+                Action::Stand(n),
+            ];
+            actions.extend(cuts.into_iter().chain(others).filter(|action| enabled(state, action)));
+        }
+        actions
+            .extend([Action::DeleteFirst, Action::Pass].into_iter().filter(|action| enabled(state, action)));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        Some(self.step(state, action))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = laws();
+        properties.extend([
+            Property::<Self>::always("S5: two nodes do not act as leader at once", |_, state| {
+                let acting = state.nodes.iter().filter(|node| node.machine.may_act(state.now));
+                state.vandalised || acting.count() <= 1
+            }),
+            Property::<Self>::always("S5: a leader that knows it is cut off does not act", |_, state| {
+                state.nodes.iter().all(|node| {
+                    !matches!(node.machine.status(), Status::Paused(_, _)) || !node.machine.may_act(state.now)
+                })
+            }),
+            Property::<Self>::always("L5: a term is never kept beyond its trust", |_, state| {
+                state.nodes.iter().all(|node| {
+                    let Some(until) = node.machine.trusted_until() else { return true };
+                    node.handled < until && node.machine.next_wake().is_some_and(|wake| wake <= until)
+                })
+            }),
+        ]);
+        properties.extend(self.expected.iter().map(|sight| sight.property()));
+        properties
+    }
+}

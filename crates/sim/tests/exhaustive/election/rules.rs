@@ -1,0 +1,74 @@
+//! What the server does with a request of the election.
+
+use bellwether_core::machine::campaign;
+use bellwether_core::machine::leadership::{Findings, Reply, Request, Sighting};
+use bellwether_core::name::NodeId;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::{Lifetime, Op};
+
+use crate::zookeeper::ZooKeeper;
+
+/// Serves a request; also tells which znodes it changed.
+pub(crate) fn serve(zk: &mut ZooKeeper, session: i64, request: &Request) -> (Reply, Vec<String>) {
+    let mut changed = Vec::new();
+    let reply = match request {
+        Request::Campaign(request) => Reply::Campaign(campaign(zk, session, request, &mut changed)),
+        Request::ReadEpoch => Reply::Epoch(Outcome::Applied(sighting(zk))),
+        Request::Claim(claim) => {
+            let node = NodeId::new("n").expect("a name");
+            let ops = claim.ops(&node, WallMillis(0));
+            changed.push(path::EPOCH.to_owned());
+            Reply::Claimed(zk.commit(session, &ops))
+        }
+        Request::Verify { candidate } => Reply::Verified(Outcome::Applied(Findings {
+            owner: zk.znodes.get(candidate).map(|znode| znode.owner),
+            epoch: sighting(zk),
+        })),
+    };
+    (reply, changed)
+}
+
+pub(crate) fn sighting(zk: &ZooKeeper) -> Option<Sighting> {
+    zk.get(path::EPOCH).map(|(data, version)| Sighting::new(version, data).0)
+}
+
+fn campaign(
+    zk: &mut ZooKeeper,
+    session: i64,
+    request: &campaign::Request,
+    changed: &mut Vec<String>,
+) -> campaign::Reply {
+    let mut ephemeral = |zk: &mut ZooKeeper, path: String, data: &[u8]| {
+        changed.push(path.clone());
+        let op = Op::Create { path, data: data.to_vec(), lifetime: Lifetime::Ephemeral };
+        campaign::Reply::Created(zk.commit(session, &[op]))
+    };
+    match request {
+        campaign::Request::CreateParent { path } => {
+            let path = (*path).to_owned();
+            let op = Op::Create { path, data: Vec::new(), lifetime: Lifetime::Persistent };
+            campaign::Reply::Created(zk.commit(session, &[op]))
+        }
+        campaign::Request::CreateSequential { prefix, data } => {
+            let path = zk.sequential(prefix);
+            ephemeral(zk, path, data)
+        }
+        campaign::Request::CreateEphemeral { path, data } => ephemeral(zk, (*path).to_owned(), data),
+        campaign::Request::List { path } => {
+            let names = zk.names(path).map(|(name, _)| name.to_owned()).collect();
+            campaign::Reply::Listed(Outcome::Applied(names))
+        }
+        campaign::Request::Owner { path } => {
+            campaign::Reply::Owner(Outcome::Applied(zk.znodes.get(*path).map(|znode| znode.owner)))
+        }
+        campaign::Request::Watch { path } => {
+            campaign::Reply::Watched(Outcome::Applied(zk.znodes.contains_key(path)))
+        }
+        campaign::Request::Delete { path } => {
+            changed.push(path.clone());
+            campaign::Reply::Deleted(zk.commit(session, &[Op::Delete { path: path.clone(), version: None }]))
+        }
+    }
+}

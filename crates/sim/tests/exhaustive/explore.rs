@@ -1,0 +1,115 @@
+//! Runs a model through all of its states and says what came of it.
+//!
+//! What must always hold is a [`Property::always`](stateright::Property::always). What must be seen at least once, so
+//! that a model which cannot move is noticed, is a *sight*: a step notes it in [`Seen`], outside of the state, because a
+//! state that remembers what it has seen is another state. A `Property::sometimes` then tells of it, once; which state
+//! that falls to says nothing.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use stateright::{Checker, Expectation, HasDiscoveries, Model};
+
+/// One exploration keeps both cores of a small machine busy.
+const THREADS: usize = 2;
+
+/// More than fits into the seconds that an exploration may take: its bounds are too wide.
+const MOST_TRANSITIONS: usize = 200_000;
+
+/// Sights noted so far, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    noted: AtomicU64,
+    told: AtomicU64,
+}
+
+impl Seen {
+    pub(crate) fn note(&self, sight: u32) {
+        if self.noted.load(Ordering::Relaxed) & (1 << sight) == 0 {
+            self.noted.fetch_or(1 << sight, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was noted; true once only, because each time a checker is told so it keeps the path.
+    pub(crate) fn tell(&self, sight: u32) -> bool {
+        let bit = 1 << sight;
+        self.noted.load(Ordering::Relaxed) & bit != 0 && self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+}
+
+/// Explores all states, prints how many there are, and fails with the steps that lead to a broken invariant, when a
+/// sight was never seen, or when there are fewer states than `floor`.
+#[expect(clippy::print_stdout, reason = "the number of states is what an exploration has to say")]
+pub(crate) fn explore<M>(name: &str, floor: usize, model: M)
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Hash + Clone + PartialEq + Debug + Send + Sync + 'static,
+    M::Action: Debug + Clone + PartialEq,
+{
+    let begun = Instant::now();
+    let checker = model.checker().threads(THREADS).target_state_count(MOST_TRANSITIONS);
+    let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let (unique, depth) = (checker.unique_state_count(), checker.max_depth());
+    println!(
+        "{name}: {unique} states, {} transitions, {depth} steps deep, {:.1} s",
+        checker.state_count(),
+        begun.elapsed().as_secs_f64()
+    );
+    assert!(checker.state_count() < MOST_TRANSITIONS, "{name}: too many states to see them all");
+    let found = checker.discoveries();
+    for property in checker.model().properties() {
+        match (property.expectation, found.get(property.name)) {
+            (Expectation::Always | Expectation::Eventually, None) | (Expectation::Sometimes, Some(_)) => {}
+            (Expectation::Always | Expectation::Eventually, Some(path)) => {
+                let steps = path.clone().into_actions();
+                let lines: Vec<_> = steps.iter().map(|step| format!("  {step:?}")).collect();
+                panic!(
+                    "{name}: {:?} broken after {} steps:\n{}",
+                    property.name,
+                    steps.len(),
+                    lines.join("\n")
+                );
+            }
+            (Expectation::Sometimes, None) => panic!("{name}: never seen: {}", property.name),
+        }
+    }
+    assert!(unique >= floor, "{name}: only {unique} states: what keeps it from moving?");
+}
+
+/// Names the sights of a model and makes properties of those that are expected within its bounds.
+macro_rules! sights {
+    ($model:ty { $($sight:ident = $text:literal,)* }) => {
+        #[derive(Debug, Clone, Copy)]
+        pub(crate) enum Sight { $($sight,)* }
+
+        impl Sight {
+            fn property(self) -> stateright::Property<$model> {
+                match self {
+                    $(Self::$sight => stateright::Property::sometimes($text, |model: &$model, _| {
+                        model.seen.tell(Self::$sight as u32)
+                    }),)*
+                }
+            }
+        }
+    };
+}
+
+/// Names invariants that steps check as they are taken, and makes properties of them: a state has the first that was
+/// broken.
+macro_rules! laws {
+    ($model:ty { $($law:ident = $text:literal,)* }) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum Law { $($law,)* }
+
+        fn laws() -> Vec<stateright::Property<$model>> {
+            type State = <$model as stateright::Model>::State;
+            vec![$(stateright::Property::always($text, |_: &$model, state: &State| {
+                state.broken != Some(Law::$law)
+            }),)*]
+        }
+    };
+}
+
+pub(crate) use {laws, sights};

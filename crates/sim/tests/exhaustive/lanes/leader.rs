@@ -1,0 +1,180 @@
+//! A leader's assigner and its gate, and what is on its way to and from ZooKeeper.
+//!
+//! A read of the lanes is of the moment when it was asked for, and is heard whenever it likes: any list is an old one.
+
+use std::collections::VecDeque;
+
+use bellwether_core::job::{Turn, TurnIndex};
+use bellwether_core::machine::assigner::{Assigner, Effect, Event, Job, Order, Spot, Strategy};
+use bellwether_core::name::{JobId, Lane};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path::{self, Place};
+use bellwether_core::time::Millis;
+use bellwether_core::txn::Batch;
+
+use super::stage::{self, WALL};
+use crate::zookeeper::ZooKeeper;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Leader {
+    machine: Assigner,
+    pub(crate) up: bool,
+    pub(crate) sent: VecDeque<Batch<Job>>,
+    /// Answered reads.
+    pub(crate) replies: VecDeque<Event>,
+    pub(crate) hints: VecDeque<Hint>,
+    pub(crate) fenced_out: bool,
+}
+
+/// What a watch reported.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Hint {
+    Queue(JobId),
+    TurnGone(Lane, Spot),
+    Emptied,
+}
+
+impl Leader {
+    pub(crate) fn new(zk: &ZooKeeper) -> Self {
+        let mut leader = Self {
+            machine: Assigner::new(stage::EPOCH, Strategy::LeastLoaded, 0),
+            up: true,
+            sent: VecDeque::new(),
+            replies: VecDeque::new(),
+            hints: VecDeque::new(),
+            fenced_out: false,
+        };
+        leader.hear(zk, Event::Worker(stage::worker(), stage::info(), 0));
+        leader.look(zk);
+        leader
+    }
+
+    /// Lists the queue.
+    fn look(&mut self, zk: &ZooKeeper) {
+        let waiting = zk.znodes.keys().filter_map(|path| match path::parse(path) {
+            Place::QueueEntry(job) => zk.value(path).map(|(entry, _)| (job, entry)),
+            _ => None,
+        });
+        let waiting = waiting.collect();
+        self.hear(zk, Event::Queued(waiting));
+    }
+
+    pub(crate) fn hint(&mut self, hint: Hint) {
+        if self.up && !self.hints.contains(&hint) {
+            self.hints.push_back(hint);
+        }
+    }
+
+    pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
+        let event = match self.hints.pop_front().expect("a hint came") {
+            Hint::Queue(job) => match zk.value(&path::queue_entry(&job)) {
+                Some((entry, _)) => Event::Queued(vec![(job, entry)]),
+                None => Event::Unqueued(job),
+            },
+            Hint::TurnGone(lane, spot) => Event::TurnGone(lane, spot),
+            Hint::Emptied => Event::InboxChanged(stage::worker()),
+        };
+        self.hear(zk, event);
+    }
+
+    pub(crate) fn hear_reply(&mut self, zk: &ZooKeeper) {
+        let event = self.replies.pop_front().expect("a read was answered");
+        self.hear(zk, event);
+    }
+
+    pub(crate) fn answered(&mut self, zk: &ZooKeeper, batch: Batch<Job>, outcome: Outcome<()>) {
+        self.hear(zk, Event::Committed(batch, outcome));
+    }
+
+    /// The connection breaks: what was sent is unknown, what was read is lost.
+    pub(crate) fn cut(&mut self, zk: &ZooKeeper) {
+        self.up = false;
+        self.hints.clear();
+        self.hear(zk, Event::Pause);
+        for reply in std::mem::take(&mut self.replies) {
+            let lost = match reply {
+                Event::LanesListed { ticket, lanes, .. } => Event::LanesListed { ticket, lanes, lists: None },
+                Event::TurnsRead { ticket, turns, .. } => Event::TurnsRead { ticket, turns, found: None },
+                other => other,
+            };
+            self.hear(zk, lost);
+        }
+        for batch in std::mem::take(&mut self.sent) {
+            self.hear(zk, Event::Committed(batch, Outcome::Unknown));
+        }
+    }
+
+    /// The same session is back: everything is watched and listed anew.
+    pub(crate) fn connect(&mut self, zk: &ZooKeeper) {
+        self.up = true;
+        self.hear(zk, Event::Resume);
+        self.hear(zk, Event::LanesWatched);
+        self.look(zk);
+    }
+
+    fn hear(&mut self, zk: &ZooKeeper, first: Event) {
+        let mut todo = VecDeque::from([first]);
+        while let Some(event) = todo.pop_front() {
+            let mut effects = Vec::new();
+            self.machine.handle(Millis(0), WALL, event, &mut effects);
+            for effect in effects {
+                todo.extend(self.carry_out(zk, effect));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, zk: &ZooKeeper, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Commit(batch) if self.up => {
+                self.sent.push_back(batch);
+                None
+            }
+            Effect::Commit(batch) => {
+                let not_sent = Rejection { at: 0, reason: Reason::NotSent };
+                Some(Event::Committed(batch, Outcome::Rejected(not_sent)))
+            }
+            Effect::ListInbox(worker) => {
+                let held = zk.names(&path::inbox(worker)).count();
+                Some(Event::Inbox(worker, self.up.then_some(held)))
+            }
+            Effect::Resolve(jobs) => {
+                let entry = |job: JobId| {
+                    let entry = zk.value(&path::queue_entry(&job)).map(|(entry, _)| entry);
+                    (job, entry)
+                };
+                Some(Event::Resolved(self.up.then(|| jobs.into_iter().map(entry).collect())))
+            }
+            Effect::ListLanes { ticket, lanes } => {
+                let list = |lane: &Lane| {
+                    zk.names(&path::lane(lane)).filter_map(|(name, _)| path::parse_turn(name)).collect()
+                };
+                let lists = self.up.then(|| lanes.iter().map(list).collect());
+                self.reply(Event::LanesListed { ticket, lanes, lists })
+            }
+            Effect::ReadTurns { ticket, turns } => {
+                let found = self.up.then(|| turns.iter().map(|(lane, spot)| order(zk, lane, spot)).collect());
+                self.reply(Event::TurnsRead { ticket, turns, found })
+            }
+            Effect::FencedOut => {
+                self.fenced_out = true;
+                None
+            }
+            Effect::Assigned { .. } => None,
+        }
+    }
+
+    fn reply(&mut self, reply: Event) -> Option<Event> {
+        if self.up {
+            self.replies.push_back(reply);
+            return None;
+        }
+        Some(reply)
+    }
+}
+
+fn order(zk: &ZooKeeper, lane: &Lane, (generation, job): &Spot) -> Option<Order> {
+    let turn = path::turn(&Turn { lane: lane.clone(), generation: *generation }, job);
+    let created = zk.znodes.get(&turn)?.created;
+    let (TurnIndex(index), _) = zk.value(&turn)?;
+    Some((created, index))
+}

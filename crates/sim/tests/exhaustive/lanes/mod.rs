@@ -1,0 +1,34 @@
+//! Jobs of one lane, leaders that nothing keeps apart, and lists that are old.
+//!
+//! Two jobs of a lane wait, submitted in one multi; a third may come. The leaders are assigners of one epoch, so that
+//! nothing but the turns is between them. A list of the lane and a read of its turns are of the moment when they were
+//! asked for and are heard whenever they like, after or before any hint. Attempts end by the very transactions of a
+//! worker or a recovery, whole: what leads to those is the matter of `attempts`.
+
+mod leader;
+mod model;
+mod stage;
+
+use crate::explore::explore;
+use model::{Bounds, Lanes, Sight};
+
+#[test]
+fn two_leaders_at_once() {
+    let bounds = Bounds { leaders: 2, ..Bounds::default() };
+    let sights = &[Sight::Second, Sight::EntryRejected, Sight::Empty];
+    explore("lanes, two leaders", 2_000, Lanes::new(bounds, sights));
+}
+
+#[test]
+fn a_leader_is_cut_off_while_jobs_are_cancelled_and_retried() {
+    let bounds = Bounds { leaders: 1, cuts: 1, cancels: 1, retries: 1, ..Bounds::default() };
+    let sights = &[Sight::TurnRejected, Sight::Retried, Sight::LateApplied, Sight::Empty];
+    explore("lanes, cancelled and retried", 2_000, Lanes::new(bounds, sights));
+}
+
+#[test]
+fn attempts_fail_and_are_lost_while_another_job_comes() {
+    let bounds = Bounds { leaders: 1, failures: 1, losses: 1, submissions: 1, ..Bounds::default() };
+    let sights = &[Sight::Waits, Sight::Second, Sight::Empty];
+    explore("lanes, failing", 2_000, Lanes::new(bounds, sights));
+}

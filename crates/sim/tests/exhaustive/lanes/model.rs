@@ -1,0 +1,366 @@
+//! The states, the steps between them, and what must hold.
+
+use bellwether_core::job::{Attempt, Ending, JobRecord, Payload, TurnIndex};
+use bellwether_core::machine::assigner::Job;
+use bellwether_core::name::JobId;
+use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::path::{self, Place};
+use bellwether_core::txn::{self, Batch, Op, Waiting};
+use stateright::{Model, Property};
+
+use super::leader::{Hint, Leader};
+use super::stage::{self, JOBS, MINUTE, SESSION, WALL, job, paths, worker};
+use crate::explore::{Seen, laws, sights};
+use crate::part::Part;
+use crate::zookeeper::ZooKeeper;
+
+/// How often what may happen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Bounds {
+    /// So many lead at once.
+    pub(crate) leaders: usize,
+    /// The first leader's connection breaks.
+    pub(crate) cuts: u8,
+    /// An attempt fails.
+    pub(crate) failures: u8,
+    /// An attempt loses its worker, as far as its record knows.
+    pub(crate) losses: u8,
+    /// A client cancels a job that waits.
+    pub(crate) cancels: u8,
+    /// An operator retries a cancelled job.
+    pub(crate) retries: u8,
+    /// A third job is submitted.
+    pub(crate) submissions: u8,
+}
+
+pub(crate) struct Lanes {
+    bounds: Bounds,
+    expected: &'static [Sight],
+    seen: Seen,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    zk: Part<ZooKeeper>,
+    leaders: Vec<Part<Leader>>,
+    /// Assignments that were lost on the way, and may be applied yet.
+    late: Part<Vec<Vec<Op>>>,
+    left: Bounds,
+    broken: Option<Law>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// ZooKeeper takes a leader's next assignment, which hears of it.
+    Serve(usize),
+    /// A leader hears the next answered read.
+    Hear(usize),
+    /// A leader hears the next hint.
+    Hint(usize),
+    Cut {
+        served: bool,
+    },
+    Connect,
+    Late(usize),
+    Succeed(usize),
+    Fail(usize),
+    Lose(usize),
+    Promote(usize),
+    Cancel(usize),
+    Retry(usize),
+    Submit,
+}
+
+laws! { Lanes {
+    OneAtATime = "S6: jobs of a lane are assigned one at a time",
+    InOrder = "S6: no job of a lane is assigned before one that came before it has ended",
+    Turn = "S6: a turn is there while its job is open",
+    OnePlace = "S1, S10: an open job is in exactly one place, and one that is over in none",
+    Fence = "S3: an assignment within its epoch is not taken for a stale one",
+}}
+
+sights! { Lanes {
+    Second = "the second job is assigned after the first ended",
+    TurnRejected = "an assignment is rejected because its turn is gone",
+    EntryRejected = "an assignment is rejected because its entry is gone",
+    LateApplied = "an assignment that was lost on the way is applied after all",
+    Retried = "a job that was retried is assigned at its new turn",
+    Waits = "a job waits while the one before it waits out its backoff",
+    Empty = "all jobs have ended and no turn is left",
+}}
+
+impl Lanes {
+    pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
+        Self { bounds, expected, seen: Seen::default() }
+    }
+
+    fn note(&self, sight: Sight) {
+        self.seen.note(sight as u32);
+    }
+
+    /// Applies a transaction, checks it, and tells whoever watches.
+    fn commit(&self, state: &mut State, ops: &[Op]) -> Outcome<()> {
+        let after = match state.zk.after(SESSION, ops) {
+            Ok(after) => after,
+            Err(rejection) => {
+                match ops.get(rejection.at).map(|op| path::parse(op.path())) {
+                    Some(Place::Turn(..)) if rejection.reason == Reason::NoNode => {
+                        self.note(Sight::TurnRejected)
+                    }
+                    Some(Place::QueueEntry(_)) => self.note(Sight::EntryRejected),
+                    _ => {}
+                }
+                return Outcome::Rejected(rejection);
+            }
+        };
+        state.broken = state.broken.or(broken(&after, ops));
+        state.zk = Part::new(after);
+        self.look_around(&state.zk, ops);
+        for op in ops {
+            tell(state, op);
+        }
+        Outcome::Applied(())
+    }
+
+    fn look_around(&self, zk: &ZooKeeper, ops: &[Op]) {
+        let assigned =
+            ops.iter().filter(|op| matches!(op, Op::Create { .. })).find_map(|op| {
+                match path::parse(op.path()) {
+                    Place::Assignment(_, job) => Some(job),
+                    _ => None,
+                }
+            });
+        if let Some(id) = assigned {
+            if record(zk, &id).is_some_and(|(record, _)| record.generation > 1) {
+                self.note(Sight::Retried);
+            }
+            if id == job(1) && record(zk, &job(0)).is_some_and(|(record, _)| record.is_terminal()) {
+                self.note(Sight::Second);
+            }
+        }
+        if zk.znodes.contains_key(&paths(0).delayed) && zk.znodes.contains_key(&paths(1).queued) {
+            self.note(Sight::Waits);
+        }
+        if zk.names(&path::lane(&stage::lane())).next().is_none() {
+            self.note(Sight::Empty);
+        }
+    }
+
+    fn lead(state: &mut State, n: usize, act: impl FnOnce(&mut Leader, &ZooKeeper)) {
+        let zk = state.zk.clone();
+        act(&mut state.leaders[n], &zk);
+        if state.leaders[n].fenced_out {
+            state.broken.get_or_insert(Law::Fence);
+        }
+    }
+
+    fn serve(&self, state: &mut State, n: usize) -> (Batch<Job>, Outcome<()>) {
+        let batch = state.leaders[n].sent.pop_front().expect("something was sent");
+        let ops: Vec<_> = batch.ops().cloned().collect();
+        let outcome = self.commit(state, &ops);
+        (batch, outcome)
+    }
+
+    fn close(&self, state: &mut State, n: usize, ending: Ending) {
+        let id = job(n);
+        let (record, version) = record(&state.zk, &id).expect("it was submitted");
+        let attempt = Attempt { number: record.attempts + 1, worker: worker() };
+        let (closed, next) = record.close(attempt, ending, WALL, 0);
+        let ops = txn::close(&id, worker(), version, None, &closed, &next);
+        assert_eq!(self.commit(state, &ops), Outcome::Applied(()), "nobody else closes it");
+    }
+
+    fn step(&self, before: &State, action: Action) -> State {
+        let mut state = before.clone();
+        match action {
+            Action::Serve(n) => {
+                let (batch, outcome) = self.serve(&mut state, n);
+                Self::lead(&mut state, n, |leader, zk| leader.answered(zk, batch, outcome));
+            }
+            Action::Hear(n) => Self::lead(&mut state, n, Leader::hear_reply),
+            Action::Hint(n) => Self::lead(&mut state, n, Leader::hear_hint),
+            Action::Cut { served } => {
+                state.left.cuts -= 1;
+                let mut unheard = Vec::new();
+                while served && !state.leaders[0].sent.is_empty() {
+                    unheard.push(self.serve(&mut state, 0).0);
+                }
+                let lost: Vec<_> =
+                    state.leaders[0].sent.iter().map(|batch| batch.ops().cloned().collect()).collect();
+                state.late.extend(lost);
+                state.leaders[0].sent.extend(unheard);
+                Self::lead(&mut state, 0, Leader::cut);
+            }
+            Action::Connect => Self::lead(&mut state, 0, Leader::connect),
+            Action::Late(at) => {
+                let ops = state.late.remove(at);
+                if self.commit(&mut state, &ops) == Outcome::Applied(()) {
+                    self.note(Sight::LateApplied);
+                }
+            }
+            Action::Succeed(n) => {
+                self.close(&mut state, n, Ending::Succeeded(Payload::json(*b"2").expect("small")));
+            }
+            Action::Fail(n) => {
+                state.left.failures -= 1;
+                self.close(&mut state, n, Ending::Failed("no".into()));
+            }
+            Action::Lose(n) => {
+                state.left.losses -= 1;
+                self.close(&mut state, n, Ending::Lost);
+            }
+            Action::Promote(n) => {
+                let (entry, _) =
+                    state.zk.value(&path::delayed_entry(MINUTE, &job(n))).expect("it is delayed");
+                let ops = txn::promote(&job(n), MINUTE, &entry);
+                self.commit(&mut state, &ops);
+            }
+            Action::Cancel(n) => {
+                state.left.cancels -= 1;
+                let (record, version) = record(&state.zk, &job(n)).expect("it was submitted");
+                let ops = txn::cancel(&job(n), version, &record.cancel(WALL), Waiting::Queued);
+                self.commit(&mut state, &ops);
+            }
+            Action::Retry(n) => {
+                state.left.retries -= 1;
+                let (record, version) = record(&state.zk, &job(n)).expect("it was submitted");
+                let ops = txn::reopen(&job(n), version, &record.reopen());
+                self.commit(&mut state, &ops);
+            }
+            Action::Submit => {
+                state.left.submissions -= 1;
+                let ops = txn::submit(&job(2), &stage::record(), 0);
+                self.commit(&mut state, &ops);
+            }
+        }
+        state
+    }
+}
+
+fn record(zk: &ZooKeeper, job: &JobId) -> Option<(JobRecord, i32)> {
+    zk.value(&path::record(job))
+}
+
+/// The turns, each with its place in the order.
+fn turns(zk: &ZooKeeper) -> impl Iterator<Item = ((i64, u32), JobId)> {
+    zk.znodes.iter().filter_map(|(path, znode)| {
+        let Place::Turn(_, job) = path::parse(path) else { return None };
+        let (TurnIndex(index), _) = zk.value(path)?;
+        Some(((znode.created, index), job))
+    })
+}
+
+/// What a transaction that led here broke.
+fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Law> {
+    let there = |path: &str| usize::from(zk.znodes.contains_key(path));
+    let mut assigned = 0;
+    for n in 0..JOBS {
+        let at = paths(n);
+        let Some((record, _)) = zk.value::<JobRecord>(&at.record) else { continue };
+        let open = usize::from(!record.is_terminal());
+        assigned += there(&at.assigned);
+        if there(&at.assigned) + there(&at.queued) + there(&at.delayed) != open {
+            return Some(Law::OnePlace);
+        }
+        let turn = record.turn().expect("each has the lane");
+        if there(&path::turn(&turn, &job(n))) != open {
+            return Some(Law::Turn);
+        }
+    }
+    if assigned > 1 {
+        return Some(Law::OneAtATime);
+    }
+    let first = turns(zk).min().map(|(_, job)| job);
+    let out_of_order = ops.iter().any(|op| match (op, path::parse(op.path())) {
+        (Op::Create { .. }, Place::Assignment(_, job)) => first.as_ref() != Some(&job),
+        _ => false,
+    });
+    out_of_order.then_some(Law::InOrder)
+}
+
+/// Hints to the leaders of what an operation changed.
+fn tell(state: &mut State, op: &Op) {
+    let hint = match (path::parse(op.path()), op) {
+        (_, Op::Check { .. }) => return,
+        (Place::QueueEntry(job), _) => Hint::Queue(job),
+        (Place::Turn(turn, job), Op::Delete { .. }) => Hint::TurnGone(turn.lane, (turn.generation, job)),
+        (Place::Assignment(..), Op::Delete { .. }) => Hint::Emptied,
+        _ => return,
+    };
+    state.leaders.iter_mut().for_each(|leader| leader.hint(hint.clone()));
+}
+
+fn enabled(state: &State, action: Action) -> bool {
+    let there = |path: &str| state.zk.znodes.contains_key(path);
+    let assigned = |n: usize| there(&paths(n).assigned);
+    let over = |n: usize| !assigned(n) && !there(&paths(n).queued) && !there(&paths(n).delayed);
+    let left = &state.left;
+    match action {
+        Action::Serve(n) => !state.leaders[n].sent.is_empty(),
+        Action::Hear(n) => !state.leaders[n].replies.is_empty(),
+        Action::Hint(n) => !state.leaders[n].hints.is_empty(),
+        Action::Cut { served } => {
+            left.cuts > 0 && state.leaders[0].up && (!served || !state.leaders[0].sent.is_empty())
+        }
+        Action::Connect => !state.leaders[0].up,
+        Action::Late(at) => at < state.late.len(),
+        Action::Succeed(n) => assigned(n),
+        Action::Fail(n) => left.failures > 0 && assigned(n),
+        Action::Lose(n) => left.losses > 0 && assigned(n),
+        Action::Promote(n) => there(&paths(n).delayed),
+        Action::Cancel(n) => left.cancels > 0 && there(&paths(n).queued),
+        Action::Retry(n) => {
+            let cancelled = |(record, _): (JobRecord, i32)| record.last.is_none();
+            left.retries > 0 && over(n) && record(&state.zk, &job(n)).is_some_and(cancelled)
+        }
+        Action::Submit => left.submissions > 0,
+    }
+}
+
+impl Model for Lanes {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let zk = stage::zookeeper();
+        vec![State {
+            leaders: (0..self.bounds.leaders).map(|_| Part::new(Leader::new(&zk))).collect(),
+            zk: Part::new(zk),
+            late: Part::new(Vec::new()),
+            left: self.bounds,
+            broken: None,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.broken.is_some() {
+            return;
+        }
+        let leaders =
+            (0..state.leaders.len()).flat_map(|n| [Action::Serve(n), Action::Hear(n), Action::Hint(n)]);
+        let cuts = [Action::Cut { served: false }, Action::Cut { served: true }, Action::Connect];
+        let late = (0..state.late.len()).map(Action::Late);
+        let jobs = (0..JOBS).flat_map(|n| {
+            [
+                Action::Succeed(n),
+                Action::Fail(n),
+                Action::Lose(n),
+                Action::Promote(n),
+                Action::Cancel(n),
+                Action::Retry(n),
+            ]
+        });
+        let all = leaders.chain(cuts).chain(late).chain(jobs).chain([Action::Submit]);
+        actions.extend(all.filter(|action| enabled(state, *action)));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        Some(self.step(state, action))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = laws();
+        properties.extend(self.expected.iter().map(|sight| sight.property()));
+        properties
+    }
+}

@@ -1,0 +1,33 @@
+//! Every state of small clusters, reached through the machines that production runs.
+//!
+//! # Why
+//!
+//! The property tests of `bellwether-core` and the simulator draw what happens at random, and may never draw the one
+//! order that breaks an invariant. Here nothing is drawn: within small bounds, stateright takes every step in every
+//! order. A model is machines, a ZooKeeper that fits into a state ([`zookeeper`]), and the adversities between them as
+//! steps; it holds no decision that a machine could make.
+//!
+//! | model | machines | invariants |
+//! | --- | --- | --- |
+//! | [`election`] | campaign, leadership, claim | S3, S4, S5, L5 |
+//! | [`attempts`] | assigner, membership, recovery, inbox, executor, reporter, record | S1, S2, S3, S5, S9, S10, S12, S14 |
+//! | [`lanes`] | assigner with its gate, record | S6, S10 |
+//!
+//! Joins (S7) and ticks (S8) are not here, because groups and schedules are not built. Each will be a model of its own:
+//! a folder with the states, the steps and what must hold, explored by [`explore::explore`] on the same [`zookeeper`].
+//!
+//! # What is and what is not explored
+//!
+//! * How often an adversity happens is bounded; when it happens, and what else happens meanwhile, is not. `README.md`
+//!   has the bounds, the numbers of states, and which invariant breaks when a fence is taken out of the product.
+//! * A lost write may be applied at any later time, also after its session ended: more than ZooKeeper would do.
+//! * Clients, the promoter, the backlog of waiting jobs, draining and re-registration are the simulator's.
+//! * A model must always be able to go on and must reach its *sights*, states without which it would prove nothing.
+#![allow(clippy::wildcard_enum_match_arm, reason = "a model picks what it looks for")]
+
+mod attempts;
+mod election;
+mod explore;
+mod lanes;
+mod part;
+mod zookeeper;

@@ -1,0 +1,144 @@
+//! A ZooKeeper small enough to be a part of every state: versioned znodes, their owners, and multis.
+//!
+//! It refuses what a server refuses, with the reason and the index that a server gives: a missing parent, an absent or
+//! existing znode, another version (−1 is any), a znode that has children. Sessions and time belong to the models.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path::{self, Place};
+use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::wire::{self, Stored};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Znode {
+    pub(crate) data: Vec<u8>,
+    pub(crate) version: i32,
+    /// The session that it ends with; 0 is none.
+    pub(crate) owner: i64,
+    /// Which transaction that made turns made it, counted; 0 for what is no turn. Only the order of turns matters to
+    /// anybody, and a number that grows with every write would make one state of ZooKeeper look like many.
+    pub(crate) created: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct ZooKeeper {
+    pub(crate) znodes: BTreeMap<String, Znode>,
+    sequence: u32,
+    turns: i64,
+}
+
+impl ZooKeeper {
+    /// With these znodes, persistent and empty.
+    pub(crate) fn with(paths: impl IntoIterator<Item = String>) -> Self {
+        let znode = Znode { data: Vec::new(), version: 0, owner: 0, created: 0 };
+        Self { znodes: paths.into_iter().map(|path| (path, znode.clone())).collect(), ..Self::default() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<(&[u8], i32)> {
+        self.znodes.get(path).map(|znode| (znode.data.as_slice(), znode.version))
+    }
+
+    pub(crate) fn value<T: Stored>(&self, path: &str) -> Option<(T, i32)> {
+        let (data, version) = self.get(path)?;
+        Some((wire::decode(data).expect("only whole values are stored here"), version))
+    }
+
+    pub(crate) fn children<'a>(&'a self, parent: &'a str) -> Option<Vec<&'a str>> {
+        let names = self.names(parent).map(|(name, _)| name).collect();
+        self.znodes.contains_key(parent).then_some(names)
+    }
+
+    pub(crate) fn names<'a>(&'a self, parent: &'a str) -> impl Iterator<Item = (&'a str, &'a Znode)> {
+        let below = self.znodes.range(format!("{parent}/")..);
+        let below = below
+            .map_while(move |(path, znode)| Some((path.strip_prefix(parent)?.strip_prefix('/')?, znode)));
+        below.filter(|(name, _)| !name.contains('/'))
+    }
+
+    /// The next name of a sequential znode.
+    pub(crate) fn sequential(&mut self, prefix: &str) -> String {
+        self.sequence += 1;
+        format!("{prefix}{:010}", self.sequence)
+    }
+
+    /// The tree after a multi, or why it was refused.
+    pub(crate) fn after(&self, session: i64, ops: &[Op]) -> Result<Self, Rejection> {
+        let mut after = self.clone();
+        if ops.iter().any(makes_turn) {
+            after.turns += 1;
+        }
+        for (at, op) in ops.iter().enumerate() {
+            after.apply(session, op).map_err(|reason| Rejection { at, reason })?;
+        }
+        Ok(after)
+    }
+
+    /// Commits a multi.
+    pub(crate) fn commit(&mut self, session: i64, ops: &[Op]) -> Outcome<()> {
+        match self.after(session, ops) {
+            Ok(after) => {
+                *self = after;
+                Outcome::Applied(())
+            }
+            Err(rejection) => Outcome::Rejected(rejection),
+        }
+    }
+
+    /// Deletes what a session owns, and tells what that was.
+    pub(crate) fn end_session(&mut self, session: i64) -> Vec<String> {
+        let theirs = self.znodes.iter().filter(|(_, znode)| znode.owner == session);
+        let theirs: Vec<_> = theirs.map(|(path, _)| path.clone()).collect();
+        for path in &theirs {
+            self.znodes.remove(path);
+        }
+        theirs
+    }
+
+    fn apply(&mut self, session: i64, op: &Op) -> Result<(), Reason> {
+        match op {
+            Op::Check { path, version } => self.at(path, *version).map(|_| ()),
+            Op::Create { path, data, lifetime } => {
+                let parent = path.rfind('/').map_or("", |end| &path[..end]);
+                if !parent.is_empty() && !self.znodes.contains_key(parent) {
+                    return Err(Reason::NoNode);
+                }
+                if self.znodes.contains_key(path) {
+                    return Err(Reason::NodeExists);
+                }
+                let owner = match lifetime {
+                    Lifetime::Persistent => 0,
+                    Lifetime::Ephemeral => session,
+                };
+                let created = if makes_turn(op) { self.turns } else { 0 };
+                self.znodes.insert(path.clone(), Znode { data: data.clone(), version: 0, owner, created });
+                Ok(())
+            }
+            Op::Set { path, data, version } => {
+                let znode = self.at(path, *version)?;
+                (znode.version, znode.data) = (znode.version + 1, data.clone());
+                Ok(())
+            }
+            Op::Delete { path, version } => {
+                self.at(path, version.unwrap_or(-1))?;
+                if self.names(path).next().is_some() {
+                    return Err(Reason::NotEmpty);
+                }
+                self.znodes.remove(path);
+                Ok(())
+            }
+        }
+    }
+
+    fn at(&mut self, path: &str, version: i32) -> Result<&mut Znode, Reason> {
+        match self.znodes.get_mut(path) {
+            None => Err(Reason::NoNode),
+            Some(znode) if version != -1 && znode.version != version => Err(Reason::BadVersion),
+            Some(znode) => Ok(znode),
+        }
+    }
+}
+
+fn makes_turn(op: &Op) -> bool {
+    matches!(op, Op::Create { path, .. } if matches!(path::parse(path), Place::Turn(..)))
+}

@@ -1,0 +1,130 @@
+//! What is fuzzed of this package: functions of any bytes, which must not panic, and what they promise beyond that.
+//!
+//! Two drivers share them: libFuzzer (`fuzz/`, by hand), which alone sees them as public; and the tests below, which
+//! replay and mutate its corpus in every run of the suite. What only the command parses is in `cli/fuzz.rs`; records,
+//! names and paths are in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
+
+use bellwether_core::job::{JobRecord, Payload};
+use bellwether_core::name::{JobId, Kind};
+use bellwether_core::time::WallMillis;
+use bellwether_core::wire;
+use bellwether_zk::ConnectString;
+use futures::FutureExt as _;
+use serde::de::IgnoredAny;
+
+use crate::client::{Job, JobView};
+use crate::handler::JobContext;
+
+/// A connect string: what is understood of it can be written down and is understood the same.
+pub fn connect_string(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(read) = text.parse::<ConnectString>() {
+        assert_eq!(read.to_string().parse(), Ok(read));
+    }
+}
+
+/// A kind, a content type and a payload, each to the next NUL: what can be submitted is stored and read back byte for
+/// byte (S13).
+pub fn job(bytes: &[u8]) {
+    let mut parts = bytes.splitn(3, |byte| *byte == 0);
+    let mut text = || parts.next().and_then(|part| std::str::from_utf8(part).ok());
+    let (Some(kind), Some(media)) = (text(), text()) else { return };
+    let payload = parts.next().unwrap_or_default();
+    let given = match std::str::from_utf8(payload) {
+        Ok(json) if media.is_empty() => Job::json(kind, json),
+        Ok(_) | Err(_) => Job::raw(kind, media, payload),
+    };
+    // One that is refused says why in a line.
+    let Ok(given) = given.map_err(|error| assert!(!error.to_string().contains('\n'), "{error}")) else {
+        return;
+    };
+    let (id, record) = given.tag(kind).lane(kind).into_record(WallMillis(1)).expect("a kind is a name");
+    assert_eq!(record.payload.bytes(), payload);
+    assert_eq!(wire::decode(&wire::encode(&record)).as_ref(), Ok(&record));
+    shown(id, record);
+}
+
+/// A payload for a stock kind, which the first byte chooses: it is understood, or the attempt fails with a reason.
+pub fn stock(bytes: &[u8]) {
+    // No payload names this program, so that nothing is run.
+    const UNNAMED: &str = "a program with a name that nobody guesses: 5c1f2a";
+    let Some((choice, payload)) = bytes.split_first() else { return };
+    let kinds = ["sum", "echo", "sleep", "fail", "exec"];
+    let kind = Kind::new(kinds[usize::from(*choice) % kinds.len()]).expect("a name");
+    let Ok(payload) = Payload::json(payload) else { return };
+    let handlers = crate::stock::handlers([UNNAMED]).build().expect("each kind has one handler");
+    let context = JobContext::detached(JobId::new("fuzzed").expect("a name"), kind.clone(), payload);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let _guard = runtime.enter();
+    // One that goes to sleep is not waited for.
+    if let Some(Err(error)) = handlers.get(&kind).expect("it has a handler").call(context).now_or_never() {
+        assert!(!error.message().is_empty(), "a failure says why");
+    }
+}
+
+/// A stored record, whoever wrote it: its document is JSON.
+pub fn document(bytes: &[u8]) {
+    let id = JobId::new("fuzzed").expect("a name");
+    match wire::decode::<JobRecord>(bytes) {
+        Ok(record) => shown(id, record),
+        Err(reason) => readable(&JobView::unreadable(id, &reason)),
+    }
+}
+
+fn shown(id: JobId, record: JobRecord) {
+    readable(&JobView::of(id, record));
+}
+
+fn readable(view: &JobView) {
+    let document = serde_json::to_string_pretty(view).expect("a view serializes");
+    serde_json::from_str::<IgnoredAny>(&document).unwrap_or_else(|error| panic!("{error}: {document}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_testkit::fuzz::Corpus;
+
+    /// Mutants per target: half a second of a debug build.
+    const MUTANTS: usize = 5_000;
+
+    const JSON: [&[u8]; 12] = [
+        b"\0",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\"",
+        b"\\u0000",
+        b"\\ud800",
+        b"1e400",
+        b"-0",
+        b"9223372036854775808",
+        b"null",
+    ];
+
+    fn exercise(target: &str, words: &[&[u8]], run: fn(&[u8])) {
+        Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), target)
+            .exercise(MUTANTS, words, run);
+    }
+
+    #[test]
+    fn any_text_is_a_connect_string_or_refused() {
+        let words: [&[u8]; 8] = [b",", b":", b"/", b"]", b"[::1]", b":0", b"/zookeeper", "\u{e9}".as_bytes()];
+        exercise("connect_string", &words, super::connect_string);
+    }
+
+    #[test]
+    fn any_job_is_kept_as_it_was_given_or_refused() {
+        exercise("job", &JSON, super::job);
+    }
+
+    #[test]
+    fn any_payload_of_a_stock_kind_is_understood_or_fails_its_attempt() {
+        exercise("stock", &JSON, super::stock);
+    }
+
+    #[test]
+    fn any_stored_record_is_shown_as_json() {
+        exercise("document", &JSON, super::document);
+    }
+}

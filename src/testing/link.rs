@@ -1,0 +1,122 @@
+//! A node's way to the keeper, which a test can cut.
+//!
+//! Bytes are passed on as they come. The state is looked at between reading and writing, so what is read after a cut
+//! goes nowhere, whoever is quicker. A stream that has lost bytes is closed before anything else is written to it.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+const CHUNK: usize = 16 * 1024;
+
+/// What gets through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Open,
+    /// Requests reach the server; nothing comes back.
+    NoReplies,
+    /// Connections are closed, and none is made.
+    Cut,
+}
+
+/// A port that leads to the keeper. Closes with all its connections when it is dropped.
+#[derive(Debug)]
+pub(super) struct Link {
+    address: SocketAddr,
+    way: watch::Sender<Way>,
+    listening: AbortHandle,
+}
+
+impl Link {
+    pub(super) async fn to(server: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let way = watch::Sender::new(Way::Open);
+        let listening = tokio::spawn(listen(listener, server, way.subscribe())).abort_handle();
+        Ok(Self { address, way, listening })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn cut(&self) {
+        self.way.send_replace(Way::Cut);
+    }
+
+    pub(super) fn lose_replies(&self) {
+        self.way.send_replace(Way::NoReplies);
+    }
+
+    pub(super) fn mend(&self) {
+        self.way.send_replace(Way::Open);
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+async fn listen(listener: TcpListener, server: SocketAddr, way: watch::Receiver<Way>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((client, _)) => drop(connections.spawn(serve(client, server, way.clone()))),
+                Err(error) => tracing::warn!(%error, "a connection was not accepted"),
+            },
+            Some(ended) = connections.join_next() => {
+                let closed = ended.unwrap_or(Ok(()));
+                tracing::trace!(?closed, "a connection is over");
+            }
+        }
+    }
+}
+
+async fn serve(client: TcpStream, server: SocketAddr, mut way: watch::Receiver<Way>) -> io::Result<()> {
+    if *way.borrow_and_update() == Way::Cut {
+        return Ok(());
+    }
+    let server = TcpStream::connect(server).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let (requests, replies) = (way.clone(), way.clone());
+    tokio::select! {
+        done = pass(from_client, to_server, requests, Way::Cut) => done,
+        done = pass(from_server, to_client, replies, Way::NoReplies) => done,
+        // The sender is dropped with the link, which ends this task as well.
+        _ = way.wait_for(|way| *way == Way::Cut) => Ok(()),
+    }
+}
+
+/// Passes on until the way is cut; what comes while it is `lossy` is lost.
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    way: watch::Receiver<Way>,
+    lossy: Way,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    let mut lost = false;
+    loop {
+        let read = from.read(&mut chunk).await?;
+        let now = *way.borrow();
+        if read == 0 || now == Way::Cut || (lost && now != lossy) {
+            return Ok(());
+        }
+        if now == lossy {
+            lost = true;
+        } else {
+            to.write_all(&chunk[..read]).await?;
+        }
+    }
+}

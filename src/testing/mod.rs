@@ -1,0 +1,87 @@
+//! Test what you build on Bellwether: one handler by itself, or a whole cluster in your test's process, with faults at
+//! will. Feature `testing`; take it as a development dependency:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! bellwether = { version = "0.1", features = ["testing"] }
+//! ```
+//!
+//! | a test wants | it takes |
+//! | --- | --- |
+//! | what a handler makes of a payload, on its third attempt, told to stop | [`Attempt`] |
+//! | that jobs of the service end as they should | [`Cluster`] and its [`client`](Cluster::client) |
+//! | that they do when the leader dies | [`ClusterNode::kill`] of [`Cluster::leader`] |
+//! | … when ZooKeeper gives a node up | [`ClusterNode::expire`] |
+//! | … when a node is cut off, or its answers are lost | [`ClusterNode::cut_off`], [`ClusterNode::lose_replies`] |
+//! | to panic, kill or stall one of Bellwether's own actors | [`actors`] |
+//!
+//! A cluster needs no JVM, no other process and no port of its own choice. Its server is the
+//! [keeper](https://github.com/bellwether-scheduler/bellwether/blob/main/docs/keeper.md) in memory; its nodes and its
+//! client are those of production, over real sockets. So it tells nothing about an ensemble: one server does not fail
+//! over.
+//!
+//! A handler by itself:
+//!
+//! ```
+//! use bellwether::testing::Attempt;
+//! use bellwether::{HandlerError, Handlers, Job};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let handlers = Handlers::new().job("charge", |context, cents: u32| async move {
+//!     match context.attempt() {
+//!         1 => Err(HandlerError::new("the card's bank does not answer")),
+//!         _ => Ok(format!("charged {cents}, once, as {}", context.job())),
+//!     }
+//! });
+//! let order = || Job::new("charge", &995).map(|job| job.id("order-7"));
+//!
+//! let refused = Attempt::of(order()?)?.perform(&handlers).await.unwrap_err();
+//! assert_eq!(refused.to_string(), "the attempt failed: the card's bank does not answer");
+//! let charged = Attempt::of(order()?)?.number(2).perform(&handlers).await?;
+//! assert_eq!(charged.bytes(), br#""charged 995, once, as order-7""#);
+//! # Ok(()) }
+//! ```
+//!
+//! A cluster whose leader dies:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use bellwether::testing::Cluster;
+//! use bellwether::{Handlers, JobKind};
+//!
+//! struct Square;
+//!
+//! impl JobKind for Square {
+//!     const NAME: &'static str = "square";
+//!     type Payload = i64;
+//!     type Result = i64;
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let handlers = Handlers::new().kind::<Square, _>(|_, n| async move { Ok(n * n) });
+//! let cluster = Cluster::builder(handlers).nodes(2).start().await?;
+//!
+//! cluster.leader().await?.kill().await;
+//! let job = cluster.client().submit(Square::job(&7)?).await?;
+//! assert_eq!(job.result(Duration::from_secs(30)).await?, 49);
+//!
+//! cluster.stop().await?;
+//! # Ok(()) }
+//! ```
+
+mod attempt;
+mod cluster;
+mod link;
+mod node;
+
+/// Faults at the messages of Bellwether's actors.
+pub mod actors {
+    pub use bellwether_actors::testing::{Entry, Fault, Kind, Planned, Probe, Struck, roster};
+}
+
+pub use attempt::{Attempt, AttemptError};
+pub use cluster::{Cluster, ClusterBuilder, ClusterError};
+pub use node::ClusterNode;

@@ -1,0 +1,139 @@
+//! One pair, one fault, one cluster, one runtime.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bellwether::testing::actors::{Fault, Kind, Probe};
+use bellwether_testkit::eventually;
+use tokio::runtime::{Builder, Handle};
+use tokio::time::timeout;
+
+use crate::situations::Situation;
+use crate::stage::Stage;
+
+/// Of a case: longer than all that it waits for.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// After the end, what was sent is still answered, and a killed node's session is forgotten.
+const TASKS_END_WITHIN: Duration = Duration::from_secs(10);
+
+/// What was met without it comes about with it, too.
+const STRIKES_WITHIN: Duration = Duration::from_secs(10);
+
+/// As often as a test can wait for.
+const SWEEP: Duration = Duration::from_millis(200);
+
+/// What to run.
+pub(crate) struct Case {
+    pub(crate) situation: &'static Situation,
+    pub(crate) plan: Option<(&'static str, Kind, Fault)>,
+}
+
+/// What came of it: which messages were met, or what is wrong.
+pub(crate) struct Report {
+    pub(crate) name: String,
+    pub(crate) took: Duration,
+    pub(crate) outcome: Result<BTreeMap<(&'static str, Kind), usize>, String>,
+}
+
+impl Case {
+    pub(crate) fn name(&self) -> String {
+        match self.plan {
+            None => self.situation.name.to_owned(),
+            Some((actor, kind, fault)) => format!("{actor} {kind} {fault:?} in {}", self.situation.name),
+        }
+    }
+
+    /// Runs it in a runtime of its own, so that its tasks can be counted.
+    fn run(&self) -> BTreeMap<(&'static str, Kind), usize> {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let before = Handle::current().metrics().num_alive_tasks();
+            let met = timeout(LIMIT, self.play()).await.expect("over within its limit");
+            eventually("no task is left", TASKS_END_WITHIN, async || {
+                Handle::current().metrics().num_alive_tasks() == before
+            })
+            .await;
+            met
+        })
+    }
+
+    async fn play(&self) -> BTreeMap<(&'static str, Kind), usize> {
+        let probe = if self.situation.sweeping { Probe::sweeping(SWEEP) } else { Probe::new() };
+        let planned = self.plan.map(|(actor, kind, fault)| probe.plan(actor, kind, 0, fault));
+        let stage = Stage::set(probe.clone(), planned.clone(), self.situation.proxied).await;
+        (self.situation.drive)(&stage).await;
+        let struck = match &planned {
+            None => None,
+            Some(planned) => {
+                Some(timeout(STRIKES_WITHIN, planned.struck()).await.expect("the fault strikes"))
+            }
+        };
+        stage.check().await;
+        if let (Some((actor, _, fault)), Some(struck)) = (self.plan, &struck) {
+            match fault {
+                Fault::Panic | Fault::Kill => stage.check_death(actor, struck).await,
+                // Who is only slow is not started again; but a part of this node has died, in the situation.
+                Fault::Stall(_) if actor == "node" => {}
+                Fault::Stall(_) => stage.check_spared(struck),
+            }
+        }
+        let names = stage.cluster.nodes().iter().map(|node| node.name().to_owned()).collect::<Vec<_>>();
+        // Before the end, in which nothing strikes any more.
+        let met = probe.met();
+        stage.cluster.stop().await.unwrap();
+        for name in names {
+            let what = format!("no actor of {name} is left");
+            eventually(&what, TASKS_END_WITHIN, async || probe.alive(&name).is_empty()).await;
+        }
+        met
+    }
+}
+
+/// Runs all of them, some at once, and keeps their order.
+pub(crate) fn run_all(cases: Vec<Case>, at_once: usize) -> Vec<Report> {
+    let mut reports = cases.iter().map(|_| None).collect::<Vec<_>>();
+    let queue = Mutex::new(cases.into_iter().zip(&mut reports));
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().unwrap().next();
+                    let Some((case, report)) = next else { return };
+                    *report = Some(run(case));
+                }
+            });
+        }
+    });
+    drop(queue);
+    reports.into_iter().flatten().collect()
+}
+
+fn run(case: Case) -> Report {
+    let (name, began) = (case.name(), Instant::now());
+    let outcome = thread::scope(|scope| {
+        let thread = thread::Builder::new().name(name.clone()).spawn_scoped(scope, || case.run());
+        thread.unwrap().join().map_err(|panic| text(panic.as_ref()))
+    });
+    Report { name, took: began.elapsed(), outcome }
+}
+
+/// What a panic says.
+pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
+}
+
+/// Keeps the panics that are planned out of the output.
+pub(crate) fn quiet_planned_panics() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !text(info.payload()).starts_with("planned:") {
+            usual(info);
+        }
+    }));
+}

@@ -1,0 +1,53 @@
+//! A client has one actor, its session, and nobody who would start that again.
+
+use bellwether::client::{ConnectError, Error, Unavailable};
+use bellwether::testing::Cluster;
+use bellwether::testing::actors::{Fault, Probe, roster};
+use bellwether::{Client, Handlers, Job, JobId};
+use bellwether_testkit::{Cut, Proxy, eventually};
+use tokio::time::timeout;
+
+use crate::stage::{SESSION, SOON};
+use crate::{FAULTS, case};
+
+/// A node's actors subscribe; a client looks at the status.
+const NEVER: &str = "Subscribe";
+
+/// L7: no call waits for a session that nobody will make.
+#[tokio::test]
+async fn a_client_whose_session_actor_dies_says_at_once_that_it_is_closed() {
+    case::quiet_planned_panics();
+    let handlers = Handlers::new().job("quick", |_, (): ()| async { Ok(()) });
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let session = roster().into_iter().find(|entry| entry.actor == "session").unwrap();
+    for kind in session.kinds.into_iter().filter(|kind| kind.to_string() != NEVER) {
+        for fault in FAULTS {
+            let probe = Probe::new();
+            let planned = probe.plan("session", kind, 0, fault);
+            let proxy = Proxy::to(&cluster.zookeeper());
+            let connecting = Client::builder().session_timeout(SESSION).deadline(SOON);
+            let connecting = async { connecting.connect(&proxy.connect_string()).await };
+            let client = probe.scope("client", connecting).await;
+            // Its end and return are states.
+            proxy.cut(Cut::Fin);
+            timeout(SOON, planned.struck()).await.expect("the fault strikes");
+            let name = format!("{kind} {fault:?}");
+            match (fault, client) {
+                (Fault::Stall(_), Ok(client)) => {
+                    let job = client.submit(Job::new("quick", &()).unwrap()).await.unwrap();
+                    job.wait(SOON).await.unwrap();
+                }
+                (Fault::Panic | Fault::Kill, Ok(client)) => {
+                    let id = JobId::new("none").unwrap();
+                    let closed = Err(Error::Unavailable(Unavailable::Closed));
+                    eventually(&name, SOON, async || client.get(&id).await == closed).await;
+                }
+                (Fault::Panic | Fault::Kill, Err(ConnectError::Unavailable(Unavailable::Closed))) => {
+                    assert_eq!(kind.to_string(), "Made", "only then it is not connected");
+                }
+                (_, Err(error)) => panic!("{name}: {error:?}"),
+            }
+        }
+    }
+    cluster.stop().await.unwrap();
+}

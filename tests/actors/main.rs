@@ -1,0 +1,75 @@
+//! Every actor is panicked, killed and stalled at every kind of message, in a whole cluster in this process.
+//!
+//! ```text
+//!  roster ── (actor, kind) ──┐
+//!  situations, run without   ├─▶ cases: pair × fault, in the first situation that met the pair ─▶ check
+//!  a fault ── what was met ──┘
+//! ```
+//!
+//! The pairs come from the message enums, so a new variant is a new case by itself. A pair that no situation meets fails
+//! the test, unless it is listed as one that is never sent ([`table::NEVER`]).
+//!
+//! After each fault the supervisors have to have started again what they should and nothing else, a second round of
+//! jobs has to end, every run has to be explained by an attempt, nothing may be left in any place of the namespace, and
+//! after the end no actor and no task may be left in the case's own runtime.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod case;
+mod client;
+mod namespace;
+mod runs;
+mod situations;
+mod stage;
+mod table;
+
+use std::time::Duration;
+
+use bellwether::testing::actors::Fault;
+
+use case::{Case, Report, run_all};
+use situations::SITUATIONS;
+
+/// Longer than a session of these nodes lasts without a heartbeat.
+const STALL: Duration = Duration::from_millis(1_750);
+
+const FAULTS: [Fault; 3] = [Fault::Panic, Fault::Kill, Fault::Stall(STALL)];
+
+/// A case that waits does so for ZooKeeper's clock, so many fit beside each other.
+const AT_ONCE: usize = 16;
+
+#[test]
+fn every_actor_survives_every_fault_at_every_message() {
+    case::quiet_planned_panics();
+    let only = std::env::var("ACTOR_FAULTS").unwrap_or_default();
+    let undisturbed = SITUATIONS.iter().map(|situation| Case { situation, plan: None }).collect();
+    let mut met = table::Met::new();
+    let mut failed = Vec::new();
+    for (index, report) in run_all(undisturbed, AT_ONCE).into_iter().enumerate() {
+        match report {
+            Report { name, outcome: Err(error), .. } => failed.push(format!("{name}: {error}")),
+            Report { outcome: Ok(counts), .. } => {
+                for (pair, count) in counts {
+                    met.entry(pair).or_default().push((index, count));
+                }
+            }
+        }
+    }
+    assert!(failed.is_empty(), "without a fault:\n{}", failed.join("\n"));
+
+    let pairs = table::pairs(&met);
+    let cases = pairs.into_iter().flat_map(|(actor, kind, situation)| {
+        let situation = &SITUATIONS[situation];
+        println!("{actor} {kind} in {}", situation.name);
+        FAULTS.map(|fault| Case { situation, plan: Some((actor, kind, fault)) })
+    });
+    let cases = cases.filter(|case| case.name().contains(&only)).collect::<Vec<_>>();
+    let count = cases.len();
+    let reports = run_all(cases, AT_ONCE);
+    let failed = reports.iter().filter_map(|report| {
+        let error = report.outcome.as_ref().err()?;
+        Some(format!("{} ({:?}): {error}", report.name, report.took))
+    });
+    let failed = failed.collect::<Vec<_>>();
+    assert!(failed.is_empty(), "{} of {count} cases:\n{}", failed.len(), failed.join("\n"));
+    println!("{count} cases");
+}

@@ -1,0 +1,314 @@
+//! What happens to a cluster, without the fault: together these meet every message.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bellwether::State;
+use bellwether::testing::ClusterNode;
+use bellwether::testing::actors::{Fault, Kind, Planned, roster};
+use bellwether_actors::session::SessionStatus;
+use bellwether_core::job::{Attempt, Ending, JobRecord};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::Op;
+use bellwether_core::{path, txn, wire};
+use bellwether_testkit::{Cut, Request, eventually, op};
+
+use crate::stage::{Allowed, SOON, Stage, job};
+
+/// A way to drive a cluster.
+pub(crate) struct Situation {
+    pub(crate) name: &'static str,
+    /// Sweeps come often.
+    pub(crate) sweeping: bool,
+    /// A proxy that loses chosen frames is before each node.
+    pub(crate) proxied: bool,
+    pub(crate) drive: for<'a> fn(&'a Stage) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
+}
+
+macro_rules! situations {
+    ($($name:ident $(($how:ident))?),* $(,)?) => {
+        /// The quickest first: a pair is tried in the first that meets it.
+        pub(crate) const SITUATIONS: &[Situation] = &[$(Situation {
+            name: stringify!($name),
+            sweeping: situations!(@sweeping $($how)?),
+            proxied: situations!(@proxied $($how)?),
+            drive: |stage| Box::pin($name(stage)),
+        }),*];
+    };
+    (@sweeping sweeping) => { true };
+    (@proxied proxied) => { true };
+    (@$how:ident $($other:ident)?) => { false };
+}
+
+situations![
+    work,
+    sweeps(sweeping),
+    cancels,
+    leaving,
+    outstayed,
+    cut_off,
+    lost_replies,
+    expiry,
+    fenced_out,
+    stands_again,
+    closed_by_another,
+    inbox_removed,
+    inbox_forbidden(sweeping),
+    close_forbidden,
+    slots_taken,
+    lost_assignment(proxied),
+    lost_close(proxied),
+    lost_look(proxied),
+    session_panics,
+    session_is_killed,
+    members_panic,
+    members_are_killed,
+];
+
+/// Jobs of all sorts.
+async fn work(stage: &Stage) {
+    stage.submit_some("work").await;
+    stage.over().await;
+}
+
+/// Nothing is lost, and everything is listed again and again.
+async fn sweeps(stage: &Stage) {
+    stage.submit_some("sweeps").await;
+    stage.over().await;
+}
+
+/// A run that does not heed its cancel, and an assignment that an operator takes away.
+async fn cancels(stage: &Stage) {
+    stage.submit([job("stubborn", "stubborn")], &[State::Cancelled]).await;
+    stage.runs.begun("stubborn").await;
+    stage.cancel("stubborn").await;
+    stage.over().await;
+}
+
+/// The leader is stopped gracefully while its worker is busy.
+async fn leaving(stage: &Stage) {
+    let leader = stage.busy_leader().await;
+    stage.submit_some("leaving").await;
+    let (_, ()) = tokio::join!(leader.stop(), async {
+        stage.runs.release();
+    });
+}
+
+/// The leader's connection is lost, with jobs under way, and comes back in time for its term to go on.
+async fn cut_off(stage: &Stage) {
+    let leader = stage.busy_leader().await;
+    leader.cut_off();
+    disconnected(leader).await;
+    stage.runs.release();
+    stage.submit_some("cut").await;
+    leader.mend();
+    stage.over().await;
+    // On a busy machine it may have come too late.
+    while !stage.has_met("job_watcher", "Resume") && !stage.struck() {
+        let leader = stage.leader().await;
+        leader.cut_off();
+        disconnected(leader).await;
+        leader.mend();
+        stage.cluster.ready().await.unwrap();
+    }
+}
+
+/// The leader assigns and hears nothing of it.
+async fn lost_replies(stage: &Stage) {
+    let leader = stage.leader().await;
+    leader.lose_replies();
+    stage.submit_some("lost").await;
+    disconnected(leader).await;
+    leader.mend();
+    stage.over().await;
+}
+
+/// ZooKeeper gives the leader up.
+async fn expiry(stage: &Stage) {
+    stage.busy_leader().await.expire().await;
+    stage.runs.release();
+    stage.over().await;
+}
+
+/// Another one has claimed.
+async fn fenced_out(stage: &Stage) {
+    let zk = stage.onlooker().await;
+    // A leader that looks at the epoch just then knows before it writes.
+    for round in 0.. {
+        stage.leader().await;
+        let epoch = zk.get(path::EPOCH.to_owned()).await.unwrap().unwrap();
+        let claim = Op::Set { path: path::EPOCH.to_owned(), data: epoch.data, version: epoch.version };
+        let claimed = zk.commit(vec![claim]).await;
+        stage.submit_some(&format!("fenced-{round}")).await;
+        stage.over().await;
+        if claimed == Outcome::Applied(()) && stage.has_met("election", "FencedOut") {
+            return;
+        }
+    }
+}
+
+/// The leader is stopped gracefully, and its runs last longer than they are allowed to.
+async fn outstayed(stage: &Stage) {
+    stage.busy_leader().await.stop().await;
+    stage.runs.release();
+    stage.over().await;
+}
+
+/// The leader steps down, and takes part again.
+async fn stands_again(stage: &Stage) {
+    let leader = stage.leader().await;
+    let parts = leader.node().actors().parts();
+    let election = parts.borrow().election.clone();
+    if let Some(election) = election {
+        election.step_down().await;
+        election.stand();
+    }
+    stage.submit_some("stands").await;
+    stage.over().await;
+}
+
+/// An attempt is closed as lost although its worker lives and runs it.
+async fn closed_by_another(stage: &Stage) {
+    stage.submit_held("held").await;
+    stage.node_of("held").await;
+    let zk = stage.onlooker().await;
+    let (job, worker) = stage.assigned("held").await;
+    let node = zk.get(path::record(&job)).await.unwrap().unwrap();
+    let record = wire::decode::<JobRecord>(&node.data).unwrap();
+    let attempt = Attempt { number: record.attempts + 1, worker };
+    let (lost, next) = record.close(attempt, Ending::Lost, WallMillis(1), 0);
+    let close = txn::close(&job, worker, node.version, None, &lost, &next);
+    assert_eq!(zk.commit(close).await, Outcome::Applied(()));
+    stage.met("executor_pool", "Tell.Zombie").await;
+    stage.runs.release();
+    stage.over().await;
+}
+
+/// An operator removes a worker's inbox.
+async fn inbox_removed(stage: &Stage) {
+    let (zk, path) = (stage.onlooker().await, stage.inbox(None).await);
+    assert_eq!(zk.commit(vec![Op::Delete { path, version: None }]).await, Outcome::Applied(()));
+    stage.submit_some("removed").await;
+    stage.over().await;
+}
+
+/// An operator forbids to list a worker's inbox for a while.
+async fn inbox_forbidden(stage: &Stage) {
+    let inbox = stage.inbox(None).await;
+    stage.allow(&inbox, Allowed::ButReading).await;
+    stage.met("inbox_watcher", "Again.Watch").await;
+    stage.allow(&inbox, Allowed::All).await;
+    stage.submit_some("allowed").await;
+    stage.over().await;
+}
+
+/// An operator forbids to close a worker's attempts for a while.
+async fn close_forbidden(stage: &Stage) {
+    stage.submit_held("held").await;
+    stage.node_of("held").await;
+    let inbox = stage.inbox(Some("held")).await;
+    stage.allow(&inbox, Allowed::ButDeleting).await;
+    stage.runs.release();
+    stage.met("status_reporter", "Tell.Wake").await;
+    stage.allow(&inbox, Allowed::All).await;
+    stage.over().await;
+}
+
+/// Every slot is taken by what was given up, and cannot be stopped.
+async fn slots_taken(stage: &Stage) {
+    let deaf = (0..4).map(|n| format!("deaf-{n}")).collect::<Vec<_>>();
+    stage.submit(deaf.iter().map(|id| job("deaf", id)), &[State::Cancelled]).await;
+    for id in &deaf {
+        stage.runs.begun(id).await;
+    }
+    for id in &deaf {
+        stage.cancel(id).await;
+    }
+    stage.over().await;
+    stage.submit([job("quick", "waits")], &[State::Succeeded]).await;
+    eventually("it is assigned", SOON, async || stage.view("waits").await.worker.is_some()).await;
+    stage.runs.release();
+    stage.over().await;
+}
+
+/// The leader's assignment is carried out, and its reply lost.
+async fn lost_assignment(stage: &Stage) {
+    let assign = |request: &Request<'_>| multi(request, &["/epoch", "/workers/", "/queue/", "/assignments/"]);
+    let proxy = stage.proxy(stage.leader().await);
+    let lost = proxy.swallow_reply_and_cut(assign, Cut::Fin);
+    stage.submit_some("assigned").await;
+    stage.until("the reply is lost", || lost.has_fired()).await;
+    stage.over().await;
+}
+
+/// A worker's report is carried out, and its reply lost; and then what it reads to find out is lost, too.
+async fn lost_close(stage: &Stage) {
+    stage.submit_held("held").await;
+    let node = stage.node_of("held").await;
+    let close = |request: &Request<'_>| multi(request, &["/jobs/", "/held", "/assignments/"]);
+    let lost = stage.proxy(node).swallow_reply_and_cut(close, Cut::Fin);
+    let look = |request: &Request<'_>| {
+        request.op == op::MULTI_READ && ["/held", "/assignments/"].iter().all(|path| request.mentions(path))
+    };
+    let unread = stage.proxy(node).drop_request_and_cut(look, Cut::Fin);
+    stage.runs.release();
+    stage.until("reply and read are lost", || lost.has_fired() && unread.has_fired()).await;
+    stage.over().await;
+}
+
+/// A worker looks into its inbox, and has no answer.
+async fn lost_look(stage: &Stage) {
+    let look = |request: &Request<'_>| {
+        request.op == op::MULTI_READ && ["/jobs/", "/assignments/"].iter().all(|path| request.mentions(path))
+    };
+    let lost =
+        stage.cluster.nodes().iter().map(|node| stage.proxy(node).drop_request_and_cut(look, Cut::Fin));
+    let lost = lost.collect::<Vec<_>>();
+    stage.submit_some("looked").await;
+    stage.until("the requests are lost", || lost.iter().all(|lost| lost.has_fired())).await;
+    stage.over().await;
+}
+
+/// A child dies, so that its supervisor hears of it.
+async fn session_panics(stage: &Stage) {
+    children_die(stage, Fault::Panic, &[("session", "Heartbeat")]).await;
+}
+
+async fn session_is_killed(stage: &Stage) {
+    children_die(stage, Fault::Kill, &[("session", "Heartbeat")]).await;
+}
+
+async fn members_panic(stage: &Stage) {
+    children_die(stage, Fault::Panic, &[("assigner", "Committed"), ("inbox_watcher", "Read")]).await;
+}
+
+async fn members_are_killed(stage: &Stage) {
+    children_die(stage, Fault::Kill, &[("assigner", "Committed"), ("inbox_watcher", "Read")]).await;
+}
+
+async fn children_die(stage: &Stage, fault: Fault, children: &[(&'static str, &str)]) {
+    let plan = |(actor, kind): &(&'static str, &str)| stage.probe.plan(actor, kind_of(actor, kind), 0, fault);
+    let planned = children.iter().map(plan).collect::<Vec<_>>();
+    stage.submit_some("children").await;
+    stage.until("the children die", || planned.iter().all(Planned::has_struck)).await;
+    stage.over().await;
+}
+
+fn kind_of(actor: &str, kind: &str) -> Kind {
+    let entry = roster().into_iter().find(|entry| entry.actor == actor).unwrap();
+    entry.kinds.into_iter().find(|of| of.to_string() == kind).unwrap()
+}
+
+fn multi(request: &Request<'_>, paths: &[&str]) -> bool {
+    request.op == op::MULTI && paths.iter().all(|path| request.mentions(path))
+}
+
+async fn disconnected(node: &ClusterNode) {
+    eventually("the connection is lost", SOON, async || {
+        let parts = node.node().actors().parts();
+        let session = parts.borrow().session.clone();
+        session.is_none_or(|session| !matches!(*session.status().borrow(), SessionStatus::Connected(_)))
+    })
+    .await;
+}

@@ -1,0 +1,336 @@
+//! A cluster, the jobs that it is given, and what must be true of it afterwards.
+
+use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bellwether::node::NodeError;
+use bellwether::testing::actors::{Kind, Planned, Probe, Struck};
+use bellwether::testing::{Cluster, ClusterNode};
+use bellwether::{HandlerError, Handlers, Job, JobId, JobView, State, WorkerId};
+use bellwether_core::path;
+use bellwether_testkit::{Proxy, RawClient, eventually};
+use bellwether_zk::{Zk, connect};
+use futures::FutureExt as _;
+
+use crate::case::text;
+use crate::namespace::leftovers;
+use crate::runs::Runs;
+
+/// Of the nodes.
+pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
+/// Longer than any recovery.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// Of those whom no fault shall touch.
+const LONG: Duration = Duration::from_secs(30);
+/// Of jobs that fail: long enough for the promoter to learn of it before it is over.
+const BACKOFF: Duration = Duration::from_millis(200);
+
+/// As ZooKeeper counts permissions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Allowed {
+    All = 31,
+    ButReading = 30,
+    ButDeleting = 23,
+}
+
+/// The root and its children.
+const PARTS: &[&str] = &["node", "session", "election", "leader", "worker"];
+/// Of the worker wing.
+const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
+/// Of the leader wing.
+const MEMBERS: [&str; 4] = ["job_watcher", "promoter", "worker_registry", "assigner"];
+
+pub(crate) struct Stage {
+    pub(crate) cluster: Cluster,
+    pub(crate) probe: Probe,
+    /// What the case is about.
+    planned: Option<Planned>,
+    pub(crate) runs: Runs,
+    /// Before each node, if it was asked for.
+    proxies: Arc<Mutex<Vec<Proxy>>>,
+    /// What was submitted, and the states in which it may end.
+    jobs: RefCell<Vec<(JobId, &'static [State])>>,
+    _let_go: LetGo,
+}
+
+impl Stage {
+    /// Starts two nodes with two slots each, and waits until they serve.
+    pub(crate) async fn set(probe: Probe, planned: Option<Planned>, proxied: bool) -> Self {
+        let runs = Runs::new();
+        let cluster = Cluster::builder(handlers(&runs))
+            .nodes(2)
+            .configure(|_, node| {
+                node.session_timeout(SESSION).slots(2).drain_grace(Duration::from_millis(100))
+            })
+            .probe(&probe);
+        let proxies = Arc::<Mutex<Vec<Proxy>>>::default();
+        let known = Arc::clone(&proxies);
+        let cluster = if proxied {
+            cluster.by_way_of(move |_, server| {
+                let proxy = Proxy::to(&server);
+                let address = proxy.connect_string();
+                known.lock().unwrap().push(proxy);
+                address
+            })
+        } else {
+            cluster
+        };
+        let _let_go = LetGo(runs.clone());
+        let cluster = cluster.start().await.unwrap();
+        Self { cluster, probe, planned, runs, proxies, jobs: RefCell::default(), _let_go }
+    }
+
+    /// Submits jobs that end in one of these states.
+    pub(crate) async fn submit(&self, jobs: impl IntoIterator<Item = Job>, ends: &'static [State]) {
+        for answer in self.cluster.client().submit_many(jobs, |_| {}).await {
+            self.jobs.borrow_mut().push((answer.unwrap().id().clone(), ends));
+        }
+    }
+
+    /// Some of each sort that succeeds: plain ones, more than there are slots; a lane; one that fails first.
+    pub(crate) async fn submit_some(&self, round: &str) {
+        let plain = (0..5).map(|n| job("quick", &format!("{round}-{n}")));
+        let lane = (0..3).map(|n| job("laned", &format!("{round}-lane-{n}")).lane("lane"));
+        let flaky = job("flaky", &format!("{round}-flaky"));
+        self.submit(plain.chain(lane).chain([flaky]), &[State::Succeeded]).await;
+    }
+
+    pub(crate) async fn submit_held(&self, id: &str) {
+        self.submit([job("held", id)], &[State::Succeeded]).await;
+    }
+
+    /// Waits until all that was submitted is over.
+    pub(crate) async fn over(&self) -> Vec<JobView> {
+        let ids = self.jobs.borrow().iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+        let answers = self.cluster.client().wait_many(&ids, SOON, |_| {}).await;
+        answers.into_iter().map(|answer| answer.unwrap()).collect()
+    }
+
+    pub(crate) async fn view(&self, id: &str) -> JobView {
+        self.cluster.client().get(&JobId::new(id).unwrap()).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn cancel(&self, id: &str) {
+        self.cluster.client().cancel(&JobId::new(id).unwrap()).await.unwrap();
+    }
+
+    pub(crate) async fn leader(&self) -> &ClusterNode {
+        self.cluster.leader().await.unwrap()
+    }
+
+    /// The inbox of some worker, and of the one that a job is assigned to.
+    pub(crate) async fn inbox(&self, of: Option<&str>) -> String {
+        let worker = match of {
+            Some(id) => self.assigned(id).await.1,
+            None => self.cluster.client().workers().await.unwrap()[0].id,
+        };
+        path::inbox(worker)
+    }
+
+    /// The leader, with a run that is held on each node.
+    pub(crate) async fn busy_leader(&self) -> &ClusterNode {
+        let mut held = Vec::new();
+        loop {
+            let id = format!("held-{}", held.len());
+            self.submit_held(&id).await;
+            self.runs.begun(&id).await;
+            held.push(id);
+            let leader = self.leader().await;
+            for id in &held {
+                if self.view(id).await.node.is_some_and(|node| node.as_str() == leader.name()) {
+                    return leader;
+                }
+            }
+        }
+    }
+
+    /// What is before a node.
+    pub(crate) fn proxy(&self, node: &ClusterNode) -> Proxy {
+        let index = self.cluster.nodes().iter().position(|other| other.name() == node.name());
+        self.proxies.lock().unwrap()[index.unwrap()].clone()
+    }
+
+    /// The node that a job runs on.
+    pub(crate) async fn node_of(&self, id: &str) -> &ClusterNode {
+        self.runs.begun(id).await;
+        let name = self.view(id).await.node.unwrap();
+        self.cluster.named(name.as_str()).unwrap()
+    }
+
+    /// Where a job is assigned.
+    pub(crate) async fn assigned(&self, id: &str) -> (JobId, WorkerId) {
+        let view = self.view(id).await;
+        (view.id, view.worker.unwrap())
+    }
+
+    /// Waits until a message of this kind was met.
+    pub(crate) async fn met(&self, actor: &str, kind: &str) {
+        self.until(&format!("{actor} meets {kind}"), || self.has_met(actor, kind)).await;
+    }
+
+    /// Waits until something has come about, or the fault that this case is about has struck: it may prevent it.
+    pub(crate) async fn until(&self, what: &str, come_about: impl Fn() -> bool) {
+        eventually(what, SOON, async || come_about() || self.struck()).await;
+    }
+
+    pub(crate) fn struck(&self) -> bool {
+        self.planned.as_ref().is_some_and(Planned::has_struck)
+    }
+
+    pub(crate) fn has_met(&self, actor: &str, kind: &str) -> bool {
+        let is = |(of, met): &(&'static str, Kind)| *of == actor && met.to_string() == kind;
+        self.probe.met().keys().any(is)
+    }
+
+    /// Sets what anybody may do with a znode.
+    pub(crate) async fn allow(&self, path: &str, allowed: Allowed) {
+        let server = self.cluster.zookeeper();
+        let (address, chroot) = server.split_at(server.find('/').unwrap());
+        let (address, path) = (address.parse().unwrap(), format!("{chroot}{path}"));
+        let set = move || RawClient::connect(address)?.set_permissions(&path, allowed as i32);
+        // The server's connections are in this runtime.
+        tokio::task::spawn_blocking(set).await.unwrap().unwrap();
+    }
+
+    /// An onlooker's session.
+    pub(crate) async fn onlooker(&self) -> Zk {
+        connect(&self.cluster.zookeeper().parse().unwrap(), LONG).await.unwrap()
+    }
+
+    /// What must hold at the end, with all nodes that did not leave.
+    pub(crate) async fn check(&self) {
+        let zk = self.onlooker().await;
+        let workers = self.cluster.nodes().iter().filter(|node| self.lives(node)).count();
+        self.cluster.ready().await.unwrap();
+        self.submit_some("after").await;
+        let jobs = self.over().await;
+        for (view, (_, ends)) in jobs.iter().zip(&*self.jobs.borrow()) {
+            assert!(ends.contains(&view.state), "not {ends:?}: {view:?}");
+        }
+        self.runs.explain(&jobs);
+        self.check_alive().await;
+        let left = RefCell::new(Vec::new());
+        let empty = eventually("every place is empty", SOON, async || {
+            *left.borrow_mut() = leftovers(&zk, workers).await.unwrap();
+            left.borrow().is_empty()
+        });
+        empty.await;
+    }
+
+    /// Whether a node is still one: it was not stopped, and has not ended.
+    pub(crate) fn lives(&self, node: &ClusterNode) -> bool {
+        !node.node().actors().has_ended()
+    }
+
+    /// L8: each node that lives has each of its actors once, and members of the leader wing while it leads.
+    async fn check_alive(&self) {
+        let wrong = RefCell::new(Vec::new());
+        let complete = eventually("each node has its actors", SOON, async || {
+            let living = self.cluster.nodes().iter().filter(|node| self.lives(node));
+            let wrongs = living.filter_map(|node| {
+                let alive = self.probe.alive(node.name());
+                let leads = if node.leads() { &MEMBERS[..] } else { &[] };
+                let expected = PARTS.iter().chain(CHILDREN).chain(leads).map(|actor| (*actor, 1));
+                (alive != expected.collect()).then(|| (node.name(), alive))
+            });
+            *wrong.borrow_mut() = wrongs.map(|wrong| format!("{wrong:?}")).collect();
+            wrong.borrow().is_empty()
+        });
+        if let Err(late) = AssertUnwindSafe(complete).catch_unwind().await {
+            panic!("{}: {:?}", text(late.as_ref()), wrong.borrow());
+        }
+    }
+
+    /// L8: what builds on the actor that died was started again, and nothing else.
+    pub(crate) async fn check_death(&self, actor: &str, struck: &Struck) {
+        self.check_parts(struck, |part| rebuilt(part, actor));
+        if actor == "node" {
+            let ended = self.cluster.named(&struck.scope).unwrap().node().ended().await;
+            assert!(matches!(ended, Err(NodeError::Actors(_))), "it died, and said {ended:?}");
+        }
+    }
+
+    /// L8: who is only slow is not started again.
+    pub(crate) fn check_spared(&self, struck: &Struck) {
+        self.check_parts(struck, |_| false);
+    }
+
+    fn check_parts(&self, struck: &Struck, rebuilt: impl Fn(&str) -> bool) {
+        let now = self.probe.started(&struck.scope);
+        for part in PARTS {
+            let before = struck.started.get(part).copied().unwrap_or_default();
+            let again = now.get(part).copied().unwrap_or_default() - before;
+            assert_eq!(again, usize::from(rebuilt(part)), "starts of {part}: {now:?}, after {struck:?}");
+        }
+    }
+}
+
+/// Lets go of runs in the end, whatever that is: a thread that is held would hold its runtime up.
+struct LetGo(Runs);
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// Whether a part of the node is started again when this actor dies.
+fn rebuilt(part: &str, dead: &str) -> bool {
+    match dead {
+        "session" => part != "node",
+        "election" => matches!(part, "election" | "leader"),
+        "leader" | "worker" => part == dead,
+        // The node's end, or the part's own affair.
+        _ => false,
+    }
+}
+
+pub(crate) fn job(kind: &str, id: &str) -> Job {
+    let job = Job::new(kind, &()).unwrap().id(id).backoff(BACKOFF, BACKOFF);
+    // No fault of ours shall use them up.
+    job.max_losses(20).max_attempts(20)
+}
+
+fn handlers(runs: &Runs) -> Handlers {
+    let (quick, laned, flaky, held, stubborn) =
+        (runs.clone(), runs.clone(), runs.clone(), runs.clone(), runs.clone());
+    let deaf = runs.clone();
+    Handlers::new()
+        .job("quick", move |context, (): ()| {
+            quick.begin(&context);
+            async { Ok(()) }
+        })
+        .job("laned", move |context, (): ()| {
+            let in_lane = laned.begin_in_lane(&context);
+            async move {
+                tokio::task::yield_now().await;
+                drop(in_lane);
+                Ok(())
+            }
+        })
+        .job("flaky", move |context, (): ()| {
+            flaky.begin(&context);
+            let first = flaky.first(&context);
+            async move { if first { Err(HandlerError::new("not at first")) } else { Ok(()) } }
+        })
+        .job("held", move |context, (): ()| {
+            held.begin(&context);
+            let held = held.clone();
+            async move {
+                held.released().await;
+                Ok(())
+            }
+        })
+        .job("stubborn", move |context, (): ()| {
+            stubborn.begin(&context);
+            std::future::pending::<Result<(), HandlerError>>()
+        })
+        .blocking_job("deaf", move |context, (): ()| {
+            deaf.begin(&context);
+            // Deaf to its token.
+            futures::executor::block_on(deaf.released());
+            Ok(())
+        })
+}

@@ -1,0 +1,142 @@
+//! Which pairs there are, and in which situation each is tried.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellwether::testing::actors::{Kind, roster};
+
+use crate::situations::SITUATIONS;
+
+/// What an enum allows and nobody sends, and why.
+pub(crate) const NEVER: &[(&str, &str, &str)] = &[
+    ("executor_pool", "Tell.Start", "ExecutorMsg::Start brings it"),
+    ("executor_pool", "Tell.SlotGranted", "ExecutorMsg::Slot brings it, or the actor itself"),
+    ("executor_pool", "Tell.Ended", "ExecutorMsg::Ended brings it"),
+    ("status_reporter", "Tell.Report", "ReporterMsg::Report brings it"),
+    ("assigner", "Event.InboxChanged", "AssignerMsg::Feed brings it"),
+    ("assigner", "Event.Inbox", "AssignerMsg::Inbox brings it"),
+    ("assigner", "Event.Committed", "AssignerMsg::Committed brings it"),
+    ("assigner", "Event.Resolved", "AssignerMsg::Resolved brings it"),
+    ("assigner", "Event.LanesWatched", "AssignerMsg::Lanes brings it"),
+    ("assigner", "Event.TurnGone", "AssignerMsg::Lanes brings it"),
+    ("assigner", "Event.LanesListed", "AssignerMsg::LanesListed brings it"),
+    ("assigner", "Event.TurnsRead", "AssignerMsg::TurnsRead brings it"),
+    ("assigner", "Event.Pause", "AssignerMsg::Pause brings it"),
+    ("assigner", "Event.Resume", "AssignerMsg::Resume and others bring it"),
+    ("worker_registry", "Recovery.Sweep", "the actor itself makes it of Sweep and Feed"),
+];
+
+/// An actor, and kinds of its messages.
+type KindsOf = (&'static str, &'static [&'static str]);
+
+/// What is met for certain in one situation only, whichever else may meet it by chance.
+pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
+    (
+        "sweeps",
+        &[
+            ("job_watcher", &["Sweep"]),
+            ("promoter", &["Sweep", "Listed"]),
+            ("worker_registry", &["Sweep"]),
+            ("assigner", &["Sweep"]),
+            ("inbox_watcher", &["Again.Periodic"]),
+        ],
+    ),
+    ("cancels", &[("executor_pool", &["Tell.Cancel", "Tell.GraceOver"])]),
+    (
+        "leaving",
+        &[
+            ("election", &["StepDown"]),
+            ("worker_registry", &["Feed.Changes", "Recovery.Lost"]),
+            ("assigner", &["Event.WorkerGone"]),
+            ("worker", &["Drain", "Idle", "Child.Terminated"]),
+            ("inbox_watcher", &["Relist"]),
+            ("executor_pool", &["Tell.Drain"]),
+        ],
+    ),
+    ("outstayed", &[("worker", &["Wake"]), ("executor_pool", &["Tell.Wake"])]),
+    (
+        "cut_off",
+        &[
+            ("session", &["State"]),
+            ("election", &["Session.Disconnected", "Session.Reconnected"]),
+            ("leader", &["Paused"]),
+            ("job_watcher", &["Resume"]),
+            ("promoter", &["Resume"]),
+            ("worker_registry", &["Resume"]),
+            ("assigner", &["Pause", "Resume"]),
+            ("worker", &["Session.Disconnected", "Session.Reconnected", "Read"]),
+            ("inbox_watcher", &["Hold", "Resume"]),
+            ("executor_pool", &["Tell.Hold", "Tell.Resume"]),
+            ("status_reporter", &["Tell.Hold", "Tell.Resume"]),
+        ],
+    ),
+    (
+        "expiry",
+        &[
+            ("election", &["Session.Expired"]),
+            ("worker", &["Session.Expired"]),
+            (
+                "worker_registry",
+                &["Recovery.Listed", "Recovery.Read", "Recovery.Committed", "Recovery.Removed"],
+            ),
+        ],
+    ),
+    ("fenced_out", &[("election", &["FencedOut"]), ("leader", &["FencedOut"])]),
+    ("stands_again", &[("election", &["Stand"])]),
+    ("closed_by_another", &[("inbox_watcher", &["Recheck"]), ("executor_pool", &["Tell.Zombie"])]),
+    ("inbox_removed", &[("worker", &["InboxGone"])]),
+    ("inbox_forbidden", &[("inbox_watcher", &["Again.Watch"])]),
+    ("close_forbidden", &[("status_reporter", &["Tell.Wake"])]),
+    ("slots_taken", &[("executor_pool", &["Slot"])]),
+    ("lost_assignment", &[("assigner", &["Resolved"])]),
+    ("lost_close", &[("status_reporter", &["Tell.Read", "Tell.ReadFailed"])]),
+    ("lost_look", &[("inbox_watcher", &["Unread"])]),
+    ("session_panics", &[("node", &["Child.Failed"])]),
+    ("session_is_killed", &[("node", &["Child.Terminated"])]),
+    ("members_panic", &[("leader", &["Child.Failed"]), ("worker", &["Child.Failed"])]),
+    ("members_are_killed", &[("leader", &["Child.Terminated"])]),
+];
+
+/// What was met, and in how many messages, by the situation's index.
+pub(crate) type Met = BTreeMap<(&'static str, Kind), Vec<(usize, usize)>>;
+
+/// All pairs, each with its situation: the one that is named here, or the first that met it.
+pub(crate) fn pairs(met: &Met) -> Vec<(&'static str, Kind, usize)> {
+    let mut pairs = Vec::new();
+    let mut wrong = Vec::new();
+    let named = ONLY_IN.iter().flat_map(|(situation, actors)| {
+        actors
+            .iter()
+            .flat_map(move |(actor, kinds)| kinds.iter().map(move |kind| (*actor, *kind, *situation)))
+    });
+    let named = named.collect::<Vec<_>>();
+    let mut unknown = named.iter().map(|(actor, kind, _)| (*actor, *kind)).collect::<BTreeSet<_>>();
+    unknown.extend(NEVER.iter().map(|(actor, kind, _)| (*actor, *kind)));
+    for entry in roster() {
+        for kind in entry.kinds {
+            let (actor, name) = (entry.actor, kind.to_string());
+            unknown.retain(|(of, kind)| (*of, *kind) != (actor, &name));
+            let never = NEVER.iter().any(|(of, kind, _)| (*of, *kind) == (actor, &name));
+            let named = named.iter().find(|(of, kind, _)| (*of, *kind) == (actor, &name));
+            let in_any = met.get(&(actor, kind)).map_or(&[][..], Vec::as_slice);
+            let in_this = in_any
+                .iter()
+                .find(|(situation, _)| named.is_none_or(|(.., name)| *name == SITUATIONS[*situation].name));
+            match (in_this, never, named) {
+                (Some((situation, _)), false, _) => pairs.push((actor, kind, *situation)),
+                (None, false, Some((.., situation))) => {
+                    wrong.push(format!("{situation} does not meet {actor} at {kind}"))
+                }
+                (None, false, None) => wrong.push(format!("no situation meets {actor} at {kind}")),
+                (None, true, _) => {}
+                (Some(_), true, _) => {
+                    wrong.push(format!("{actor} meets {kind}, which is listed as never sent"))
+                }
+            }
+        }
+    }
+    wrong.extend(
+        unknown.into_iter().map(|(actor, kind)| format!("{actor} has no {kind} that could be listed")),
+    );
+    assert!(wrong.is_empty(), "the table is wrong:\n{}", wrong.join("\n"));
+    pairs
+}

@@ -1,0 +1,165 @@
+//! The public test kit, as a service's tests use it.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bellwether::testing::{Attempt, AttemptError, Cluster};
+use bellwether::{HandlerError, Handlers, Job, JobKind, State, Tag};
+use bellwether_testkit::eventually;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+#[allow(dead_code, reason = "its main is for people")]
+#[path = "../examples/testing.rs"]
+mod example;
+
+const SOON: Duration = Duration::from_secs(30);
+
+struct Square;
+
+impl JobKind for Square {
+    const NAME: &'static str = "square";
+    type Payload = i64;
+    type Result = i64;
+}
+
+fn squares() -> Handlers {
+    Handlers::new().kind::<Square, _>(|_, n| async move { Ok(n * n) })
+}
+
+/// Counts its runs, which end once they may.
+fn held(may_end: &watch::Sender<bool>, begun: &Arc<AtomicU32>) -> Handlers {
+    let (may_end, begun) = (may_end.subscribe(), Arc::clone(begun));
+    Handlers::new().job("held", move |_, (): ()| {
+        let mut may_end = may_end.clone();
+        begun.fetch_add(1, Ordering::SeqCst);
+        async move {
+            may_end.wait_for(|may_end| *may_end).await?;
+            Ok(())
+        }
+    })
+}
+
+#[tokio::test]
+async fn an_attempt_is_performed_without_a_cluster() {
+    let attempt = Attempt::of(Square::job(&7).unwrap()).unwrap();
+    assert_eq!(attempt.result(&squares()).await.unwrap(), 49);
+
+    let handlers = Handlers::new()
+        .job("attempt", |context, (): ()| async move { Ok(context.attempt()) })
+        .job("until-told", |context, (): ()| async move {
+            context.cancelled().await;
+            Err::<(), _>(HandlerError::new("told to stop"))
+        });
+    let attempt = Attempt::of(Job::new("attempt", &()).unwrap()).unwrap().number(3);
+    assert_eq!(attempt.perform(&handlers).await.unwrap().bytes(), b"3");
+
+    let told = Attempt::of(Job::new("until-told", &()).unwrap().id("told")).unwrap();
+    assert_eq!(told.context().job().as_str(), "told");
+    told.cancellation().cancel();
+    assert_eq!(told.perform(&handlers).await.unwrap_err().to_string(), "the attempt failed: told to stop");
+
+    let unknown = Attempt::of(Job::new("unknown", &()).unwrap()).unwrap().perform(&handlers).await;
+    assert!(matches!(unknown, Err(AttemptError::NoHandler(_))), "{unknown:?}");
+    assert!(
+        Attempt::of(Job::new("attempt", &()).unwrap().id("a/b")).is_err(),
+        "no such job can be submitted"
+    );
+}
+
+#[tokio::test]
+async fn a_killed_nodes_jobs_run_elsewhere_after_its_session_has_timed_out() {
+    let (may_end, begun) = (watch::Sender::new(false), Arc::default());
+    let mut cluster = Cluster::builder(held(&may_end, &begun)).nodes(2).start().await.unwrap();
+    let job = cluster.client().submit(Job::new("held", &()).unwrap()).await.unwrap();
+    eventually("it runs", SOON, async || begun.load(Ordering::SeqCst) == 1).await;
+    let name = cluster.client().get(job.id()).await.unwrap().unwrap().node.unwrap();
+    let killed = cluster.named(name.as_str()).unwrap();
+    killed.kill().await;
+    assert!(!killed.leads());
+    assert!(!killed.expire().await, "it has no session that could be told of");
+    // As of a process that is gone, its registration stays until the server finds out.
+    assert_eq!(cluster.client().workers().await.unwrap().len(), 2);
+
+    may_end.send_replace(true);
+    let end = job.wait(SOON).await.unwrap();
+    assert_eq!((end.state, end.attempt, end.losses), (State::Succeeded, 2, 1), "{end:?}");
+    cluster.add().await.unwrap();
+    cluster.ready().await.unwrap();
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_whose_session_expires_comes_back_under_another() {
+    let cluster = Cluster::builder(squares()).start().await.unwrap();
+    let before = cluster.client().leader().await.unwrap().unwrap();
+    assert!(cluster.leader().await.unwrap().expire().await);
+    eventually("it leads again", SOON, async || {
+        let now = cluster.client().leader().await.unwrap().unwrap();
+        now.standing && now.epoch > before.epoch && now.session != before.session
+    })
+    .await;
+    let job = cluster.client().submit(Square::job(&3).unwrap()).await.unwrap();
+    assert_eq!(job.result(SOON).await.unwrap(), 9);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_is_cut_off_hears_nothing_until_it_is_mended() {
+    let cluster = Cluster::builder(squares()).start().await.unwrap();
+    let node = &cluster.nodes()[0];
+    for cut in [true, false] {
+        if cut {
+            node.cut_off()
+        } else {
+            node.lose_replies()
+        }
+        // Its lease ends: it must not act as the leader.
+        eventually("it does not lead", SOON, async || !node.leads()).await;
+        let job = cluster.client().submit(Square::job(&4).unwrap()).await.unwrap();
+        let queued = cluster.client().get(job.id()).await.unwrap().unwrap();
+        assert_eq!(queued.state, State::Queued);
+        node.mend();
+        assert_eq!(job.result(SOON).await.unwrap(), 16);
+    }
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_of_a_cluster_is_left_when_it_has_stopped() {
+    let before = Handle::current().metrics().num_alive_tasks();
+    for killed in [false, true] {
+        let cluster = Cluster::builder(squares()).nodes(2).start().await.unwrap();
+        if killed {
+            cluster.leader().await.unwrap().kill().await;
+        }
+        cluster.stop().await.unwrap();
+        eventually("no task is left", SOON, async || Handle::current().metrics().num_alive_tasks() == before)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn each_node_is_built_as_its_test_wants_it() {
+    let cluster = Cluster::builder(squares())
+        .nodes(2)
+        .configure(|n, node| node.candidate(n == 0).slots(3).tag(format!("tag-{n}")))
+        .start()
+        .await
+        .unwrap();
+    assert_eq!(cluster.leader().await.unwrap().name(), "node-0");
+    let workers = cluster.client().workers().await.unwrap();
+    let told = workers.into_iter().map(|worker| worker.info.unwrap());
+    let mut told = told.map(|info| (info.node.to_string(), info.slots, info.tags)).collect::<Vec<_>>();
+    told.sort();
+    let node = |n| (format!("node-{n}"), 3, vec![Tag::new(format!("tag-{n}")).unwrap()]);
+    assert_eq!(told, [node(0), node(1)]);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_example_tells_what_it_is_expected_to() {
+    assert_eq!(example::run().await.unwrap(), example::EXPECTED);
+}

@@ -1,0 +1,106 @@
+//! The fences, each with the change that removes it: `mutations.toml`.
+//!
+//! A mutation is an exact text of one source file and what stands there instead. A text that is not there exactly once
+//! is an error, so that a fence which moved takes its mutation along, and one that is gone is noticed. A new fence is a
+//! new entry; nothing else is to be changed.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Trouble;
+
+const FILE: &str = "xtask/mutations.toml";
+
+/// A fence and its removal.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mutation {
+    /// Names it on the command line and in the table.
+    pub(super) name: String,
+    /// What is taken away, and what that would break.
+    pub(super) fence: String,
+    /// The source file.
+    pub(super) file: String,
+    search: String,
+    replace: String,
+}
+
+#[derive(Deserialize)]
+struct Catalogue {
+    mutation: Vec<Mutation>,
+}
+
+/// The mutations in the order of the file.
+pub(super) fn read(root: &Path) -> Result<Vec<Mutation>, Trouble> {
+    let path = root.join(FILE);
+    let text = fs::read_to_string(&path).map_err(|source| Trouble::File { path: path.clone(), source })?;
+    let catalogue: Catalogue = toml::from_str(&text).map_err(Trouble::Catalogue)?;
+    Ok(catalogue.mutation)
+}
+
+impl Mutation {
+    /// Changes when it would no longer do the same: an old result then says nothing of it.
+    pub(super) fn digest(&self) -> String {
+        let parts = [&self.file, &self.search, &self.replace].map(|part| part.as_bytes());
+        format!("{:016x}", xxh3_64(&parts.join(&0)))
+    }
+
+    /// The package whose file it changes.
+    pub(super) fn package(&self) -> &'static str {
+        let packages = [
+            ("crates/core/", "bellwether-core"),
+            ("crates/zk/", "bellwether-zk"),
+            ("crates/keeper/", "bellwether-keeper"),
+            ("actors/", "bellwether-actors"),
+        ];
+        let package = packages.iter().find(|(folder, _)| self.file.starts_with(folder));
+        package.map_or("bellwether", |(_, package)| package)
+    }
+
+    /// The source without the fence.
+    pub(super) fn apply(&self, source: &str) -> Result<String, Trouble> {
+        match source.matches(&self.search).count() {
+            1 => Ok(source.replacen(&self.search, &self.replace, 1)),
+            found => Err(Trouble::Text { name: self.name.clone(), file: self.file.clone(), found }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::root;
+    use super::*;
+
+    #[test]
+    fn every_mutation_has_its_own_name_and_its_text_is_there_once() {
+        let mutations = read(&root()).unwrap();
+        let mut names = BTreeSet::new();
+        for mutation in &mutations {
+            assert!(names.insert(&mutation.name), "{} comes twice", mutation.name);
+            let source = fs::read_to_string(root().join(&mutation.file)).unwrap();
+            let mutated = mutation.apply(&source).unwrap_or_else(|trouble| panic!("{trouble}"));
+            assert_ne!(mutated, source, "{} changes nothing", mutation.name);
+        }
+        assert!(mutations.len() >= 30, "{} mutations", mutations.len());
+    }
+
+    #[test]
+    fn a_text_that_is_absent_or_ambiguous_is_refused() {
+        let mutation = Mutation {
+            name: "n".into(),
+            fence: "f".into(),
+            file: "src/lib.rs".into(),
+            search: "fence".into(),
+            replace: "gap".into(),
+        };
+        assert_eq!(mutation.apply("a fence b").unwrap(), "a gap b");
+        for source in ["none", "fence fence"] {
+            assert!(matches!(mutation.apply(source), Err(Trouble::Text { .. })), "{source}");
+        }
+    }
+}
