@@ -149,10 +149,11 @@ impl Fault {
 }
 
 impl Fault {
-    /// Whether somebody's hand takes leadership from a node that cannot know: a candidate or the epoch deleted, a session
-    /// ended with its password. Two nodes may say for a moment that they lead, and S5 promises nothing then; S3 does.
+    /// Whether somebody's hand takes leadership from a node that cannot know, by deleting its candidate or the epoch. Two
+    /// nodes may say for a moment that they lead, and S5 promises nothing then; S3 does. (A session that was ended with
+    /// its password is on record, and the checker knows by itself.)
     pub(crate) fn takes_leadership_by_hand(self) -> bool {
-        matches!(self, Self::CandidateDeleted | Self::StaleWrite | Self::EpochDeleted | Self::Expired(_))
+        matches!(self, Self::CandidateDeleted | Self::StaleWrite | Self::EpochDeleted)
     }
 }
 

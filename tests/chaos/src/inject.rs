@@ -14,6 +14,7 @@ use bellwether_core::budget::MAX_PAYLOAD_BYTES;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::Op;
+use bellwether_sim::history::EventKind;
 use bellwether_testkit::{Cut, Direction};
 use fastrand::Rng;
 
@@ -180,7 +181,9 @@ pub(crate) async fn begin(
         Fault::Expired(whom) => {
             let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
             let injected = Injected::new(fault, Undo::Nothing);
-            if !stage.nodes[victim].links.expire().await {
+            let recorder = Arc::clone(&stage.recorder);
+            let evicted = move |session| recorder.record(EventKind::Evicted { session });
+            if stage.nodes[victim].links.expire(evicted).await.is_none() {
                 return Ok(None);
             }
             injected

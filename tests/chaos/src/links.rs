@@ -125,20 +125,21 @@ impl Links {
         }
     }
 
-    /// Ends the process's session with its id and password, from elsewhere. `false` if it was not known, or the server
+    /// Ends the process's session with its id and password, from elsewhere. `None` if it was not known, or the server
     /// did not do it.
-    pub(crate) async fn expire(&self) -> bool {
+    pub(crate) async fn expire(&self, before: impl FnOnce(i64)) -> Option<()> {
         let (session, index) =
             (self.last.session.load(Ordering::Relaxed), self.last.proxy.load(Ordering::Relaxed));
         let known = self.proxies.get(index).and_then(Proxy::session);
-        let Some(credentials) = known.filter(|known| known.session_id == session) else { return false };
+        let Some(credentials) = known.filter(|known| known.session_id == session) else { return None };
+        before(session);
         // Who could reconnect would take the session back.
         self.refuse();
         let server = self.servers[index];
         let end = move || RawClient::attach(server, credentials).and_then(RawClient::close);
         let ended = tokio::task::spawn_blocking(end).await.is_ok_and(|ended| ended.is_ok());
         self.each(Proxy::accept);
-        ended
+        ended.then_some(())
     }
 
     fn each(&self, act: impl Fn(&Proxy)) {

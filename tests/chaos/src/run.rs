@@ -26,6 +26,8 @@ use crate::work::WORK;
 const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
 /// For all jobs to end that are open when peace comes.
 const SETTLES_WITHIN: Duration = Duration::from_secs(120);
+/// Looks in a row that find nothing open.
+const LOOKS: u32 = 5;
 /// One deal in so many is of several faults at once.
 const STORM_EVERY: u32 = 4;
 const STORM: usize = 3;
@@ -260,11 +262,14 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
     let clients = record::now();
     stage.stop_clients().await?;
     let client_end = record::now().max(clients);
-    // Nobody's inbox is left, and no job stands anywhere.
+    // Nobody's inbox is left, and no job stands anywhere. One that moves may be missed by a look, and not by several.
+    let mut looks = 0;
     let settled = until("every job is over", SETTLES_WITHIN, async || {
-        stage.operator.open_jobs().await == Some(0)
+        let settled = stage.operator.open_jobs().await == Some(0)
             && stage.operator.orphans().await.is_some_and(|orphans| orphans.is_empty())
-            && stage.operator.leader().await.is_some()
+            && stage.operator.leader().await.is_some();
+        looks = if settled { looks + 1 } else { 0 };
+        looks == LOOKS
     });
     if let Err(failure) = settled.await {
         problems.push(format!("L3: {failure}"));

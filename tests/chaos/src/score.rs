@@ -203,7 +203,7 @@ impl Score {
             ("**stale leaders' writes committed**", format!("**{}**", self.stale_writes_committed)),
             ("zombies' reports refused", self.zombie_reports_refused.to_string()),
             (
-                "two said that they lead, after a candidate, `/epoch` or a session was taken by hand",
+                "two said that they lead, after a candidate or `/epoch` was deleted by hand",
                 self.overlaps_by_hand.to_string(),
             ),
             ("epochs claimed", self.epochs.to_string()),
@@ -339,6 +339,8 @@ impl Figures {
             }
             EventKind::Run { .. }
             | EventKind::Leadership { .. }
+            | EventKind::Link { .. }
+            | EventKind::Evicted { .. }
             | EventKind::Node { .. }
             | EventKind::Healed => {}
         }

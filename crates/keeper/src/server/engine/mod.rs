@@ -270,10 +270,6 @@ impl Engine {
         if !self.committer.is_clear() || (changed && !self.committer.is_idle()) {
             return Ok(());
         }
-        #[cfg(feature = "testing")]
-        if let Some(log) = &mut self.log {
-            log.append(self.model.take_log());
-        }
         self.handled_bytes = 0;
         self.sealed_arrivals = self.arrivals.take();
         if !changed {
@@ -283,6 +279,10 @@ impl Engine {
                 self.done(Done::Delivered(letters, Instant::now()));
             }
             return Ok(());
+        }
+        #[cfg(feature = "testing")]
+        if let Some(log) = &mut self.log {
+            log.append(self.model.take_log());
         }
         let changes = self.model.take_changes();
         self.sealed = changes.zxid;
