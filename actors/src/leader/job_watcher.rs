@@ -68,7 +68,10 @@ impl Actor for JobWatcher {
                 state.list(&myself);
                 state._sweep = sweep(&myself, SWEEP, || JobWatcherMsg::Sweep);
             }
-            JobWatcherMsg::Feed(Feed::Watching) => state.list(&myself),
+            JobWatcherMsg::Feed(Feed::Watching) => {
+                state.feed(&myself, Event::Watched);
+                state.list(&myself);
+            }
             JobWatcherMsg::Feed(Feed::Changes(changes)) => {
                 for event in changes.into_iter().filter_map(event) {
                     state.feed(&myself, event);

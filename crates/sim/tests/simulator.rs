@@ -20,7 +20,7 @@ fn holds(seed: u64) {
 
 #[test]
 fn the_invariants_hold_for_a_fixed_set_of_seeds() {
-    (0..60).for_each(holds);
+    (0..120).for_each(holds);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn the_invariants_hold_for_fresh_seeds() {
     // Short enough to be typed.
     let first = now.as_micros() as u64 % 1_000_000_000;
     println!("fresh seeds from {first}");
-    (first..first + 20).for_each(holds);
+    (first..first + 40).for_each(holds);
 }
 
 #[test]

@@ -213,6 +213,10 @@ impl World {
             self.flow_again(at);
             let process = self.peers[at].process;
             self.thaw(at, process);
+            if self.peers[at].leaves_ms.is_some() {
+                // Its stop is cut short, so that it is up from here on.
+                self.end(at, Life::Killed);
+            }
             self.start_again(at);
         }
         self.trace.note(self.now_us, || "all is mended".to_owned());

@@ -13,9 +13,11 @@
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | unknown | read it | – | read it | – | stale, drop | stale, drop | – |
 //! | reading | read again | forget | keep | keep, the read tells | tell queued | forget | read again |
-//! | queued | read again | tell unqueued, forget | keep | tell unqueued, forget | stale, drop | stale, drop | – |
+//! | queued | read again | tell unqueued, forget | keep; after a new watch, tell unqueued and read again | tell unqueued, forget | stale, drop | stale, drop | – |
 //!
-//! Recovery: after a reconnection everything is listed again in a new round; what is known stays warm. Limits:
+//! Recovery: after a reconnection everything is listed again in a new round, and what was queued before and is listed
+//! is read again: it may have gone (assigned by a write whose reply was lost) and come again (failed and promoted) while
+//! nobody watched, and the assigner has forgotten it then. A sweep lists, too, and keeps what is known. Limits:
 //! [`READ_WINDOW`] reads in flight of [`MAX_READ_BATCH`] entries.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +40,9 @@ pub enum Event {
     Created(JobId),
     /// A watch reported that an entry is gone.
     Deleted(JobId),
+    /// The watch was set anew: what went and came before is unknown, so an entry that is listed may be another than the
+    /// one that was read. A [`Event::Resync`] follows.
+    Watched,
     /// Everything is about to be listed again.
     Resync,
     /// A bucket was listed in the present round.
@@ -97,6 +102,8 @@ pub struct Backlog {
     reads: usize,
     halted: bool,
     round: u32,
+    /// What is known of before this round may have gone and come again unseen.
+    unseen: u32,
     last_ticket: u64,
 }
 
@@ -110,6 +117,7 @@ impl Backlog {
                     out.push(Effect::Unqueued(job));
                 }
             }
+            Event::Watched => self.unseen = self.round + 1,
             Event::Resync => {
                 self.round += 1;
                 self.halted = false;
@@ -172,6 +180,11 @@ impl Backlog {
         for job in listed {
             gone.remove(&job);
             match self.jobs.get_mut(&(bucket, job.clone())) {
+                // The assigner may take it for assigned: by the entry that is there now it waits again.
+                Some(Standing::Queued { round: since }) if *since < self.unseen && *since < round => {
+                    out.push(Effect::Unqueued(job.clone()));
+                    self.want(job);
+                }
                 Some(Standing::Queued { round: since } | Standing::Reading { round: since, .. }) => {
                     *since = round;
                 }

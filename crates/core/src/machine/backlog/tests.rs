@@ -51,6 +51,25 @@ fn a_new_entry_is_read_at_once_and_told_when_read() {
     Bench::default().queued("a");
 }
 
+/// Found by the simulator: the assigner had taken the first entry for assigned, and the job waited for ever.
+#[test]
+fn an_entry_that_went_and_came_while_nobody_watched_is_read_and_told_again() {
+    let mut bench = Bench::default();
+    bench.queued("a");
+    let bucket = Bucket::of(&job("a"));
+    bench.handle(Event::Resync);
+    let round = bench.0.round();
+    assert_eq!(bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] }), [], "a sweep");
+    bench.handle(Event::Watched);
+    bench.handle(Event::Resync);
+    let round = bench.0.round();
+    let asked = bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] });
+    assert_eq!(asked[0], Effect::Unqueued(job("a")));
+    let entries = vec![(job("a"), Some(entry(2)))];
+    let told = bench.handle(Event::Read { ticket: ticket(&asked[1..]), entries });
+    assert_eq!(told, [Effect::Queued(vec![(job("a"), entry(2))])]);
+}
+
 #[test]
 fn entries_gather_while_a_read_is_in_flight() {
     let mut bench = Bench::default();

@@ -134,6 +134,12 @@ impl Story {
         self.txn(session, fenced(epoch, ops));
     }
 
+    /// By what the leader knew of old.
+    pub(super) fn assign_old(&mut self, job: &str, worker: WorkerId, attempt: u32) {
+        let ops = txn::assign(&job_id(job), worker, &assignment(attempt), None);
+        self.txn(LEADER, fenced(Some(1), ops));
+    }
+
     /// Beside whatever else is there.
     pub(super) fn create_assignment(&mut self, job: &str, worker: WorkerId, attempt: u32) {
         let ops = txn::assign(&job_id(job), worker, &assignment(attempt), None).split_off(1);

@@ -56,7 +56,10 @@ impl JobWatcher {
                 self.sweep(cx);
             }
             JobWatcherMsg::Watching(false) => {}
-            JobWatcherMsg::Watching(true) => self.list(cx),
+            JobWatcherMsg::Watching(true) => {
+                self.feed(cx, Event::Watched);
+                self.list(cx);
+            }
             JobWatcherMsg::Changed(event) => {
                 let ZnodePlace::QueueEntry(job) = path::parse(&event.path) else { return };
                 match event.kind {
