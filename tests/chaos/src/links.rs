@@ -131,7 +131,7 @@ impl Links {
         let (session, index) =
             (self.last.session.load(Ordering::Relaxed), self.last.proxy.load(Ordering::Relaxed));
         let known = self.proxies.get(index).and_then(Proxy::session);
-        let Some(credentials) = known.filter(|known| known.session_id == session) else { return None };
+        let credentials = known.filter(|known| known.session_id == session)?;
         before(session);
         // Who could reconnect would take the session back.
         self.refuse();
