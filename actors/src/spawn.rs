@@ -83,6 +83,7 @@ macro_rules! kinds {
     };
 }
 
+#[cfg(feature = "testing")]
 macro_rules! supervises {
     () => {
         false
@@ -92,4 +93,6 @@ macro_rules! supervises {
     };
 }
 
-pub(crate) use {actor, kinds, supervises};
+#[cfg(feature = "testing")]
+pub(crate) use supervises;
+pub(crate) use {actor, kinds};
