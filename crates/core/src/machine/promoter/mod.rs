@@ -6,8 +6,9 @@
 //!
 //! The due time is compared with this leader's wall clock and was written by another's: a skew between the two
 //! shifts a backoff by as much, and nothing else. A promotion whose reply is lost is forgotten with what was known of
-//! its entries: after the session is back they are listed, and read, anew. A late copy of it finds the entry gone, or
-//! promotes one that is due.
+//! its entries: after the session is back they are listed, and read, anew. A late copy of it finds the entry gone. That it
+//! does not find the entry of a later attempt, in the same minute, is by ZooKeeper's order: a session's requests are
+//! applied in the order in which they were sent, or not at all.
 //!
 //! Limits: [`BATCH`] jobs a batch, one batch and one read in flight.
 
