@@ -72,6 +72,11 @@ impl Capacity {
         able && self.held.is_some() && self.used() < self.slots()
     }
 
+    /// Whether it is registered, and nobody knows yet how much room it has.
+    pub(super) fn is_new(&self) -> bool {
+        self.registration.is_some() && self.held.is_none()
+    }
+
     /// Orders by the share of slots taken: `used/slots`, compared without division.
     pub(super) fn load_cmp(&self, other: &Self) -> Ordering {
         (self.used() * other.slots()).cmp(&(other.used() * self.slots()))

@@ -261,7 +261,12 @@ impl Assigner {
         self.workers.len()
     }
 
+    /// Sends what can be sent. Workers that were found together come one by one: until the inbox of each is listed, a
+    /// new leader would give all that waits to the first, and an affinity key's jobs to others than before.
     fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
+        if self.workers.values().any(Capacity::is_new) {
+            return;
+        }
         while self.acting && self.in_flight < WINDOW {
             if self.in_flight > 0 && self.pending.len() < BATCH {
                 return;

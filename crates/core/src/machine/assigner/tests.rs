@@ -315,6 +315,17 @@ fn rendezvous_keeps_a_key_on_its_worker_and_moves_only_when_it_is_full() {
 }
 
 #[test]
+fn nothing_is_placed_until_every_worker_that_is_known_can_be_chosen() {
+    let mut bench = Bench::new(Strategy::Rendezvous);
+    bench.handle(Event::Worker(worker(1), info(3), 0));
+    bench.handle(Event::Worker(worker(2), info(3), 0));
+    bench.queue(0..1);
+    assert_eq!(bench.handle(Event::Inbox(worker(1), Some(0))), []);
+    let sent = placed(&batch(&bench.handle(Event::Inbox(worker(2), Some(0)))));
+    assert_eq!(sent.len(), 1);
+}
+
+#[test]
 fn random_reaches_every_worker() {
     let mut bench = Bench::new(Strategy::Random);
     for n in 1..=4 {
