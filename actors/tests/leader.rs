@@ -1,5 +1,6 @@
 //! The leader wing on a real server; the test itself is the client, the election and the workers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_actors::leader::{LeaderConfig, LeaderMsg, Term, start};
@@ -36,19 +37,14 @@ impl Actor for Root {
 
 fn record(policy: Policy, lane: Option<Lane>) -> JobRecord {
     JobRecord {
-        kind: Kind::new("sum").expect("a name"),
-        payload: Payload::json(*b"{}").expect("small"),
         policy,
         placement: Placement { lane, ..Placement::default() },
-        token: Uuid::now_v7(),
-        submitted_at: WallMillis(1),
-        generation: 1,
-        attempts: 0,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(
+            Kind::new("sum").expect("a name"),
+            Payload::json(*b"{}").expect("small"),
+            Uuid::now_v7(),
+            WallMillis(1),
+        )
     }
 }
 
@@ -133,6 +129,7 @@ impl Bench {
             node: NodeId::new("n").expect("a name"),
             host: "h".into(),
             kinds: vec![Kind::new("sum").expect("a name")],
+            leases: BTreeMap::new(),
             slots,
             tags: vec![],
             codec: wire::SCHEMA,

@@ -1,5 +1,6 @@
 //! Throughput: the floor, and real jobs beside it.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bellwether_core::job::{Assignment, Attempt, Ending};
@@ -60,6 +61,7 @@ pub(super) async fn floor(config: &BenchConfig, run: Uuid) -> Result<f64, String
         node: NodeId::new("floor").map_err(|error| error.to_string())?,
         host: "floor".into(),
         kinds: vec![],
+        leases: BTreeMap::new(),
         slots: 0,
         tags: vec![],
         codec: SCHEMA,
@@ -115,7 +117,7 @@ fn sample(worker: WorkerId) -> Result<Sample, String> {
     let (_, record) =
         job(1)?.into_record(WallMillis(1_700_000_000_000)).map_err(|error| error.to_string())?;
     let entry = record.entry();
-    let assignment = Assignment { attempt: 1, epoch: 1, cancel: false, assigned_at: record.submitted_at };
+    let assignment = Assignment::new(1, 1, record.submitted_at);
     let ending = Ending::Succeeded(record.payload.clone());
     let (done, _) = record.clone().close(Attempt { number: 1, worker }, ending, record.submitted_at, 0);
     Ok(Sample {

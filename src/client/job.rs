@@ -10,7 +10,7 @@ use std::time::Duration;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::job::{
-    ContentType, ContentTypeError, JobRecord, JobState, Payload, PayloadError, Placement, Policy, PolicyError,
+    ContentType, ContentTypeError, JobRecord, Payload, PayloadError, Placement, Policy, PolicyError,
 };
 use bellwether_core::name::{AffinityKey, JobId, Kind, Lane, NameError, Tag};
 use bellwether_core::time::WallMillis;
@@ -150,7 +150,7 @@ impl<K> Job<K> {
     /// submitted again after any doubt. Without a name it gets a UUIDv7.
     #[must_use]
     pub fn id(mut self, id: impl AsRef<str>) -> Self {
-        self.id = self.note(JobId::new(id)).or(self.id.take());
+        self.id = self.note(JobId::plain(id)).or(self.id.take());
         self
     }
 
@@ -240,19 +240,9 @@ impl<K> Job<K> {
         self.check()?;
         let id = self.id.unwrap_or_else(|| JobId::from_uuid(Uuid::now_v7()));
         let record = JobRecord {
-            kind: self.kind,
-            payload: self.payload,
             policy: self.policy,
             placement: self.placement,
-            token: Uuid::now_v7(),
-            submitted_at,
-            generation: 1,
-            attempts: 0,
-            failures: 0,
-            losses: 0,
-            last: None,
-            last_error: None,
-            state: JobState::Open { not_before: None },
+            ..JobRecord::new(self.kind, self.payload, Uuid::now_v7(), submitted_at)
         };
         Ok((id, record))
     }
@@ -294,7 +284,7 @@ mod tests {
             (Ok(sum().lane(&long)), "lane is 129 bytes long: at most 128 are allowed"),
             (Ok(sum().lane("a/b")), "lane has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
             (Ok(sum().max_attempts(0)), "max attempts must be 1 to 1000, not 0"),
-            (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1 ms to 604800 s, not 0ns"),
+            (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1ms to 604800 s, not 0ns"),
             (
                 Job::raw("sum", "a/b", vec![0; 65_537]),
                 "payload has 65537 bytes: at most 65536 are allowed inline; \

@@ -23,8 +23,7 @@ async fn end(to: &str, job: &str, ending: Ending) {
     let apply = async |ops| assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
     let node = zk.get(path::record(&job)).await.unwrap().unwrap();
     let record: JobRecord = wire::decode(&node.data).unwrap();
-    let assignment =
-        Assignment { attempt: record.attempts + 1, epoch: 0, cancel: false, assigned_at: clock::wall() };
+    let assignment = Assignment::new(record.attempts + 1, 0, clock::wall());
     let inbox =
         txn::Op::Create { path: path::inbox(worker), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
     apply(vec![inbox]).await;

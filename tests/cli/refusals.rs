@@ -40,7 +40,7 @@ fn bad_input_is_refused_with_the_field_and_the_bound() {
         (vec!["job", "submit", "sum", "--lane", &long], "lane is 129 bytes long: at most 128 are allowed"),
         (vec!["job", "submit", "sum", "--lane", "a/b"], "lane has '/' at byte 1"),
         (vec!["job", "submit", "sum", "--max-attempts", "0"], "max attempts must be 1 to 1000, not 0"),
-        (vec!["job", "submit", "sum", "--job-timeout", "8d"], "timeout must be 1 ms to 604800 s"),
+        (vec!["job", "submit", "sum", "--job-timeout", "8d"], "timeout must be 1ms to 604800 s"),
         (vec!["job", "submit", "sum", "--count", "0"], "0 is not in 1..=1000000"),
         (vec!["job", "show", "a b"], "job id has ' ' at byte 1"),
         (vec!["job", "list", "--state", "lost"], "possible values: queued"),

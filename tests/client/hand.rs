@@ -1,5 +1,6 @@
 //! Plays the leader and the workers, one transaction at a time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether::{Client, JobId, Kind, WorkerId};
@@ -58,6 +59,7 @@ impl Hand {
             node: NodeId::new("by-hand").unwrap(),
             host: "here".into(),
             kinds: kinds.iter().map(|kind| Kind::new(kind).unwrap()).collect(),
+            leases: BTreeMap::new(),
             slots,
             tags: tags.iter().map(|tag| Tag::new(tag).unwrap()).collect(),
             codec: SCHEMA,
@@ -84,7 +86,7 @@ impl Hand {
     pub(crate) async fn assign(&self, job: &JobId, worker: WorkerId) {
         let (record, _) = self.record(job).await;
         let attempt = record.attempts + 1;
-        let assignment = Assignment { attempt, epoch: 0, cancel: false, assigned_at: clock::wall() };
+        let assignment = Assignment::new(attempt, 0, clock::wall());
         self.apply(txn::assign(job, worker, &assignment, record.turn().as_ref())).await;
     }
 

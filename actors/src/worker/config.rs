@@ -5,6 +5,7 @@ use bellwether_core::name::{NodeId, Tag};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::SCHEMA;
 use bellwether_core::worker::WorkerInfo;
+use std::collections::BTreeMap;
 
 use super::handler::Registry;
 
@@ -64,6 +65,7 @@ impl WorkerConfig {
             node: self.node.clone(),
             host: self.host.clone(),
             kinds: self.handlers.kinds().cloned().collect(),
+            leases: BTreeMap::new(),
             slots: self.slots,
             tags,
             codec: SCHEMA,

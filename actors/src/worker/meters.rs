@@ -53,9 +53,11 @@ impl Meters {
                 meters.completed.increment(1);
                 meters.end_to_end_seconds.record(close.since_submission());
             }
-            AttemptEndKind::Failed => meters.failed.increment(1),
+            AttemptEndKind::Failed | AttemptEndKind::Invalid => meters.failed.increment(1),
             AttemptEndKind::Cancelled => meters.cancelled.increment(1),
             AttemptEndKind::Released => meters.released.increment(1),
+            // What counts here is that it is dead, or that the leader queues it again.
+            AttemptEndKind::Deferred | AttemptEndKind::LeaseExpired | AttemptEndKind::Overdue => {}
             // Only a leader closes attempts so.
             AttemptEndKind::Lost => {}
         }

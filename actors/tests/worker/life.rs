@@ -126,12 +126,7 @@ async fn a_corrupt_record_is_set_aside_while_others_go_on() {
         [("bad", b"BW\x01\x01\x01\x00rubbish".to_vec()), ("newer", b"BW\x01\x01\x63\x00".to_vec())]
     {
         let bad = if name == "bad" { bad.clone() } else { stage.submit(name, "echo", policy()).await };
-        let assign = txn::assign(
-            &bad,
-            worker,
-            &Assignment { attempt: 1, epoch: 1, cancel: false, assigned_at: WallMillis(1) },
-            None,
-        );
+        let assign = txn::assign(&bad, worker, &Assignment::new(1, 1, WallMillis(1)), None);
         let overwrite = txn::Op::Set { path: path::record(&bad), data: bytes.clone(), version: 0 };
         let ops = std::iter::once(overwrite).chain(assign).collect();
         assert_eq!(stage.zk.commit(ops).await, Outcome::Applied(()));

@@ -9,7 +9,7 @@ use bellwether_actors::worker::{
     Handler, HandlerError, JobContext, Registry, Stage as Life, Worker, WorkerConfig,
 };
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{Assignment, JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::job::{Assignment, JobRecord, Payload, Policy};
 use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallMillis;
@@ -117,19 +117,8 @@ impl Stage {
 
     pub(crate) async fn submit(&self, name: &str, kind_name: &str, policy: Policy) -> JobId {
         let record = JobRecord {
-            kind: kind(kind_name),
-            payload: Payload::json(*b"[1]").unwrap(),
             policy,
-            placement: Placement::default(),
-            token: Uuid::nil(),
-            submitted_at: WallMillis(1),
-            generation: 1,
-            attempts: 0,
-            failures: 0,
-            losses: 0,
-            last: None,
-            last_error: None,
-            state: JobState::Open { not_before: None },
+            ..JobRecord::new(kind(kind_name), Payload::json(*b"[1]").unwrap(), Uuid::nil(), WallMillis(1))
         };
         assert_eq!(self.zk.commit(txn::submit(&job(name), &record, 0)).await, Outcome::Applied(()));
         job(name)
@@ -140,7 +129,7 @@ impl Stage {
         let (info, version) = self.info(worker).await.expect("the worker is registered");
         assert!(!info.draining, "a leader does not assign to one that drains");
         let attempt = self.record(job).await.0.attempts + 1;
-        let assignment = Assignment { attempt, epoch: 1, cancel: false, assigned_at: WallMillis(1) };
+        let assignment = Assignment::new(attempt, 1, WallMillis(1));
         let mut ops = vec![txn::check_worker(worker, version)];
         ops.extend(txn::assign(job, worker, &assignment, None));
         self.zk.commit(ops).await

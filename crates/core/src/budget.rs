@@ -27,6 +27,22 @@ pub const MAX_COUNT: u32 = u32::MAX / 2;
 /// Longest wait between attempts, and longest timeout of one: a week.
 pub const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// A job's lease unless it, or its kind, has another: longer than most jobs run, short enough that a hung one is noticed
+/// before its user does.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(300);
+
+/// Shortest lease. Below it the leader's sight of a renewal, late by a watch and a mailbox, would revoke honest work.
+pub const MIN_LEASE: Duration = Duration::from_secs(1);
+
+/// Longest message of a job's progress.
+pub const MAX_MESSAGE_BYTES: usize = 1024;
+
+/// Largest checkpoint. It says where to go on; what was done belongs in a store.
+pub const MAX_CHECKPOINT_BYTES: usize = 16 * 1024;
+
+/// Most members of a group.
+pub const MAX_MEMBERS: u32 = 1_000_000;
+
 /// Hash buckets under `/jobs` and `/queue`.
 pub const BUCKETS: u16 = 256;
 
@@ -52,8 +68,9 @@ pub const MAX_READ_BATCH: usize = 100;
 /// which a server may still put into one reply, and a hundred would not be.
 pub const MAX_LANE_LISTS: usize = 10;
 
-/// Largest stored record: payload, result, error and the rest of a job record, with room for a later field.
-pub const MAX_RECORD_BYTES: usize = 2 * MAX_PAYLOAD_BYTES + MAX_ERROR_BYTES + 16 * 1024;
+/// Largest stored record: payload, result, error, progress and the rest of a job record, with room for a later field.
+pub const MAX_RECORD_BYTES: usize =
+    2 * MAX_PAYLOAD_BYTES + MAX_ERROR_BYTES + MAX_CHECKPOINT_BYTES + MAX_MESSAGE_BYTES + 16 * 1024;
 
 /// Most slots of one worker.
 pub const MAX_SLOTS: u32 = 4_096;

@@ -2,7 +2,8 @@
 //!
 //! Every name becomes a znode name or a metric label, so all of them obey one rule: 1 to
 //! [`budget::MAX_NAME_BYTES`] bytes of `[A-Za-z0-9._-]`, and not `.` or `..`, which ZooKeeper refuses in a
-//! path. A name is checked once, where it enters (client, CLI, wire), and is trusted afterwards.
+//! path. An id that is composed of names (of a job, of a group) may also hold `:` and `@`, which stand between
+//! them: `report:nightly`, `sum:batch-7:12`, `nightly@20261121T030000Z`. A name is checked once, where it enters (client, CLI, wire), and is trusted afterwards.
 //! Names end up in logs and in `zkCli.sh ls`: never put a secret into one.
 
 use std::fmt;
@@ -30,8 +31,8 @@ pub enum NameError {
         /// Its length in bytes.
         len: usize,
     },
-    /// The name has a character outside `[A-Za-z0-9._-]`.
-    #[error("{field} has {character:?} at byte {at}: only [A-Za-z0-9._-] are allowed")]
+    /// The name has a character outside its alphabet.
+    #[error("{field} has {character:?} at byte {at}: only {allowed} are allowed")]
     Character {
         /// Which name was refused.
         field: &'static str,
@@ -39,6 +40,8 @@ pub enum NameError {
         character: char,
         /// Its byte offset.
         at: usize,
+        /// What may stand there.
+        allowed: &'static str,
     },
     /// The name is `.` or `..`, which a ZooKeeper path cannot hold.
     #[error("{field} must not be {name:?}: ZooKeeper reserves it")]
@@ -50,16 +53,37 @@ pub enum NameError {
     },
 }
 
-fn check(field: &'static str, name: &str) -> Result<(), NameError> {
+/// What a name may be made of.
+#[derive(Clone, Copy)]
+enum Alphabet {
+    Plain,
+    /// Also what stands between the names of a composed id.
+    Composed,
+}
+
+impl Alphabet {
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::Plain => "[A-Za-z0-9._-]",
+            Self::Composed => "[A-Za-z0-9._:@-]",
+        }
+    }
+
+    fn has(self, c: char) -> bool {
+        let composed = matches!(self, Self::Composed) && matches!(c, ':' | '@');
+        composed || c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+    }
+}
+
+fn check(field: &'static str, alphabet: Alphabet, name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty { field });
     }
     if name.len() > budget::MAX_NAME_BYTES {
         return Err(NameError::TooLong { field, len: name.len() });
     }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if let Some((at, character)) = name.char_indices().find(|(_, c)| !allowed(*c)) {
-        return Err(NameError::Character { field, character, at });
+    if let Some((at, character)) = name.char_indices().find(|(_, c)| !alphabet.has(*c)) {
+        return Err(NameError::Character { field, character, at, allowed: alphabet.describe() });
     }
     if name == "." || name == ".." {
         return Err(NameError::Reserved { field, name: name.to_owned() });
@@ -68,7 +92,7 @@ fn check(field: &'static str, name: &str) -> Result<(), NameError> {
 }
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $type:ident = $field:literal;)*) => {$(
+    ($($(#[$doc:meta])* $type:ident = $field:literal, $alphabet:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -81,7 +105,7 @@ macro_rules! names {
             /// [`NameError`] names the field, the bound and the offence.
             pub fn new(name: impl AsRef<str>) -> Result<Self, NameError> {
                 let name = name.as_ref();
-                check($field, name)?;
+                check($field, Alphabet::$alphabet, name)?;
                 Ok(Self(Arc::from(name)))
             }
 
@@ -134,23 +158,54 @@ macro_rules! names {
 
 names! {
     /// Identifies a job within its namespace, for ever: the same id is the same job.
-    JobId = "job id";
+    JobId = "job id", Composed;
     /// Which handler runs a job.
-    Kind = "kind";
+    Kind = "kind", Plain;
     /// What a worker offers and a job may require (`gpu`, `eu-west`).
-    Tag = "tag";
+    Tag = "tag", Plain;
     /// Jobs with one affinity key prefer one worker under the rendezvous strategy.
-    AffinityKey = "affinity key";
+    AffinityKey = "affinity key", Plain;
     /// A key whose jobs run one at a time, in submission order.
-    Lane = "lane";
+    Lane = "lane", Plain;
+    /// Jobs that end together: their join runs once all are terminal.
+    GroupId = "group", Composed;
+    /// What submits a job at each of its ticks.
+    ScheduleId = "schedule", Plain;
     /// One process, as its operator calls it. Two nodes may share a name by mistake; nothing relies on it.
-    NodeId = "node id";
+    NodeId = "node id", Plain;
 }
 
 impl JobId {
     /// Sorts before every id: where a range over one bucket begins. Not a valid id itself.
     pub(crate) fn first() -> Self {
         Self(Arc::from(""))
+    }
+
+    /// A name that a person chose: of the plain alphabet, so that it never meets a composed id.
+    ///
+    /// # Errors
+    /// [`NameError`], also for `:` and `@`.
+    pub fn plain(name: impl AsRef<str>) -> Result<Self, NameError> {
+        check("job id", Alphabet::Plain, name.as_ref())?;
+        Self::new(name)
+    }
+
+    /// The job of this kind and name.
+    ///
+    /// # Errors
+    /// [`NameError`]: the name is none, or both together are too long.
+    pub fn named(kind: &Kind, name: impl AsRef<str>) -> Result<Self, NameError> {
+        let name = name.as_ref();
+        check("name", Alphabet::Plain, name)?;
+        Self::new(format!("{kind}:{name}"))
+    }
+
+    /// The member of this kind and number in a group.
+    ///
+    /// # Errors
+    /// [`NameError`]: all together is too long.
+    pub fn member(kind: &Kind, group: &GroupId, number: u32) -> Result<Self, NameError> {
+        Self::new(format!("{kind}:{group}:{number}"))
     }
 
     /// The id of a job that was submitted without one.
@@ -217,6 +272,22 @@ mod tests {
         assert_eq!(refused("a\u{0}"), "kind has '\\0' at byte 1: only [A-Za-z0-9._-] are allowed");
         assert_eq!(refused("é"), "kind has 'é' at byte 0: only [A-Za-z0-9._-] are allowed");
         assert_eq!(refused(".."), "kind must not be \"..\": ZooKeeper reserves it");
+    }
+
+    #[test]
+    fn a_composed_id_is_made_of_names_and_no_chosen_name_meets_it() {
+        let kind = Kind::new("sum").unwrap();
+        assert_eq!(JobId::named(&kind, "nightly").unwrap().as_str(), "sum:nightly");
+        let group = GroupId::new("batch-7").unwrap();
+        assert_eq!(JobId::member(&kind, &group, 12).unwrap().as_str(), "sum:batch-7:12");
+        assert_eq!(JobId::new("sum:batch-7:12"), JobId::member(&kind, &group, 12));
+        for taken in ["sum:nightly", "nightly@20261121T030000Z"] {
+            let error = JobId::plain(taken).unwrap_err().to_string();
+            assert!(error.ends_with("only [A-Za-z0-9._-] are allowed"), "{error}");
+        }
+        assert!(JobId::named(&kind, "a:b").is_err(), "two names could meet in one id");
+        let long = JobId::named(&kind, "x".repeat(125)).unwrap_err().to_string();
+        assert_eq!(long, "job id is 129 bytes long: at most 128 are allowed");
     }
 
     #[test]

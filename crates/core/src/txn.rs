@@ -160,9 +160,10 @@ fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
     Some(Op::create(path::turn(&record.turn()?, job), encode(&TurnIndex(index))))
 }
 
-/// A job's turn goes with its end.
-fn leave_turn(job: &JobId, record: &JobRecord) -> Option<Op> {
-    Some(Op::delete(path::turn(&record.turn()?, job)))
+/// What goes with a job's end, whoever ends it: its turn.
+fn leave(job: &JobId, record: &JobRecord) -> Vec<Op> {
+    let turn = record.turn().map(|turn| Op::delete(path::turn(&turn, job)));
+    turn.into_iter().collect()
 }
 
 /// Takes the end of a job's turn out of its transaction, because an operator's hand ended it before.
@@ -203,7 +204,7 @@ pub fn close(
         Op::Delete { path: path::assignment(worker, job), version: assignment },
     ];
     match next {
-        Next::Terminal => ops.extend(leave_turn(job, record)),
+        Next::Terminal => ops.extend(leave(job, record)),
         Next::Queue(entry) => ops.push(Op::create(path::queue_entry(job), encode(entry))),
         Next::Delay(entry) => {
             let minute = entry.not_before.minute();
@@ -237,14 +238,14 @@ pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: Waiting) -
         Waiting::Delayed(minute) => path::delayed_entry(minute, job),
     };
     let mut ops = vec![Op::Set { path: path::record(job), data: encode(record), version }, Op::delete(entry)];
-    ops.extend(leave_turn(job, record));
+    ops.extend(leave(job, record));
     ops
 }
 
 /// Asks the worker that has the job to cancel it.
 #[must_use]
 pub fn flag_cancel(job: &JobId, worker: WorkerId, version: i32, assignment: &Assignment) -> Op {
-    let flagged = Assignment { cancel: true, ..*assignment };
+    let flagged = Assignment { cancel: true, ..assignment.clone() };
     Op::Set { path: path::assignment(worker, job), data: encode(&flagged), version }
 }
 
@@ -307,7 +308,7 @@ pub fn requeue(
 ) -> Vec<Op> {
     let attempt = Attempt { number: record.attempts + 1, worker };
     let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Released };
-    let (closed, next) = record.close(attempt, ending, at, 0);
+    let (closed, next) = record.carry(assignment).close(attempt, ending, at, 0);
     close(job, worker, version, Some(assignment_version), &closed, &next)
 }
 

@@ -1,5 +1,8 @@
 //! What a worker and a leader say about themselves.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use crate::job::Placement;
@@ -15,6 +18,8 @@ pub struct WorkerInfo {
     pub host: String,
     /// The kinds it has handlers for; sorted, without repeats.
     pub kinds: Vec<Kind>,
+    /// The leases of those that have one of their own.
+    pub leases: BTreeMap<Kind, Duration>,
     /// How many jobs it takes at a time.
     pub slots: u32,
     /// What it offers; sorted, without repeats.

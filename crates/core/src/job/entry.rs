@@ -1,7 +1,10 @@
 //! What stands beside a record while its job is open: an entry while unassigned, an assignment while assigned, and
 //! in any case a turn if it has a lane.
 
-use crate::job::Placement;
+use std::time::Duration;
+
+use crate::budget::DEFAULT_LEASE;
+use crate::job::{Placement, Priority, Progress};
 use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
 
@@ -18,9 +21,33 @@ pub struct QueueEntry {
     pub placement: Placement,
     /// Not to be queued earlier; meaningful under `/delayed` only.
     pub not_before: WallMillis,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// When the job was submitted, by the client's wall clock: orders those of one priority.
+    pub submitted_at: WallMillis,
+    /// Not to be started later.
+    pub expires_at: Option<WallMillis>,
+    /// Its lease, if it has one of its own.
+    pub lease: Option<Duration>,
 }
 
 impl QueueEntry {
+    /// An ordinary one.
+    #[must_use]
+    pub fn new(kind: Kind, attempt: u32, generation: u32) -> Self {
+        Self {
+            kind,
+            attempt,
+            generation,
+            placement: Placement::default(),
+            not_before: WallMillis::default(),
+            priority: Priority::default(),
+            submitted_at: WallMillis::default(),
+            expires_at: None,
+            lease: None,
+        }
+    }
+
     /// Its job's turn in its lane.
     #[must_use]
     pub fn turn(&self) -> Option<Turn> {
@@ -44,7 +71,7 @@ pub struct Turn {
 pub struct TurnIndex(pub u32);
 
 /// A job in a worker's inbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Assignment {
     /// Which attempt this is.
     pub attempt: u32,
@@ -54,4 +81,26 @@ pub struct Assignment {
     pub cancel: bool,
     /// When it was assigned, by the leader's wall clock: shown to people.
     pub assigned_at: WallMillis,
+    /// From the last change of this znode until the leader takes the attempt for hung.
+    pub lease: Duration,
+    /// What the attempt says of itself, once it says something; until then the record has what the one before left.
+    pub progress: Option<Progress>,
+    /// Whether the attempt has sub-jobs.
+    pub spawned: bool,
+}
+
+impl Assignment {
+    /// A fresh one, with the ordinary lease.
+    #[must_use]
+    pub fn new(attempt: u32, epoch: i32, assigned_at: WallMillis) -> Self {
+        Self {
+            attempt,
+            epoch,
+            cancel: false,
+            assigned_at,
+            lease: DEFAULT_LEASE,
+            progress: None,
+            spawned: false,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::budget::{MAX_ATTEMPTS, MAX_WAIT};
+use crate::budget::{MAX_ATTEMPTS, MAX_WAIT, MIN_LEASE};
 
 /// A job's bounds. Failures and losses are counted apart: a failure is the job's own doing, a loss is its
 /// worker's death, and only a job that keeps killing workers should die of losses.
@@ -17,6 +17,10 @@ pub struct Policy {
     pub backoff: Backoff,
     /// How long one attempt may run; `None` is no bound.
     pub timeout: Option<Duration>,
+    /// How long the leader waits for a sign of life of an attempt; `None` is what its kind says.
+    pub lease: Option<Duration>,
+    /// Whether its worker gives that sign by itself; `None` is what its kind says.
+    pub auto_renew: Option<bool>,
 }
 
 impl Default for Policy {
@@ -26,6 +30,8 @@ impl Default for Policy {
             max_losses: 3,
             backoff: Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(300) },
             timeout: None,
+            lease: None,
+            auto_renew: None,
         }
     }
 }
@@ -57,15 +63,17 @@ impl Policy {
                 });
             }
         }
+        let least = Duration::from_millis(1);
         let waits = [
-            ("backoff", Some(self.backoff.initial)),
-            ("longest backoff", Some(self.backoff.max)),
-            ("timeout", self.timeout),
+            ("backoff", Some(self.backoff.initial), least),
+            ("longest backoff", Some(self.backoff.max), least),
+            ("timeout", self.timeout, least),
+            ("lease", self.lease, MIN_LEASE),
         ];
-        for (field, wait) in waits {
+        for (field, wait, least) in waits {
             let Some(wait) = wait else { continue };
-            if !(Duration::from_millis(1)..=MAX_WAIT).contains(&wait) {
-                let allowed = format!("1 ms to {} s", MAX_WAIT.as_secs());
+            if !(least..=MAX_WAIT).contains(&wait) {
+                let allowed = format!("{least:?} to {} s", MAX_WAIT.as_secs());
                 return Err(PolicyError { field, allowed, given: format!("{wait:?}") });
             }
         }
@@ -82,7 +90,7 @@ mod tests {
         let none = Policy { max_attempts: 0, ..Policy::default() };
         assert_eq!(none.check().unwrap_err().to_string(), "max attempts must be 1 to 1000, not 0");
         let instant = Policy { timeout: Some(Duration::ZERO), ..Policy::default() };
-        assert_eq!(instant.check().unwrap_err().to_string(), "timeout must be 1 ms to 604800 s, not 0ns");
+        assert_eq!(instant.check().unwrap_err().to_string(), "timeout must be 1ms to 604800 s, not 0ns");
         assert_eq!(Policy::default().check(), Ok(()));
     }
 }

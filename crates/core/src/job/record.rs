@@ -1,7 +1,9 @@
 //! The record and its transitions.
 
-use crate::budget::MAX_ERROR_BYTES;
-use crate::job::{Payload, Policy, QueueEntry, Turn};
+use std::time::Duration;
+
+use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT};
+use crate::job::{Assignment, Membership, Payload, Policy, Priority, Progress, QueueEntry, Turn};
 use crate::name::{AffinityKey, Kind, Lane, Tag, WorkerId};
 use crate::time::WallMillis;
 use uuid::Uuid;
@@ -28,6 +30,12 @@ pub struct JobRecord {
     pub policy: Policy,
     /// Where it may run.
     pub placement: Placement,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Not to be started later, by the clock of whoever would start it.
+    pub expires_at: Option<WallMillis>,
+    /// Its group, if it has one.
+    pub membership: Option<Membership>,
     /// Chosen by the submitting call: tells its own record from another's when a reply was lost.
     pub token: Uuid,
     /// When it was submitted, by the client's wall clock.
@@ -44,6 +52,10 @@ pub struct JobRecord {
     pub last: Option<AttemptEnd>,
     /// The last error, also of an earlier generation.
     pub last_error: Option<String>,
+    /// What its attempts said of themselves, as far as they are closed.
+    pub progress: Option<Progress>,
+    /// Whether one of them has sub-jobs: its own end then waits for theirs.
+    pub spawned: bool,
     /// Open or terminal.
     pub state: JobState,
 }
@@ -53,7 +65,7 @@ pub struct JobRecord {
 pub enum JobState {
     /// Queued, delayed or assigned: the place that holds its entry tells which.
     Open {
-        /// Set while it waits out a backoff: names its minute under `/delayed`.
+        /// Set while it waits for its time, or out of a backoff: names its minute under `/delayed`.
         not_before: Option<WallMillis>,
     },
     /// Over; never changes but by an operator's retry of a dead job.
@@ -109,6 +121,14 @@ pub enum AttemptEndKind {
     Released,
     /// It was cancelled while it ran.
     Cancelled,
+    /// The handler said that the job can never succeed.
+    Invalid,
+    /// The handler asked to be called again later.
+    Deferred,
+    /// It gave no sign of life within its lease.
+    LeaseExpired,
+    /// Its time to start passed before it started.
+    Overdue,
 }
 
 /// How an attempt ends, with what it leaves behind.
@@ -124,6 +144,14 @@ pub enum Ending {
     Released,
     /// It was cancelled while it ran.
     Cancelled,
+    /// The handler said that the job can never succeed, and why. It is not tried again.
+    Invalid(String),
+    /// The handler asked to be called again after this time. Counts as neither failure nor loss.
+    Deferred(Duration),
+    /// It gave no sign of life within its lease. Counts as a loss.
+    LeaseExpired,
+    /// Its time to start passed before it started. It is not tried again.
+    Overdue,
 }
 
 /// Where a job goes when an attempt is closed.
@@ -138,6 +166,31 @@ pub enum Next {
 }
 
 impl JobRecord {
+    /// An ordinary job that was never tried.
+    #[must_use]
+    pub fn new(kind: Kind, payload: Payload, token: Uuid, submitted_at: WallMillis) -> Self {
+        Self {
+            kind,
+            payload,
+            policy: Policy::default(),
+            placement: Placement::default(),
+            priority: Priority::default(),
+            expires_at: None,
+            membership: None,
+            token,
+            submitted_at,
+            generation: 1,
+            attempts: 0,
+            failures: 0,
+            losses: 0,
+            last: None,
+            last_error: None,
+            progress: None,
+            spawned: false,
+            state: JobState::Open { not_before: None },
+        }
+    }
+
     /// Whether the job is over.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
@@ -157,6 +210,10 @@ impl JobRecord {
             generation: self.generation,
             placement: self.placement.clone(),
             not_before,
+            priority: self.priority,
+            submitted_at: self.submitted_at,
+            expires_at: self.expires_at,
+            lease: self.policy.lease,
         }
     }
 
@@ -165,6 +222,14 @@ impl JobRecord {
     pub fn turn(&self) -> Option<Turn> {
         let lane = self.placement.lane.clone()?;
         Some(Turn { lane, generation: self.generation })
+    }
+
+    /// Takes over what an attempt left in its assignment: to be called before [`JobRecord::close`].
+    #[must_use]
+    pub fn carry(mut self, assignment: &Assignment) -> Self {
+        self.progress = assignment.progress.clone().or(self.progress);
+        self.spawned |= assignment.spawned;
+        self
     }
 
     /// Closes an attempt. `random` is any 64 random bits for the backoff's jitter.
@@ -184,6 +249,14 @@ impl JobRecord {
             }
             Ending::Released => (AttemptEndKind::Released, None),
             Ending::Cancelled => (AttemptEndKind::Cancelled, None),
+            Ending::Invalid(why) => (AttemptEndKind::Invalid, Some(truncated(why))),
+            Ending::Deferred(_) => (AttemptEndKind::Deferred, None),
+            Ending::LeaseExpired => {
+                let (n, worker) = (attempt.number, attempt.worker);
+                let error = format!("attempt {n} gave no sign of life on worker {worker} within its lease");
+                (AttemptEndKind::LeaseExpired, Some(error))
+            }
+            Ending::Overdue => (AttemptEndKind::Overdue, Some(self.overdue())),
         };
         self.last = Some(AttemptEnd { attempt, how, at });
         self.last_error = error.or(self.last_error);
@@ -192,7 +265,9 @@ impl JobRecord {
             Ending::Succeeded(result) => terminal(Verdict::Succeeded(result)),
             Ending::Cancelled => terminal(Verdict::Cancelled),
             Ending::Released => JobState::Open { not_before: None },
-            Ending::Lost => {
+            Ending::Deferred(wait) => JobState::Open { not_before: Some(at + wait.min(MAX_WAIT)) },
+            Ending::Invalid(_) | Ending::Overdue => terminal(Verdict::Dead),
+            Ending::Lost | Ending::LeaseExpired => {
                 self.losses += 1;
                 if self.losses >= self.policy.max_losses {
                     terminal(Verdict::Dead)
@@ -232,10 +307,34 @@ impl JobRecord {
         self
     }
 
-    /// Opens a new generation of a dead or cancelled job: counters start afresh, the last error stays.
+    /// Ends a job that has no attempt under way, because its time to start has passed.
+    #[must_use]
+    pub fn expire(mut self, at: WallMillis) -> Self {
+        self.last_error = Some(self.overdue());
+        self.state = JobState::Terminal { verdict: Verdict::Dead, at };
+        self
+    }
+
+    /// Whether its time to start has passed.
+    #[must_use]
+    pub fn is_overdue(&self, now: WallMillis) -> bool {
+        self.expires_at.is_some_and(|at| at < now)
+    }
+
+    fn overdue(&self) -> String {
+        match self.expires_at {
+            Some(at) => format!("not started before it expired, at {at}"),
+            None => "not started before it expired".to_owned(),
+        }
+    }
+
+    /// Opens a new generation of a dead or cancelled job: counters start afresh, the last error and the progress
+    /// stay, and it does not expire any more.
     #[must_use]
     pub fn reopen(mut self) -> Self {
         self.generation += 1;
+        self.expires_at = None;
+        self.spawned = false;
         (self.attempts, self.failures, self.losses) = (0, 0, 0);
         self.state = JobState::Open { not_before: None };
         self
@@ -258,27 +357,15 @@ fn truncated(error: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
 
     fn job(max_attempts: u32, max_losses: u32) -> JobRecord {
+        let (kind, payload) = (Kind::new("sum").unwrap(), Payload::json(*b"{}").unwrap());
         JobRecord {
-            kind: Kind::new("sum").unwrap(),
-            payload: Payload::json(*b"{}").unwrap(),
             policy: Policy { max_attempts, max_losses, ..Policy::default() },
-            placement: Placement::default(),
-            token: Uuid::from_u128(1),
-            submitted_at: WallMillis(1_000),
-            generation: 1,
-            attempts: 0,
-            failures: 0,
-            losses: 0,
-            last: None,
-            last_error: None,
-            state: JobState::Open { not_before: None },
+            ..JobRecord::new(kind, payload, Uuid::from_u128(1), WallMillis(1_000))
         }
     }
 
@@ -326,6 +413,51 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_can_never_succeed_is_dead_at_once_with_the_reason() {
+        let (job, next) = job(9, 9).close(attempt(1), Ending::Invalid("no such account".into()), NOW, 0);
+        assert_eq!((next, job.failures, job.losses), (Next::Terminal, 0, 0));
+        assert_eq!(job.state, JobState::Terminal { verdict: Verdict::Dead, at: NOW });
+        assert_eq!(job.last_error.as_deref(), Some("no such account"));
+    }
+
+    #[test]
+    fn a_job_that_asks_to_be_called_later_is_delayed_and_has_lost_nothing() {
+        let wait = Duration::from_secs(90);
+        let (job, next) = job(1, 1).close(attempt(1), Ending::Deferred(wait), NOW, 0);
+        assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
+        assert!(matches!(next, Next::Delay(ref entry) if entry.not_before == NOW + wait), "{next:?}");
+    }
+
+    #[test]
+    fn an_attempt_that_gave_no_sign_of_life_counts_as_a_loss() {
+        let (job, next) = job(1, 2).close(attempt(1), Ending::LeaseExpired, NOW, 0);
+        assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 2), "{next:?}");
+        let (job, next) = job.close(attempt(2), Ending::LeaseExpired, NOW, 0);
+        assert_eq!((next, job.failures, job.losses), (Next::Terminal, 0, 2));
+        assert!(job.last_error.unwrap().starts_with("attempt 2 gave no sign of life on worker"));
+    }
+
+    #[test]
+    fn a_job_that_was_not_started_in_time_is_dead_and_a_retry_of_it_does_not_expire() {
+        let overdue = JobRecord { expires_at: Some(WallMillis(4_999)), ..job(9, 9) };
+        assert!(overdue.is_overdue(NOW) && !overdue.is_overdue(WallMillis(4_999)));
+        let expired = overdue.clone().expire(NOW);
+        let (closed, next) = overdue.close(attempt(1), Ending::Overdue, NOW, 0);
+        assert_eq!(next, Next::Terminal);
+        assert_eq!(closed.state, expired.state);
+        assert_eq!(closed.last_error, expired.last_error);
+        assert!(!closed.reopen().is_overdue(NOW));
+    }
+
+    #[test]
+    fn what_an_attempt_left_is_carried_into_the_record_and_its_silence_erases_nothing() {
+        let said = Progress::default().with_checkpoint(*b"7").unwrap();
+        let left = Assignment { progress: Some(said.clone()), spawned: true, ..Assignment::new(1, 1, NOW) };
+        let record = job(9, 9).carry(&left).carry(&Assignment::new(2, 1, NOW));
+        assert_eq!((record.progress, record.spawned), (Some(said), true));
+    }
+
+    #[test]
     fn a_long_error_is_cut_at_a_character_boundary() {
         let (job, _) = job(1, 1).close(attempt(1), Ending::Failed("é".repeat(MAX_ERROR_BYTES)), NOW, 0);
         let kept = job.last_error.unwrap();
@@ -359,6 +491,10 @@ mod tests {
             Just(Ending::Lost),
             Just(Ending::Released),
             Just(Ending::Cancelled),
+            Just(Ending::Invalid("x".into())),
+            Just(Ending::Deferred(Duration::from_secs(1))),
+            Just(Ending::LeaseExpired),
+            Just(Ending::Overdue),
             Just(Ending::Succeeded(Payload::json(*b"1").unwrap())),
         ]
     }

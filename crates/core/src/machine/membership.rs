@@ -107,6 +107,7 @@ mod tests {
             node: NodeId::new("n").unwrap(),
             host: "h".into(),
             kinds: vec![],
+            leases: BTreeMap::new(),
             slots: 1,
             tags: vec![],
             codec: 1,

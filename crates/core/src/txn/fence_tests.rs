@@ -1,9 +1,10 @@
 //! What each transaction is fenced by, as ZooKeeper sees it: the module's table, line by line.
 
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{JobState, Payload, Placement, Policy};
+use crate::job::{Payload, Placement};
 use crate::name::{Kind, Lane};
 
 const NOW: WallMillis = WallMillis(120_000);
@@ -18,24 +19,19 @@ fn worker() -> WorkerId {
 
 fn record() -> JobRecord {
     JobRecord {
-        kind: Kind::new("sum").unwrap(),
-        payload: Payload::json(*b"{}").unwrap(),
-        policy: Policy::default(),
         placement: Placement { lane: Some(Lane::new("a").unwrap()), ..Placement::default() },
-        token: Uuid::nil(),
-        submitted_at: WallMillis(0),
-        generation: 1,
         attempts: 1,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(
+            Kind::new("sum").unwrap(),
+            Payload::json(*b"{}").unwrap(),
+            Uuid::nil(),
+            WallMillis(0),
+        )
     }
 }
 
 fn assignment() -> Assignment {
-    Assignment { attempt: 2, epoch: 5, cancel: false, assigned_at: NOW }
+    Assignment::new(2, 5, NOW)
 }
 
 /// Each operation in a line: what it does, where, and at which version.
@@ -122,6 +118,7 @@ fn a_worker_comes_with_its_inbox_and_leaves_only_without_it() {
         node: crate::name::NodeId::new("n").unwrap(),
         host: "h".into(),
         kinds: vec![],
+        leases: BTreeMap::new(),
         slots: 1,
         tags: vec![],
         codec: 1,

@@ -1,7 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{AttemptEndKind, JobState, Payload, Placement, Policy, Verdict};
+use crate::job::{AttemptEndKind, JobState, Payload, Placement, Verdict};
 use crate::name::{Kind, Lane};
 use crate::wire::decode;
 
@@ -9,26 +9,20 @@ const NOW: WallMillis = WallMillis(9);
 
 fn open() -> JobRecord {
     JobRecord {
-        kind: Kind::new("sum").unwrap(),
-        payload: Payload::json(*b"{}").unwrap(),
-        policy: Policy::default(),
-        placement: Placement::default(),
-        token: Uuid::nil(),
-        submitted_at: WallMillis(0),
-        generation: 1,
         attempts: 1,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(
+            Kind::new("sum").unwrap(),
+            Payload::json(*b"{}").unwrap(),
+            Uuid::nil(),
+            WallMillis(0),
+        )
     }
 }
 
 /// What `requeue` makes of the record, and the rest of its transaction.
 fn requeued(cancel: bool) -> (JobRecord, Vec<Op>) {
     let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
-    let assignment = Assignment { attempt: 5, epoch: 1, cancel, assigned_at: WallMillis(1) };
+    let assignment = Assignment { cancel, ..Assignment::new(5, 1, WallMillis(1)) };
     let mut ops = requeue(&job, worker, 3, &assignment, 4, open(), NOW);
     assert_eq!(ops[1], Op::Delete { path: path::assignment(worker, &job), version: Some(4) });
     let Op::Set { path, data, version: 3 } = ops.remove(0) else { panic!("{ops:?}") };
@@ -108,7 +102,7 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
     ] {
         assert!(!paths(&ops).contains(&turn.as_str()), "{what}");
     }
-    let assignment = Assignment { attempt: 2, epoch: 1, cancel: false, assigned_at: NOW };
+    let assignment = Assignment::new(2, 1, NOW);
     let assigned = assign(&job, worker, &assignment, laned().turn().as_ref());
     assert_eq!(assigned.last(), Some(&Op::Check { path: turn, version: 0 }));
 }
@@ -116,7 +110,7 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
 #[test]
 fn a_job_without_a_lane_costs_no_operation_more() {
     let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
-    let assignment = Assignment { attempt: 2, epoch: 1, cancel: false, assigned_at: NOW };
+    let assignment = Assignment::new(2, 1, NOW);
     let success = Ending::Succeeded(Payload::json(*b"1").unwrap());
     let (closed, next) = open().close(Attempt { number: 2, worker }, success, NOW, 0);
     assert_eq!(submit(&job, &open(), 0).len(), 2);

@@ -31,9 +31,9 @@ const HEADER: usize = 6;
 /// The schema version that this build writes, and the highest that it reads.
 pub const SCHEMA: u16 = 1;
 
-/// The layout of znodes that this build writes, and the only one that it serves. 1 was that before lanes, whose entries
-/// have other bytes; it was never released.
-pub const LAYOUT_VERSION: u16 = 2;
+/// The layout of znodes that this build writes, and the only one that it serves. Those before were never released: 1 was
+/// that before lanes, 2 that before leases, groups and schedules.
+pub const LAYOUT_VERSION: u16 = 3;
 
 /// Why bytes are not a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

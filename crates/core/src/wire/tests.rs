@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -7,10 +8,15 @@ use super::*;
 use crate::backoff::Backoff;
 use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES};
 use crate::job::{
-    Attempt, AttemptEnd, AttemptEndKind, Ending, JobState, Payload, Placement, Policy, Verdict,
+    Attempt, AttemptEnd, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Policy, Priority,
+    Progress, Role, Verdict,
 };
-use crate::name::{AffinityKey, Kind, Lane, NodeId, Tag, WorkerId};
+use crate::name::{AffinityKey, GroupId, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::time::WallMillis;
+
+fn progress() -> Progress {
+    Progress::default().with_message(Some(40), "halfway").unwrap().with_checkpoint(*b"row 7").unwrap()
+}
 
 fn job() -> JobRecord {
     JobRecord {
@@ -21,12 +27,21 @@ fn job() -> JobRecord {
             max_losses: 3,
             backoff: Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(300) },
             timeout: Some(Duration::from_secs(30)),
+            lease: Some(Duration::from_secs(60)),
+            auto_renew: Some(true),
         },
         placement: Placement {
             tags: vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()],
             affinity: Some(AffinityKey::new("customer-7").unwrap()),
             lane: Some(Lane::new("account-7").unwrap()),
         },
+        priority: Priority::HIGHEST,
+        expires_at: Some(WallMillis(1_800_000_000_000)),
+        membership: Some(Membership {
+            group: GroupId::new("sum:batch-7").unwrap(),
+            role: Role::Member(12),
+            counted: true,
+        }),
         token: Uuid::from_u128(0x0102_0304),
         submitted_at: WallMillis(1_700_000_000_000),
         generation: 1,
@@ -39,6 +54,8 @@ fn job() -> JobRecord {
             at: WallMillis(1_700_000_000_500),
         }),
         last_error: Some("attempt 2 lost its worker".into()),
+        progress: Some(progress()),
+        spawned: true,
         state: JobState::Terminal {
             verdict: Verdict::Succeeded(Payload::json(*b"3").unwrap()),
             at: WallMillis(7),
@@ -53,6 +70,10 @@ fn entry() -> QueueEntry {
         generation: 2,
         placement: job().placement,
         not_before: WallMillis(9),
+        priority: Priority::HIGHEST,
+        submitted_at: WallMillis(8),
+        expires_at: Some(WallMillis(10)),
+        lease: Some(Duration::from_secs(60)),
     }
 }
 
@@ -61,6 +82,7 @@ fn worker() -> WorkerInfo {
         node: NodeId::new("n1").unwrap(),
         host: "host".into(),
         kinds: vec![Kind::new("echo").unwrap(), Kind::new("sum").unwrap()],
+        leases: BTreeMap::from([(Kind::new("sum").unwrap(), Duration::from_secs(60))]),
         slots: 8,
         tags: vec![],
         codec: SCHEMA,
@@ -78,8 +100,16 @@ fn epoch() -> EpochRecord {
     }
 }
 
-const ASSIGNMENT: Assignment =
-    Assignment { attempt: 3, epoch: 12, cancel: true, assigned_at: WallMillis(77) };
+fn assignment() -> Assignment {
+    let lease = Duration::from_secs(60);
+    Assignment {
+        cancel: true,
+        lease,
+        progress: Some(progress()),
+        spawned: true,
+        ..Assignment::new(3, 12, WallMillis(77))
+    }
+}
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -87,13 +117,17 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A record for each form of a state and of an attempt's end: bincode tells variants by their position, so that one
 /// that moved would be read as another.
-fn forms() -> [(JobRecord, &'static str); 6] {
+fn forms() -> [(JobRecord, &'static str); 10] {
     let ended = |how| Some(AttemptEnd { how, ..job().last.unwrap() });
     let ends = |verdict| JobState::Terminal { verdict, at: WallMillis(7) };
     let open = |not_before| JobState::Open { not_before };
     let plain = JobRecord {
-        policy: Policy { timeout: None, ..job().policy },
+        policy: Policy { timeout: None, lease: None, auto_renew: None, ..job().policy },
         placement: Placement::default(),
+        expires_at: None,
+        membership: None,
+        progress: None,
+        spawned: false,
         attempts: 0,
         failures: 0,
         losses: 0,
@@ -102,6 +136,7 @@ fn forms() -> [(JobRecord, &'static str); 6] {
         state: open(None),
         ..job()
     };
+    let member = |role| Some(Membership { role, counted: false, ..job().membership.unwrap() });
     let last = |how, state| JobRecord { last: ended(how), state, ..job() };
     [
         (plain, include_str!("golden/job_record_fresh.v1.hex")),
@@ -119,6 +154,25 @@ fn forms() -> [(JobRecord, &'static str); 6] {
             last(AttemptEndKind::Succeeded, ends(Verdict::Succeeded(job().payload))),
             include_str!("golden/job_record_succeeded.v1.hex"),
         ),
+        (
+            last(AttemptEndKind::Invalid, ends(Verdict::Dead)),
+            include_str!("golden/job_record_invalid.v1.hex"),
+        ),
+        (
+            last(AttemptEndKind::Deferred, open(Some(WallMillis(9)))),
+            include_str!("golden/job_record_deferred.v1.hex"),
+        ),
+        (
+            JobRecord { membership: member(Role::Join), ..last(AttemptEndKind::LeaseExpired, open(None)) },
+            include_str!("golden/job_record_lease_expired.v1.hex"),
+        ),
+        (
+            JobRecord {
+                membership: member(Role::Finish),
+                ..last(AttemptEndKind::Overdue, ends(Verdict::Dead))
+            },
+            include_str!("golden/job_record_overdue.v1.hex"),
+        ),
     ]
 }
 
@@ -128,7 +182,7 @@ fn version_1_has_these_bytes() {
     let golden = [
         ("job record", hex(&encode(&job())), include_str!("golden/job_record.v1.hex")),
         ("queue entry", hex(&encode(&entry())), include_str!("golden/queue_entry.v1.hex")),
-        ("assignment", hex(&encode(&ASSIGNMENT)), include_str!("golden/assignment.v1.hex")),
+        ("assignment", hex(&encode(&assignment())), include_str!("golden/assignment.v1.hex")),
         ("worker", hex(&encode(&worker())), include_str!("golden/worker.v1.hex")),
         ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
         ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
@@ -148,7 +202,7 @@ fn version_1_has_these_bytes() {
 fn every_type_reads_back_what_it_wrote() {
     assert_eq!(decode::<JobRecord>(&encode(&job())), Ok(job()));
     assert_eq!(decode::<QueueEntry>(&encode(&entry())), Ok(entry()));
-    assert_eq!(decode::<Assignment>(&encode(&ASSIGNMENT)), Ok(ASSIGNMENT));
+    assert_eq!(decode::<Assignment>(&encode(&assignment())), Ok(assignment()));
     assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
     assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
@@ -157,7 +211,7 @@ fn every_type_reads_back_what_it_wrote() {
 
 #[test]
 fn foreign_newer_and_cut_bytes_are_told_apart() {
-    let good = encode(&ASSIGNMENT);
+    let good = encode(&assignment());
     let mut newer = good.clone();
     newer[4] = 2;
     let mut format = good.clone();
@@ -212,7 +266,7 @@ fn a_count_that_could_overflow_is_refused() {
     let entry = |attempt| QueueEntry { attempt, ..entry() };
     assert_eq!(stored(&entry(MAX_COUNT)), Ok(entry(MAX_COUNT)));
     assert!(matches!(stored(&entry(MAX_COUNT + 1)), Err(WireError::Value(_))));
-    let assignment = |attempt| Assignment { attempt, ..ASSIGNMENT };
+    let assignment = |attempt| Assignment { attempt, ..assignment() };
     assert_eq!(stored(&assignment(MAX_COUNT)), Ok(assignment(MAX_COUNT)));
     assert_eq!(
         stored(&assignment(u32::MAX)).unwrap_err().to_string(),

@@ -10,7 +10,7 @@ use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES};
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::machine::campaign::{self, Campaign, Campaigner, Effect, Event, Reply};
-use bellwether_core::name::{AffinityKey, JobId, Kind, Lane, NodeId, Tag, WorkerId};
+use bellwether_core::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, ScheduleId, Tag, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, Place};
 use bellwether_core::time::Millis;
@@ -79,13 +79,19 @@ pub(crate) fn path(bytes: &[u8]) {
 /// Any text where a name is expected: an id, a znode's name, a strategy.
 pub(crate) fn name(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let fine = (1..=MAX_NAME_BYTES).contains(&text.len())
-        && text.bytes().all(allowed)
-        && text != "."
-        && text != "..";
+    let made_of = |more: &[u8]| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
+        let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
+        fits && text.bytes().all(allowed) && text != "." && text != ".."
+    };
+    let composed =
+        [JobId::new(text).map(|name| name.to_string()), GroupId::new(text).map(|name| name.to_string())];
+    for kept in composed {
+        assert_eq!(kept.as_deref().ok(), made_of(b"._-:@").then_some(text), "{kept:?}");
+    }
     let kept = [
-        JobId::new(text).map(|name| name.to_string()),
+        JobId::plain(text).map(|name| name.to_string()),
+        ScheduleId::new(text).map(|name| name.to_string()),
         Kind::new(text).map(|name| name.to_string()),
         Tag::new(text).map(|name| name.to_string()),
         AffinityKey::new(text).map(|name| name.to_string()),
@@ -93,7 +99,7 @@ pub(crate) fn name(bytes: &[u8]) {
         NodeId::new(text).map(|name| name.to_string()),
     ];
     for kept in kept {
-        assert_eq!(kept.as_deref().ok(), fine.then_some(text), "{kept:?}");
+        assert_eq!(kept.as_deref().ok(), made_of(b"._-").then_some(text), "{kept:?}");
     }
     if let Ok(job) = JobId::new(text) {
         let entry = paths::queue_entry(&job);

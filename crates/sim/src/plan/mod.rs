@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::job::{JobRecord, Payload, Placement, Policy};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::name::{JobId, Kind, Lane};
@@ -255,24 +255,20 @@ impl JobPlan {
         let text = if other { format!("{} of another", self.id) } else { format!("{} as planned", self.id) };
         let initial = Duration::from_millis(self.backoff_ms);
         JobRecord {
-            kind: self.kind.clone(),
-            payload: Payload::json(text.into_bytes()).expect("a short text is within the budget"),
             policy: Policy {
                 max_attempts: self.max_attempts,
                 max_losses: self.max_losses,
                 backoff: Backoff { initial, max: initial * 4 },
                 timeout: self.timeout_ms.map(Duration::from_millis),
+                ..Policy::default()
             },
             placement: Placement { lane: self.lane.clone(), ..Placement::default() },
-            token: Uuid::nil(),
-            submitted_at: WallMillis(0),
-            generation: 1,
-            attempts: 0,
-            failures: 0,
-            losses: 0,
-            last: None,
-            last_error: None,
-            state: JobState::Open { not_before: None },
+            ..JobRecord::new(
+                self.kind.clone(),
+                Payload::json(text.into_bytes()).expect("a short text is within the budget"),
+                Uuid::nil(),
+                WallMillis(0),
+            )
         }
     }
 }

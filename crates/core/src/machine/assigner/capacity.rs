@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::name::{JobId, Kind, Tag};
 use crate::worker::WorkerInfo;
@@ -53,6 +54,11 @@ impl Capacity {
 
     pub(super) fn version(&self) -> i32 {
         self.registration.as_ref().map_or(-1, |(_, version)| *version)
+    }
+
+    /// The lease of a kind that has one of its own.
+    pub(super) fn lease(&self, kind: &Kind) -> Option<Duration> {
+        self.registration.as_ref()?.0.leases.get(kind).copied()
     }
 
     pub(super) fn slots(&self) -> usize {

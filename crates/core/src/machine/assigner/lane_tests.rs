@@ -1,11 +1,12 @@
 //! The gate by itself, in an assigner that has room for all. [`super::lane_model`] has it among several.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test picks what it looks for")]
 
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::*;
 use crate::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
-use crate::job::{JobRecord, JobState, Payload, Placement, Policy};
+use crate::job::{JobRecord, Payload, Placement};
 use crate::name::NodeId;
 use crate::path;
 use crate::txn::Op;
@@ -29,6 +30,7 @@ pub(super) fn info() -> WorkerInfo {
         node: NodeId::new("n").unwrap(),
         host: "h".into(),
         kinds: vec![Kind::new("sum").unwrap()],
+        leases: BTreeMap::new(),
         slots: 3,
         tags: vec![],
         codec: 1,
@@ -39,19 +41,8 @@ pub(super) fn info() -> WorkerInfo {
 
 pub(super) fn record(lane: Option<Lane>) -> JobRecord {
     JobRecord {
-        kind: Kind::new("sum").unwrap(),
-        payload: Payload::json(*b"1").unwrap(),
-        policy: Policy::default(),
         placement: Placement { lane, ..Placement::default() },
-        token: Uuid::nil(),
-        submitted_at: WallMillis(0),
-        generation: 1,
-        attempts: 0,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), WallMillis(0))
     }
 }
 

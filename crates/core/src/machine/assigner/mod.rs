@@ -29,6 +29,7 @@ mod strategy;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::budget::DEFAULT_LEASE;
 use crate::job::{Assignment, QueueEntry};
 use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
@@ -311,12 +312,9 @@ impl Assigner {
         let mut batch = Batch::new([txn::fence(self.epoch)].into_iter().chain(checks).collect());
         let mut left = picked.into_iter();
         for job in left.by_ref() {
-            let assignment = Assignment {
-                attempt: job.waiting.attempt,
-                epoch: self.epoch,
-                cancel: false,
-                assigned_at: wall,
-            };
+            let of_kind = || self.workers.get(&job.worker)?.lease(&job.waiting.kind);
+            let lease = job.waiting.lease.or_else(of_kind).unwrap_or(DEFAULT_LEASE);
+            let assignment = Assignment { lease, ..Assignment::new(job.waiting.attempt, self.epoch, wall) };
             let ops = txn::assign(&job.id, job.worker, &assignment, job.waiting.turn.as_deref());
             if let Err((job, _)) = batch.push(job, ops) {
                 self.put_back(job);

@@ -4,8 +4,9 @@
 //! nobody takes its first job, nobody takes the others, and the other classes are not held up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use crate::job::{Placement, QueueEntry, Turn};
+use crate::job::{Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
 use crate::time::{Millis, WallMillis};
 
@@ -34,6 +35,10 @@ pub(super) struct Waiting {
     pub(super) affinity: Option<AffinityKey>,
     /// Boxed, so that the many without one pay a word.
     pub(super) turn: Option<Box<Turn>>,
+    pub(super) priority: Priority,
+    pub(super) submitted_at: WallMillis,
+    pub(super) expires_at: Option<WallMillis>,
+    pub(super) lease: Option<Duration>,
     pub(super) since: Millis,
     place: u64,
 }
@@ -47,8 +52,17 @@ impl Waiting {
             None => (None, 0),
         };
         let placement = Placement { tags: self.tags, affinity: self.affinity, lane };
-        let not_before = WallMillis::default();
-        QueueEntry { kind: self.kind, attempt: self.attempt, generation, placement, not_before }
+        QueueEntry {
+            kind: self.kind,
+            attempt: self.attempt,
+            generation,
+            placement,
+            not_before: WallMillis::default(),
+            priority: self.priority,
+            submitted_at: self.submitted_at,
+            expires_at: self.expires_at,
+            lease: self.lease,
+        }
     }
 }
 
@@ -72,6 +86,10 @@ impl Pending {
             tags: entry.placement.tags,
             attempt: entry.attempt,
             affinity: entry.placement.affinity,
+            priority: entry.priority,
+            submitted_at: entry.submitted_at,
+            expires_at: entry.expires_at,
+            lease: entry.lease,
             since: now,
             place: self.places,
         };

@@ -1,5 +1,6 @@
 use proptest::prelude::{Just, TestCaseError, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Strategy as Generator;
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::*;
@@ -21,6 +22,7 @@ fn info(slots: u32) -> WorkerInfo {
         node: NodeId::new("n").unwrap(),
         host: "h".into(),
         kinds: vec![Kind::new("sum").unwrap()],
+        leases: BTreeMap::new(),
         slots,
         tags: vec![Tag::new("eu").unwrap()],
         codec: 1,
@@ -31,13 +33,7 @@ fn info(slots: u32) -> WorkerInfo {
 
 fn entry() -> QueueEntry {
     let placement = Placement::default();
-    QueueEntry {
-        kind: Kind::new("sum").unwrap(),
-        attempt: 1,
-        generation: 1,
-        placement,
-        not_before: WallMillis(0),
-    }
+    QueueEntry { placement, ..QueueEntry::new(Kind::new("sum").unwrap(), 1, 1) }
 }
 
 struct Bench(Assigner);

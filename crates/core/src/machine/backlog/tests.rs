@@ -3,7 +3,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::job::Placement;
 use crate::name::Kind;
-use crate::time::WallMillis;
 
 fn job(name: &str) -> JobId {
     JobId::new(name).unwrap()
@@ -11,13 +10,7 @@ fn job(name: &str) -> JobId {
 
 fn entry(attempt: u32) -> QueueEntry {
     let placement = Placement::default();
-    QueueEntry {
-        kind: Kind::new("sum").unwrap(),
-        attempt,
-        generation: 1,
-        placement,
-        not_before: WallMillis(0),
-    }
+    QueueEntry { placement, ..QueueEntry::new(Kind::new("sum").unwrap(), attempt, 1) }
 }
 
 #[derive(Default)]

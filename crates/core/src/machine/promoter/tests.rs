@@ -13,11 +13,9 @@ fn place(minute: u64, name: &str) -> Place {
 fn entry(not_before: u64) -> QueueEntry {
     let placement = Placement::default();
     QueueEntry {
-        kind: Kind::new("sum").unwrap(),
-        attempt: 2,
-        generation: 1,
         placement,
         not_before: WallMillis(not_before),
+        ..QueueEntry::new(Kind::new("sum").unwrap(), 2, 1)
     }
 }
 

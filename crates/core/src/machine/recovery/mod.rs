@@ -333,7 +333,7 @@ fn decide(worker: WorkerId, orphan: Orphan, again: bool, wall: WallMillis) -> Op
             // By the record, not by the assignment: attempts have no gaps, whatever a hand wrote into an inbox.
             let attempt = Attempt { number: record.attempts + 1, worker };
             let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Lost };
-            let (closed, next) = record.close(attempt, ending, wall, 0);
+            let (closed, next) = record.carry(&assignment).close(attempt, ending, wall, 0);
             let ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
             let end = match (assignment.cancel, closed.is_terminal()) {
                 (true, _) => Recovered::Cancelled,

@@ -13,25 +13,18 @@ fn job(name: &str) -> JobId {
 
 fn record() -> JobRecord {
     JobRecord {
-        kind: Kind::new("sum").unwrap(),
-        payload: Payload::json(*b"{}").unwrap(),
         policy: Policy { max_losses: 2, ..Policy::default() },
-        placement: Placement::default(),
-        token: Uuid::from_u128(1),
-        submitted_at: WallMillis(0),
-        generation: 1,
-        attempts: 0,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(
+            Kind::new("sum").unwrap(),
+            Payload::json(*b"{}").unwrap(),
+            Uuid::from_u128(1),
+            WallMillis(0),
+        )
     }
 }
 
 fn orphan(name: &str, cancel: bool, record: JobRecord) -> Orphan {
-    let assignment =
-        Assignment { attempt: record.attempts + 1, epoch: 1, cancel, assigned_at: WallMillis(0) };
+    let assignment = Assignment { cancel, ..Assignment::new(record.attempts + 1, 1, WallMillis(0)) };
     Orphan { job: job(name), assignment: Stored::Value(assignment, 3), record: Stored::Value(record, 8) }
 }
 
@@ -168,7 +161,7 @@ fn a_job_that_is_always_rejected_waits_for_the_sweep() {
 fn an_assignment_of_a_strange_number_does_not_make_a_gap() {
     let mut bench = Bench::new();
     bench.listed(&["a"]);
-    let strange = Assignment { attempt: 9, epoch: 1, cancel: false, assigned_at: WallMillis(0) };
+    let strange = Assignment::new(9, 1, WallMillis(0));
     let orphan = Orphan { assignment: Stored::Value(strange, 3), ..orphan("a", false, record()) };
     let batch = bench.read(vec![orphan]);
     let Some(Op::Set { data, .. }) = batch.ops().nth(1) else { panic!("{batch:?}") };

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::Start;
-use crate::job::{Assignment, JobRecord, JobState, Payload, Placement, Policy};
+use crate::job::{Assignment, JobRecord, Payload, Placement};
 use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::time::WallMillis;
 
@@ -20,25 +20,11 @@ pub(super) fn result() -> Payload {
 }
 
 pub(super) fn record() -> JobRecord {
-    JobRecord {
-        kind: Kind::new("sum").unwrap(),
-        payload: Payload::json(*b"{}").unwrap(),
-        policy: Policy::default(),
-        placement: Placement::default(),
-        token: Uuid::nil(),
-        submitted_at: WallMillis(0),
-        generation: 1,
-        attempts: 0,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
-    }
+    JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"{}").unwrap(), Uuid::nil(), WallMillis(0))
 }
 
 pub(super) fn assignment(attempt: u32) -> Assignment {
-    Assignment { attempt, epoch: 3, cancel: false, assigned_at: WallMillis(0) }
+    Assignment::new(attempt, 3, WallMillis(0))
 }
 
 /// Every other one has a lane.

@@ -119,7 +119,8 @@ fn closed(
         }
     }
     let failed = before.failures + u32::from(last.how == AttemptEndKind::Failed);
-    let lost = before.losses + u32::from(last.how == AttemptEndKind::Lost);
+    let is_loss = matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired);
+    let lost = before.losses + u32::from(is_loss);
     if (after.failures, after.losses) != (failed, lost) {
         found.push(format!("{job}: {:?} after an attempt that ended {:?}", counts(after), last.how));
     }
@@ -128,13 +129,29 @@ fn closed(
         (JobState::Terminal { verdict, .. }, how) => match verdict {
             Verdict::Succeeded(_) => how == AttemptEndKind::Succeeded,
             Verdict::Cancelled => how == AttemptEndKind::Cancelled,
-            Verdict::Dead => spent && matches!(how, AttemptEndKind::Failed | AttemptEndKind::Lost),
+            Verdict::Dead => match how {
+                AttemptEndKind::Failed | AttemptEndKind::Lost | AttemptEndKind::LeaseExpired => spent,
+                AttemptEndKind::Invalid | AttemptEndKind::Overdue => true,
+                AttemptEndKind::Succeeded
+                | AttemptEndKind::Cancelled
+                | AttemptEndKind::Released
+                | AttemptEndKind::Deferred => false,
+            },
         },
-        (JobState::Open { not_before }, AttemptEndKind::Failed) => !spent && not_before.is_some(),
-        (JobState::Open { not_before }, AttemptEndKind::Lost | AttemptEndKind::Released) => {
-            !spent && not_before.is_none()
+        (JobState::Open { not_before }, AttemptEndKind::Failed | AttemptEndKind::Deferred) => {
+            !spent && not_before.is_some()
         }
-        (JobState::Open { .. }, AttemptEndKind::Succeeded | AttemptEndKind::Cancelled) => false,
+        (
+            JobState::Open { not_before },
+            AttemptEndKind::Lost | AttemptEndKind::LeaseExpired | AttemptEndKind::Released,
+        ) => !spent && not_before.is_none(),
+        (
+            JobState::Open { .. },
+            AttemptEndKind::Succeeded
+            | AttemptEndKind::Cancelled
+            | AttemptEndKind::Invalid
+            | AttemptEndKind::Overdue,
+        ) => false,
     };
     if !fits {
         found.push(format!("{job}: attempt {number} ended {:?} and the job is {:?}", last.how, after.state));

@@ -1,9 +1,10 @@
 //! Hand-made histories: a line of a test per event.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
@@ -108,6 +109,7 @@ impl Story {
             node: node_id(node),
             host: "here".to_owned(),
             kinds: vec![Kind::new("sum").expect("a name")],
+            leases: BTreeMap::new(),
             slots: 2,
             tags: vec![],
             codec: wire::SCHEMA,
@@ -362,22 +364,17 @@ impl Story {
 
 fn fresh(lane: Option<Lane>) -> JobRecord {
     JobRecord {
-        kind: Kind::new("sum").expect("a name"),
-        payload: Payload::json(*b"{}").expect("small"),
         policy: Policy {
             backoff: Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(1) },
             ..Policy::default()
         },
         placement: Placement { lane, ..Placement::default() },
-        token: Uuid::from_u128(1),
-        submitted_at: WallMillis(0),
-        generation: 1,
-        attempts: 0,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(
+            Kind::new("sum").expect("a name"),
+            Payload::json(*b"{}").expect("small"),
+            Uuid::from_u128(1),
+            WallMillis(0),
+        )
     }
 }
 
@@ -386,7 +383,7 @@ fn succeeded() -> Ending {
 }
 
 fn assignment(attempt: u32) -> Assignment {
-    Assignment { attempt, epoch: 1, cancel: false, assigned_at: WallMillis(0) }
+    Assignment::new(attempt, 1, WallMillis(0))
 }
 
 fn fenced(epoch: Option<i32>, ops: Vec<Op>) -> Vec<Op> {

@@ -8,6 +8,7 @@ mod inbox;
 mod reporter;
 mod runs;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_core::job::Assignment;
@@ -112,6 +113,7 @@ fn info(offer: &Offer, node: &NodeId, started_at: WallMillis) -> WorkerInfo {
         node: node.clone(),
         host: "simulated".to_owned(),
         kinds: offer.kinds.clone(),
+        leases: BTreeMap::new(),
         slots: offer.slots,
         tags: offer.tags.clone(),
         codec: wire::SCHEMA,

@@ -23,7 +23,12 @@ impl Attempts {
             AttemptEndKind::Cancelled => self.note(Sight::CancelledRunning),
             AttemptEndKind::Lost | AttemptEndKind::Failed if record.is_terminal() => self.note(Sight::Dead),
             AttemptEndKind::Lost => self.note(Sight::Recovered),
-            AttemptEndKind::Failed | AttemptEndKind::Released => {}
+            AttemptEndKind::Failed
+            | AttemptEndKind::Released
+            | AttemptEndKind::Invalid
+            | AttemptEndKind::Deferred
+            | AttemptEndKind::LeaseExpired
+            | AttemptEndKind::Overdue => {}
         }
         if record.attempts > 1
             && state.workers.iter().any(|worker| worker.run.as_ref().is_some_and(|run| run.attempt == 1))

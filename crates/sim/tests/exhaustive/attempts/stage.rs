@@ -1,13 +1,14 @@
 //! The names and the first state of the job, its workers and its leaders.
 
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::job::{JobRecord, Payload, Policy};
 use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 use uuid::Uuid;
@@ -39,6 +40,7 @@ fn info() -> WorkerInfo {
         node: NodeId::new("n").expect("a name"),
         host: "h".into(),
         kinds: vec![Kind::new("k").expect("a name")],
+        leases: BTreeMap::new(),
         slots: 1,
         tags: vec![],
         codec: 1,
@@ -49,19 +51,13 @@ fn info() -> WorkerInfo {
 
 fn record(policy: Policy) -> JobRecord {
     JobRecord {
-        kind: Kind::new("k").expect("a name"),
-        payload: Payload::json(*b"1").expect("small"),
         policy,
-        placement: Placement::default(),
-        token: Uuid::nil(),
-        submitted_at: WallMillis(0),
-        generation: 1,
-        attempts: 0,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(
+            Kind::new("k").expect("a name"),
+            Payload::json(*b"1").expect("small"),
+            Uuid::nil(),
+            WallMillis(0),
+        )
     }
 }
 
@@ -73,7 +69,7 @@ pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
     let own = [path::EPOCH.to_owned(), bucket.jobs(), bucket.queue(), path::delayed_minute(MINUTE)];
     let mut zk = ZooKeeper::with(parents.chain(own));
     let backoff = Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };
-    let policy = Policy { max_attempts: 2, max_losses: 2, backoff, timeout: None };
+    let policy = Policy { max_attempts: 2, max_losses: 2, backoff, ..Policy::default() };
     let mut commit = |session, ops: Vec<Op>| {
         assert_eq!(zk.commit(session, &ops), Outcome::Applied(()), "{ops:?}");
     };

@@ -1,10 +1,12 @@
 //! The names, and two jobs of one lane that wait.
 
+use std::collections::BTreeMap;
+
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{JobRecord, JobState, Payload, Placement, Policy};
+use bellwether_core::job::{JobRecord, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
@@ -64,6 +66,7 @@ pub(crate) fn info() -> WorkerInfo {
         node: NodeId::new("n").expect("a name"),
         host: "h".into(),
         kinds: vec![Kind::new("k").expect("a name")],
+        leases: BTreeMap::new(),
         // Room for all of them at once.
         slots: 8,
         tags: vec![],
@@ -76,19 +79,14 @@ pub(crate) fn info() -> WorkerInfo {
 pub(crate) fn record() -> JobRecord {
     let backoff = Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };
     JobRecord {
-        kind: Kind::new("k").expect("a name"),
-        payload: Payload::json(*b"1").expect("small"),
-        policy: Policy { max_attempts: 2, max_losses: 2, backoff, timeout: None },
+        policy: Policy { max_attempts: 2, max_losses: 2, backoff, ..Policy::default() },
         placement: Placement { lane: Some(lane()), ..Placement::default() },
-        token: Uuid::nil(),
-        submitted_at: WallMillis(0),
-        generation: 1,
-        attempts: 0,
-        failures: 0,
-        losses: 0,
-        last: None,
-        last_error: None,
-        state: JobState::Open { not_before: None },
+        ..JobRecord::new(
+            Kind::new("k").expect("a name"),
+            Payload::json(*b"1").expect("small"),
+            Uuid::nil(),
+            WallMillis(0),
+        )
     }
 }
 

@@ -76,11 +76,12 @@ impl Close {
     pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
         let Finished { start, ending, ran } = finished;
         let attempt = Attempt { number: start.assignment.attempt, worker };
-        let (after, next) = start.record.clone().close(attempt, ending.clone(), at, random);
+        let before = start.record.carry(&start.assignment);
+        let (after, next) = before.clone().close(attempt, ending.clone(), at, random);
         Self {
             job: start.job,
             attempt,
-            before: start.record,
+            before,
             version: start.version,
             assignment: Assigned::At(start.assignment_version),
             turn: TurnEnd::Here,
@@ -137,7 +138,14 @@ impl Close {
             // A finished run wins over a cancel that came meanwhile.
             (Ending::Succeeded(_), _) | (_, Assigned::Gone) => None,
             (
-                Ending::Failed(_) | Ending::Lost | Ending::Released | Ending::Cancelled,
+                Ending::Failed(_)
+                | Ending::Lost
+                | Ending::Released
+                | Ending::Cancelled
+                | Ending::Invalid(_)
+                | Ending::Deferred(_)
+                | Ending::LeaseExpired
+                | Ending::Overdue,
                 Assigned::At(version),
             ) => Some(version),
         };

@@ -1,0 +1,111 @@
+//! What an attempt says of itself while it runs, and leaves to the next.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::budget::{MAX_CHECKPOINT_BYTES, MAX_MESSAGE_BYTES};
+
+/// How far a job is. The next attempt begins with what the last one said.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Progress {
+    percent: Option<u8>,
+    message: Arc<str>,
+    checkpoint: Arc<[u8]>,
+}
+
+/// A progress out of its bounds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProgressError {
+    /// Over a hundred percent.
+    #[error("percent must be 0 to 100, not {0}")]
+    Percent(u8),
+    /// A long message.
+    #[error("a progress message has at most {MAX_MESSAGE_BYTES} bytes, not {0}")]
+    Message(usize),
+    /// A large checkpoint.
+    #[error(
+        "a checkpoint has at most {MAX_CHECKPOINT_BYTES} bytes, not {0}: store more elsewhere and keep its address"
+    )]
+    Checkpoint(usize),
+}
+
+impl Progress {
+    /// With this percentage and message, and the checkpoint of before.
+    ///
+    /// # Errors
+    /// When one is out of its bounds.
+    pub fn with_message(
+        self,
+        percent: Option<u8>,
+        message: impl Into<Arc<str>>,
+    ) -> Result<Self, ProgressError> {
+        let message = message.into();
+        if let Some(over) = percent.filter(|percent| *percent > 100) {
+            return Err(ProgressError::Percent(over));
+        }
+        if message.len() > MAX_MESSAGE_BYTES {
+            return Err(ProgressError::Message(message.len()));
+        }
+        Ok(Self { percent, message, ..self })
+    }
+
+    /// With this checkpoint, and the rest of before.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub fn with_checkpoint(self, checkpoint: impl Into<Arc<[u8]>>) -> Result<Self, ProgressError> {
+        let checkpoint = checkpoint.into();
+        if checkpoint.len() > MAX_CHECKPOINT_BYTES {
+            return Err(ProgressError::Checkpoint(checkpoint.len()));
+        }
+        Ok(Self { checkpoint, ..self })
+    }
+
+    /// 0 to 100, if it was said.
+    #[must_use]
+    pub fn percent(&self) -> Option<u8> {
+        self.percent
+    }
+
+    /// For people; may be empty.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// For the next attempt; may be empty.
+    #[must_use]
+    pub fn checkpoint(&self) -> &[u8] {
+        &self.checkpoint
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}, {} bytes", self.percent, self.message, self.checkpoint.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_progress_out_of_its_bounds_is_told_with_its_bound() {
+        let none = Progress::default;
+        assert_eq!(
+            none().with_message(Some(101), "").unwrap_err().to_string(),
+            "percent must be 0 to 100, not 101"
+        );
+        assert_eq!(none().with_message(None, "x".repeat(1025)), Err(ProgressError::Message(1025)));
+        assert_eq!(none().with_checkpoint(vec![0; 16_385]), Err(ProgressError::Checkpoint(16_385)));
+    }
+
+    #[test]
+    fn a_message_leaves_the_checkpoint_and_a_checkpoint_the_message() {
+        let said =
+            Progress::default().with_checkpoint(*b"7").unwrap().with_message(Some(7), "seven").unwrap();
+        assert_eq!((said.percent(), said.message(), said.checkpoint()), (Some(7), "seven", &b"7"[..]));
+        assert_eq!(said.clone().with_checkpoint(*b"8").unwrap().message(), "seven");
+    }
+}

@@ -1,0 +1,114 @@
+//! What stands beside a record while its job is open.
+
+use serde::{Deserialize, Serialize};
+
+use super::job::{PlacementV1, ProgressV1};
+use super::parts::{count, lease, value};
+use crate::job::{Assignment, Priority, QueueEntry, TurnIndex};
+use crate::name::Kind;
+use crate::time::{WallMillis, as_millis};
+use crate::wire::WireError;
+
+#[derive(Serialize, Deserialize)]
+pub struct QueueEntryV1 {
+    kind: String,
+    attempt: u32,
+    generation: u32,
+    placement: PlacementV1,
+    not_before: u64,
+    priority: u8,
+    submitted_at: u64,
+    expires_at: Option<u64>,
+    lease_ms: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct AssignmentV1 {
+    attempt: u32,
+    epoch: i32,
+    cancel: bool,
+    assigned_at: u64,
+    lease_ms: u64,
+    progress: Option<ProgressV1>,
+    spawned: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct TurnV1 {
+    index: u32,
+}
+
+impl From<&QueueEntry> for QueueEntryV1 {
+    fn from(entry: &QueueEntry) -> Self {
+        Self {
+            kind: entry.kind.to_string(),
+            attempt: entry.attempt,
+            generation: entry.generation,
+            placement: (&entry.placement).into(),
+            not_before: entry.not_before.0,
+            priority: entry.priority.get(),
+            submitted_at: entry.submitted_at.0,
+            expires_at: entry.expires_at.map(|at| at.0),
+            lease_ms: entry.lease.map(as_millis),
+        }
+    }
+}
+
+impl TryFrom<QueueEntryV1> for QueueEntry {
+    type Error = WireError;
+    fn try_from(stored: QueueEntryV1) -> Result<Self, WireError> {
+        Ok(Self {
+            kind: Kind::new(stored.kind)?,
+            attempt: count("attempt", stored.attempt)?,
+            generation: count("generation", stored.generation)?,
+            placement: stored.placement.try_into()?,
+            not_before: WallMillis(stored.not_before),
+            priority: Priority::new(stored.priority).map_err(value)?,
+            submitted_at: WallMillis(stored.submitted_at),
+            expires_at: stored.expires_at.map(WallMillis),
+            lease: stored.lease_ms.map(lease).transpose()?,
+        })
+    }
+}
+
+impl From<&Assignment> for AssignmentV1 {
+    fn from(assignment: &Assignment) -> Self {
+        Self {
+            attempt: assignment.attempt,
+            epoch: assignment.epoch,
+            cancel: assignment.cancel,
+            assigned_at: assignment.assigned_at.0,
+            lease_ms: as_millis(assignment.lease),
+            progress: assignment.progress.as_ref().map(Into::into),
+            spawned: assignment.spawned,
+        }
+    }
+}
+
+impl TryFrom<AssignmentV1> for Assignment {
+    type Error = WireError;
+    fn try_from(stored: AssignmentV1) -> Result<Self, WireError> {
+        Ok(Self {
+            attempt: count("attempt", stored.attempt)?,
+            epoch: stored.epoch,
+            cancel: stored.cancel,
+            assigned_at: WallMillis(stored.assigned_at),
+            lease: lease(stored.lease_ms)?,
+            progress: stored.progress.map(TryInto::try_into).transpose()?,
+            spawned: stored.spawned,
+        })
+    }
+}
+
+impl From<&TurnIndex> for TurnV1 {
+    fn from(turn: &TurnIndex) -> Self {
+        Self { index: turn.0 }
+    }
+}
+
+impl TryFrom<TurnV1> for TurnIndex {
+    type Error = WireError;
+    fn try_from(stored: TurnV1) -> Result<Self, WireError> {
+        Ok(Self(stored.index))
+    }
+}

@@ -1,0 +1,341 @@
+//! The job's record.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::parts::{bytes, count, error_text, few, set, value};
+use crate::backoff::Backoff;
+use crate::budget::{MAX_MEMBERS, MAX_TAGS};
+use crate::job::{
+    Attempt, AttemptEnd, AttemptEndKind, ContentType, JobRecord, JobState, Membership, Payload, Placement,
+    Policy, Priority, Progress, Role, Verdict,
+};
+use crate::name::{AffinityKey, GroupId, Kind, Lane, Tag, WorkerId};
+use crate::time::{WallMillis, as_millis};
+use crate::wire::WireError;
+
+#[derive(Serialize, Deserialize)]
+pub struct JobRecordV1 {
+    kind: String,
+    payload: PayloadV1,
+    policy: PolicyV1,
+    placement: PlacementV1,
+    priority: u8,
+    expires_at: Option<u64>,
+    membership: Option<MembershipV1>,
+    token: [u8; 16],
+    submitted_at: u64,
+    generation: u32,
+    attempts: u32,
+    failures: u32,
+    losses: u32,
+    last: Option<AttemptEndV1>,
+    last_error: Option<String>,
+    progress: Option<ProgressV1>,
+    spawned: bool,
+    state: JobStateV1,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PayloadV1 {
+    content_type: String,
+    #[serde(with = "bytes")]
+    bytes: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PolicyV1 {
+    max_attempts: u32,
+    max_losses: u32,
+    backoff_initial_ms: u64,
+    backoff_max_ms: u64,
+    timeout_ms: Option<u64>,
+    lease_ms: Option<u64>,
+    auto_renew: Option<bool>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct PlacementV1 {
+    #[serde(deserialize_with = "few")]
+    tags: Vec<String>,
+    affinity: Option<String>,
+    lane: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AttemptEndV1 {
+    number: u32,
+    worker: [u8; 16],
+    how: AttemptEndKindV1,
+    at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum AttemptEndKindV1 {
+    Succeeded,
+    Failed,
+    Lost,
+    Released,
+    Cancelled,
+    Invalid,
+    Deferred,
+    LeaseExpired,
+    Overdue,
+}
+
+#[derive(Serialize, Deserialize)]
+enum JobStateV1 {
+    Open { not_before: Option<u64> },
+    Succeeded { result: PayloadV1, at: u64 },
+    Cancelled { at: u64 },
+    Dead { at: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+struct MembershipV1 {
+    group: String,
+    role: RoleV1,
+    counted: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+enum RoleV1 {
+    Member(u32),
+    Join,
+    Finish,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ProgressV1 {
+    percent: Option<u8>,
+    message: String,
+    #[serde(with = "bytes")]
+    checkpoint: Vec<u8>,
+}
+
+impl From<&Payload> for PayloadV1 {
+    fn from(payload: &Payload) -> Self {
+        Self { content_type: payload.content_type().as_str().to_owned(), bytes: payload.bytes().to_vec() }
+    }
+}
+
+impl TryFrom<PayloadV1> for Payload {
+    type Error = WireError;
+    fn try_from(stored: PayloadV1) -> Result<Self, WireError> {
+        Self::new(ContentType::new(&stored.content_type).map_err(value)?, stored.bytes).map_err(value)
+    }
+}
+
+impl From<&Policy> for PolicyV1 {
+    fn from(policy: &Policy) -> Self {
+        Self {
+            max_attempts: policy.max_attempts,
+            max_losses: policy.max_losses,
+            backoff_initial_ms: as_millis(policy.backoff.initial),
+            backoff_max_ms: as_millis(policy.backoff.max),
+            timeout_ms: policy.timeout.map(as_millis),
+            lease_ms: policy.lease.map(as_millis),
+            auto_renew: policy.auto_renew,
+        }
+    }
+}
+
+impl TryFrom<PolicyV1> for Policy {
+    type Error = WireError;
+    fn try_from(stored: PolicyV1) -> Result<Self, WireError> {
+        let policy = Self {
+            max_attempts: stored.max_attempts,
+            max_losses: stored.max_losses,
+            backoff: Backoff {
+                initial: Duration::from_millis(stored.backoff_initial_ms),
+                max: Duration::from_millis(stored.backoff_max_ms),
+            },
+            timeout: stored.timeout_ms.map(Duration::from_millis),
+            lease: stored.lease_ms.map(Duration::from_millis),
+            auto_renew: stored.auto_renew,
+        };
+        policy.check().map_err(value)?;
+        Ok(policy)
+    }
+}
+
+impl From<&Placement> for PlacementV1 {
+    fn from(placement: &Placement) -> Self {
+        Self {
+            tags: placement.tags.iter().map(ToString::to_string).collect(),
+            affinity: placement.affinity.as_ref().map(ToString::to_string),
+            lane: placement.lane.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl TryFrom<PlacementV1> for Placement {
+    type Error = WireError;
+    fn try_from(stored: PlacementV1) -> Result<Self, WireError> {
+        Ok(Self {
+            tags: set("tags", MAX_TAGS, stored.tags, |tag| Ok(Tag::new(tag)?))?,
+            affinity: stored.affinity.map(AffinityKey::new).transpose()?,
+            lane: stored.lane.map(Lane::new).transpose()?,
+        })
+    }
+}
+
+impl From<&AttemptEnd> for AttemptEndV1 {
+    fn from(end: &AttemptEnd) -> Self {
+        let how = match end.how {
+            AttemptEndKind::Succeeded => AttemptEndKindV1::Succeeded,
+            AttemptEndKind::Failed => AttemptEndKindV1::Failed,
+            AttemptEndKind::Lost => AttemptEndKindV1::Lost,
+            AttemptEndKind::Released => AttemptEndKindV1::Released,
+            AttemptEndKind::Cancelled => AttemptEndKindV1::Cancelled,
+            AttemptEndKind::Invalid => AttemptEndKindV1::Invalid,
+            AttemptEndKind::Deferred => AttemptEndKindV1::Deferred,
+            AttemptEndKind::LeaseExpired => AttemptEndKindV1::LeaseExpired,
+            AttemptEndKind::Overdue => AttemptEndKindV1::Overdue,
+        };
+        Self { number: end.attempt.number, worker: end.attempt.worker.uuid().into_bytes(), how, at: end.at.0 }
+    }
+}
+
+impl TryFrom<AttemptEndV1> for AttemptEnd {
+    type Error = WireError;
+    fn try_from(stored: AttemptEndV1) -> Result<Self, WireError> {
+        let how = match stored.how {
+            AttemptEndKindV1::Succeeded => AttemptEndKind::Succeeded,
+            AttemptEndKindV1::Failed => AttemptEndKind::Failed,
+            AttemptEndKindV1::Lost => AttemptEndKind::Lost,
+            AttemptEndKindV1::Released => AttemptEndKind::Released,
+            AttemptEndKindV1::Cancelled => AttemptEndKind::Cancelled,
+            AttemptEndKindV1::Invalid => AttemptEndKind::Invalid,
+            AttemptEndKindV1::Deferred => AttemptEndKind::Deferred,
+            AttemptEndKindV1::LeaseExpired => AttemptEndKind::LeaseExpired,
+            AttemptEndKindV1::Overdue => AttemptEndKind::Overdue,
+        };
+        let worker = WorkerId::new(Uuid::from_bytes(stored.worker));
+        let number = count("attempt", stored.number)?;
+        Ok(Self { attempt: Attempt { number, worker }, how, at: WallMillis(stored.at) })
+    }
+}
+
+impl From<&JobState> for JobStateV1 {
+    fn from(state: &JobState) -> Self {
+        match state {
+            JobState::Open { not_before } => Self::Open { not_before: not_before.map(|at| at.0) },
+            JobState::Terminal { verdict: Verdict::Succeeded(result), at } => {
+                Self::Succeeded { result: result.into(), at: at.0 }
+            }
+            JobState::Terminal { verdict: Verdict::Cancelled, at } => Self::Cancelled { at: at.0 },
+            JobState::Terminal { verdict: Verdict::Dead, at } => Self::Dead { at: at.0 },
+        }
+    }
+}
+
+impl TryFrom<JobStateV1> for JobState {
+    type Error = WireError;
+    fn try_from(stored: JobStateV1) -> Result<Self, WireError> {
+        let terminal = |verdict, at| Self::Terminal { verdict, at: WallMillis(at) };
+        Ok(match stored {
+            JobStateV1::Open { not_before } => Self::Open { not_before: not_before.map(WallMillis) },
+            JobStateV1::Succeeded { result, at } => terminal(Verdict::Succeeded(result.try_into()?), at),
+            JobStateV1::Cancelled { at } => terminal(Verdict::Cancelled, at),
+            JobStateV1::Dead { at } => terminal(Verdict::Dead, at),
+        })
+    }
+}
+
+impl From<&JobRecord> for JobRecordV1 {
+    fn from(job: &JobRecord) -> Self {
+        Self {
+            kind: job.kind.to_string(),
+            payload: (&job.payload).into(),
+            policy: (&job.policy).into(),
+            placement: (&job.placement).into(),
+            priority: job.priority.get(),
+            expires_at: job.expires_at.map(|at| at.0),
+            membership: job.membership.as_ref().map(Into::into),
+            token: job.token.into_bytes(),
+            submitted_at: job.submitted_at.0,
+            generation: job.generation,
+            attempts: job.attempts,
+            failures: job.failures,
+            losses: job.losses,
+            last: job.last.as_ref().map(Into::into),
+            last_error: job.last_error.clone(),
+            progress: job.progress.as_ref().map(Into::into),
+            spawned: job.spawned,
+            state: (&job.state).into(),
+        }
+    }
+}
+
+impl TryFrom<JobRecordV1> for JobRecord {
+    type Error = WireError;
+    fn try_from(stored: JobRecordV1) -> Result<Self, WireError> {
+        Ok(Self {
+            kind: Kind::new(stored.kind)?,
+            payload: stored.payload.try_into()?,
+            policy: stored.policy.try_into()?,
+            placement: stored.placement.try_into()?,
+            priority: Priority::new(stored.priority).map_err(value)?,
+            expires_at: stored.expires_at.map(WallMillis),
+            membership: stored.membership.map(TryInto::try_into).transpose()?,
+            token: Uuid::from_bytes(stored.token),
+            submitted_at: WallMillis(stored.submitted_at),
+            generation: count("generation", stored.generation)?,
+            attempts: count("attempts", stored.attempts)?,
+            failures: count("failures", stored.failures)?,
+            losses: count("losses", stored.losses)?,
+            last: stored.last.map(TryInto::try_into).transpose()?,
+            last_error: stored.last_error.map(error_text).transpose()?,
+            progress: stored.progress.map(TryInto::try_into).transpose()?,
+            spawned: stored.spawned,
+            state: stored.state.try_into()?,
+        })
+    }
+}
+
+impl From<&Membership> for MembershipV1 {
+    fn from(membership: &Membership) -> Self {
+        let role = match membership.role {
+            Role::Member(number) => RoleV1::Member(number),
+            Role::Join => RoleV1::Join,
+            Role::Finish => RoleV1::Finish,
+        };
+        Self { group: membership.group.to_string(), role, counted: membership.counted }
+    }
+}
+
+impl TryFrom<MembershipV1> for Membership {
+    type Error = WireError;
+    fn try_from(stored: MembershipV1) -> Result<Self, WireError> {
+        let role = match stored.role {
+            RoleV1::Member(number) if number >= MAX_MEMBERS => {
+                return Err(WireError::Value(format!("member {number}: at most {MAX_MEMBERS} are allowed")));
+            }
+            RoleV1::Member(number) => Role::Member(number),
+            RoleV1::Join => Role::Join,
+            RoleV1::Finish => Role::Finish,
+        };
+        Ok(Self { group: GroupId::new(stored.group)?, role, counted: stored.counted })
+    }
+}
+
+impl From<&Progress> for ProgressV1 {
+    fn from(progress: &Progress) -> Self {
+        Self {
+            percent: progress.percent(),
+            message: progress.message().to_owned(),
+            checkpoint: progress.checkpoint().to_vec(),
+        }
+    }
+}
+
+impl TryFrom<ProgressV1> for Progress {
+    type Error = WireError;
+    fn try_from(stored: ProgressV1) -> Result<Self, WireError> {
+        let said = Self::default().with_message(stored.percent, stored.message).map_err(value)?;
+        said.with_checkpoint(stored.checkpoint).map_err(value)
+    }
+}

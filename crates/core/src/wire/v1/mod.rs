@@ -1,0 +1,10 @@
+//! Schema version 1, frozen: a released field is never changed, moved or removed. A new version gets a new folder.
+
+mod entry;
+mod job;
+mod parts;
+mod worker;
+
+pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
+pub(super) use job::JobRecordV1;
+pub(super) use worker::{EpochRecordV1, LayoutV1, WorkerInfoV1};

@@ -1,0 +1,137 @@
+//! What a worker and a leader say about themselves, and the layout.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::parts::{few, lease, set};
+use crate::budget::{MAX_KINDS, MAX_SLOTS, MAX_TAGS};
+use crate::name::{Kind, NodeId, Tag};
+use crate::time::{WallMillis, as_millis};
+use crate::wire::{Layout, WireError};
+use crate::worker::{EpochRecord, WorkerInfo};
+
+#[derive(Serialize, Deserialize)]
+pub struct WorkerInfoV1 {
+    node: String,
+    host: String,
+    #[serde(deserialize_with = "few")]
+    kinds: Vec<String>,
+    /// By position in `kinds`.
+    #[serde(deserialize_with = "few")]
+    leases: Vec<LeaseV1>,
+    slots: u32,
+    #[serde(deserialize_with = "few")]
+    tags: Vec<String>,
+    codec: u16,
+    started_at: u64,
+    draining: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct EpochRecordV1 {
+    node: String,
+    session: i64,
+    token: [u8; 16],
+    since: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LeaseV1 {
+    kind: u16,
+    lease_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct LayoutV1 {
+    version: u16,
+}
+
+impl From<&WorkerInfo> for WorkerInfoV1 {
+    fn from(info: &WorkerInfo) -> Self {
+        Self {
+            node: info.node.to_string(),
+            host: info.host.clone(),
+            kinds: info.kinds.iter().map(ToString::to_string).collect(),
+            leases: leases(info),
+            slots: info.slots,
+            tags: info.tags.iter().map(ToString::to_string).collect(),
+            codec: info.codec,
+            started_at: info.started_at.0,
+            draining: info.draining,
+        }
+    }
+}
+
+impl TryFrom<WorkerInfoV1> for WorkerInfo {
+    type Error = WireError;
+    fn try_from(stored: WorkerInfoV1) -> Result<Self, WireError> {
+        if stored.slots > MAX_SLOTS {
+            return Err(WireError::Value(format!("{} slots: at most {MAX_SLOTS} are allowed", stored.slots)));
+        }
+        let kinds = set("kinds", MAX_KINDS, stored.kinds, |kind| Ok(Kind::new(kind)?))?;
+        let leases = stored.leases.into_iter().map(|LeaseV1 { kind, lease_ms }| {
+            let of = kinds.get(usize::from(kind));
+            let of =
+                of.ok_or_else(|| WireError::Value(format!("a lease of kind {kind} of {}", kinds.len())))?;
+            Ok::<_, WireError>((of.clone(), lease(lease_ms)?))
+        });
+        Ok(Self {
+            node: NodeId::new(stored.node)?,
+            host: stored.host,
+            leases: leases.collect::<Result<_, _>>()?,
+            kinds,
+            slots: stored.slots,
+            tags: set("tags", MAX_TAGS, stored.tags, |tag| Ok(Tag::new(tag)?))?,
+            codec: stored.codec,
+            started_at: WallMillis(stored.started_at),
+            draining: stored.draining,
+        })
+    }
+}
+
+impl From<&EpochRecord> for EpochRecordV1 {
+    fn from(epoch: &EpochRecord) -> Self {
+        Self {
+            node: epoch.node.to_string(),
+            session: epoch.session,
+            token: epoch.token.into_bytes(),
+            since: epoch.since.0,
+        }
+    }
+}
+
+impl TryFrom<EpochRecordV1> for EpochRecord {
+    type Error = WireError;
+    fn try_from(stored: EpochRecordV1) -> Result<Self, WireError> {
+        Ok(Self {
+            node: NodeId::new(stored.node)?,
+            session: stored.session,
+            token: Uuid::from_bytes(stored.token),
+            since: WallMillis(stored.since),
+        })
+    }
+}
+
+fn leases(info: &WorkerInfo) -> Vec<LeaseV1> {
+    let of = |(kind, lease): (&Kind, &Duration)| {
+        let at = info.kinds.binary_search(kind).ok()?;
+        let kind = u16::try_from(at).expect("a worker has at most 256 kinds");
+        Some(LeaseV1 { kind, lease_ms: as_millis(*lease) })
+    };
+    info.leases.iter().filter_map(of).collect()
+}
+
+impl From<&Layout> for LayoutV1 {
+    fn from(layout: &Layout) -> Self {
+        Self { version: layout.version }
+    }
+}
+
+impl TryFrom<LayoutV1> for Layout {
+    type Error = WireError;
+    fn try_from(stored: LayoutV1) -> Result<Self, WireError> {
+        Ok(Self { version: stored.version })
+    }
+}
