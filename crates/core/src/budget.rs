@@ -74,3 +74,9 @@ pub const MAX_RECORD_BYTES: usize =
 
 /// Most slots of one worker.
 pub const MAX_SLOTS: u32 = 4_096;
+
+/// Most records that retention may keep: all that the buckets hold.
+pub const MAX_RECORDS: u32 = BUCKETS as u32 * MAX_BUCKET_ENTRIES as u32;
+
+/// Longest retention: ten years. A record that must be kept for longer belongs in an archive.
+pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 3600);

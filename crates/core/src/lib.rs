@@ -19,6 +19,7 @@ pub mod metric;
 pub mod name;
 pub mod outcome;
 pub mod path;
+pub mod retention;
 pub mod time;
 pub mod txn;
 pub mod wire;

@@ -27,6 +27,10 @@ pub const DELAYED: &str = "/delayed";
 pub const ASSIGNMENTS: &str = "/assignments";
 /// Parent of the buckets of lanes.
 pub const LANES: &str = "/lanes";
+/// Parent of the settings of a namespace.
+pub const CONFIG: &str = "/config";
+/// How long records are kept.
+pub const RETENTION: &str = "/config/retention";
 /// Parent of jobs whose stored bytes could not be read.
 pub const QUARANTINE: &str = "/quarantine";
 

@@ -328,6 +328,13 @@ pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
     ]
 }
 
+/// Removes the record of a job that is over, at the version that was read: one that was retried meanwhile stays. With a
+/// lost reply, read it again: absent ⇒ gone, by this or another removal.
+#[must_use]
+pub fn remove_record(job: &JobId, version: i32) -> Op {
+    Op::Delete { path: path::record(job), version: Some(version) }
+}
+
 /// Removes an assignment whose attempt is closed or whose record is gone, which only an operator's hand can
 /// leave behind. Fenced by what was read of the record, so that a job that was submitted, retried or assigned
 /// anew meanwhile keeps its assignment: `None` asserts the record's absence, by creating and deleting it.

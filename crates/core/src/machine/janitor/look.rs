@@ -1,0 +1,193 @@
+//! One look at a bucket: which of its records go.
+
+use std::collections::VecDeque;
+
+use crate::name::JobId;
+use crate::path::Bucket;
+use crate::retention::{KEPT_AT_LEAST, Retention};
+use crate::time::WallMillis;
+
+use super::bucket::Facts;
+use super::{Found, READ, WRONG_AHEAD};
+
+/// See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Look {
+    bucket: Bucket,
+    listed: usize,
+    unread: VecDeque<JobId>,
+    over: Vec<Over>,
+    /// Those that go, the oldest last; `None` until all are read.
+    going: Option<Vec<Over>>,
+}
+
+/// A record of a job that is over. The order is that of the ends.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Over {
+    ended: WallMillis,
+    due: WallMillis,
+    job: JobId,
+    version: i32,
+}
+
+/// What is next in a look.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Read these.
+    Read(Vec<JobId>),
+    /// Remove these, at these versions.
+    Remove(Vec<(JobId, i32)>),
+    /// Nothing: so many are left, and the first of them that is over is due then.
+    Done { bucket: Bucket, left: usize, due: Option<WallMillis> },
+}
+
+impl Look {
+    pub(super) fn new(bucket: Bucket, jobs: Vec<JobId>) -> Self {
+        Self { bucket, listed: jobs.len(), unread: jobs.into(), over: Vec::new(), going: None }
+    }
+
+    pub(super) fn read(&mut self, job: JobId, found: Found, retention: &Retention, wall: WallMillis) {
+        match found {
+            Found::Left => {}
+            Found::Over { version, verdict, at, modified } => {
+                let ended = ended(at, modified, wall);
+                self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
+            }
+        }
+    }
+
+    pub(super) fn next(&mut self, retention: &Retention, wall: WallMillis) -> Next {
+        if !self.unread.is_empty() {
+            let few = self.unread.len().min(READ);
+            return Next::Read(self.unread.drain(..few).collect());
+        }
+        let over = &mut self.over;
+        let going = self.going.get_or_insert_with(|| split(over, retention, wall));
+        if going.is_empty() {
+            let due = over.iter().map(|over| over.due).min();
+            return Next::Done { bucket: self.bucket, left: self.listed, due };
+        }
+        let few = going.split_off(going.len().saturating_sub(READ));
+        self.listed -= few.len();
+        Next::Remove(few.into_iter().map(|over| (over.job, over.version)).collect())
+    }
+}
+
+/// Takes out those that go, the oldest last: what is due, and of more than the share the oldest.
+fn split(over: &mut Vec<Over>, retention: &Retention, wall: WallMillis) -> Vec<Over> {
+    over.sort_unstable();
+    let share = retention.per_bucket();
+    let excess = if over.len() > share { over.len() - Facts::target(retention) } else { 0 };
+    let mut at = 0;
+    let (mut going, kept) = std::mem::take(over).into_iter().partition::<Vec<_>, _>(|over| {
+        at += 1;
+        let young = over.ended + KEPT_AT_LEAST > wall;
+        over.due <= wall || (at <= excess && !young)
+    });
+    *over = kept;
+    going.reverse();
+    going
+}
+
+/// When it ended, of what two clocks say: the later, unless it is wrong.
+fn ended(at: WallMillis, modified: WallMillis, wall: WallMillis) -> WallMillis {
+    let (early, late) = (at.min(modified), at.max(modified));
+    if late > wall + WRONG_AHEAD { early } else { late }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::job::Verdict;
+
+    const NOW: WallMillis = WallMillis(1_000_000_000);
+    const MINUTE: u64 = 60_000;
+
+    fn retention(records: u32) -> Retention {
+        let minute = Duration::from_millis(MINUTE);
+        Retention { succeeded: minute, cancelled: minute, dead: 10 * minute, records }
+    }
+
+    fn job(n: usize) -> JobId {
+        JobId::new(format!("job-{n}")).unwrap()
+    }
+
+    fn bucket() -> Bucket {
+        Bucket::all().next().unwrap()
+    }
+
+    fn over(verdict: Verdict, ago: u64) -> Found {
+        let at = WallMillis(NOW.0 - ago);
+        Found::Over { version: 3, verdict, at, modified: at }
+    }
+
+    fn look(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
+        let mut look = Look::new(bucket(), (0..found.len()).map(job).collect());
+        let mut found = found.into_iter().enumerate();
+        let mut gone = Vec::new();
+        loop {
+            match look.next(retention, NOW) {
+                Next::Read(jobs) => {
+                    for id in jobs {
+                        let (n, found) = found.next().unwrap();
+                        assert_eq!(id, job(n));
+                        look.read(id, found, retention, NOW);
+                    }
+                }
+                Next::Remove(records) => {
+                    gone.extend(records.iter().map(|(job, version)| {
+                        assert_eq!(*version, 3);
+                        job.as_str()[4..].parse::<usize>().unwrap()
+                    }));
+                }
+                done @ Next::Done { .. } => return (gone, done),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_over_for_longer_than_its_end_is_kept_goes() {
+        let found = vec![
+            Found::Left,
+            over(Verdict::Cancelled, MINUTE),
+            over(Verdict::Cancelled, MINUTE - 1),
+            over(Verdict::Dead, 9 * MINUTE),
+            over(Verdict::Dead, 10 * MINUTE),
+        ];
+        let (mut gone, done) = look(&retention(256 * 100), found);
+        gone.sort_unstable();
+        assert_eq!(gone, [1, 4]);
+        let due = Some(WallMillis(NOW.0 + 1));
+        assert_eq!(done, Next::Done { bucket: bucket(), left: 3, due });
+    }
+
+    #[test]
+    fn of_more_than_the_share_the_oldest_go_and_those_that_ended_just_now_stay() {
+        // A share of 8, brought down to 7.
+        let found = (0..12).map(|n| over(Verdict::Cancelled, 10_000 + n * 1_000)).collect();
+        let (gone, _) = look(&retention(256 * 8), found);
+        assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest are the last here");
+        let young = (0..12).map(|n| over(Verdict::Cancelled, n)).collect();
+        assert_eq!(look(&retention(256 * 8), young).0, []);
+    }
+
+    #[test]
+    fn a_large_bucket_is_read_and_emptied_a_hundred_at_a_time() {
+        let found = (0..250).map(|_| over(Verdict::Cancelled, 2 * MINUTE)).collect();
+        let (gone, done) = look(&retention(256 * 1_000), found);
+        assert_eq!(gone.len(), 250);
+        assert!(matches!(done, Next::Done { left: 0, due: None, .. }), "{done:?}");
+    }
+
+    #[test]
+    fn of_two_clocks_the_later_counts_and_one_that_is_far_ahead_does_not() {
+        let (year, past) = (365 * 24 * 60 * MINUTE, WallMillis(NOW.0 - 5));
+        assert_eq!(ended(past, NOW, NOW), NOW);
+        assert_eq!(ended(NOW, past, NOW), NOW);
+        assert_eq!(ended(WallMillis(NOW.0 + year), past, NOW), past, "the worker's is wrong");
+        assert_eq!(ended(past, WallMillis(NOW.0 + year), NOW), past, "ZooKeeper's is");
+        assert_eq!(ended(WallMillis(1), NOW, NOW), NOW, "a worker whose clock began anew");
+    }
+}

@@ -1,0 +1,307 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::outcome::{Reason, Rejection};
+use crate::path;
+use crate::retention::KEPT_AT_LEAST;
+use crate::txn::Op;
+
+const WALL: WallMillis = WallMillis(1_700_000_000_000);
+const MINUTE: Duration = Duration::from_secs(60);
+/// What a request takes here.
+const TOOK: Duration = Duration::from_millis(3);
+
+/// A namespace whose requests are answered one by one.
+struct Stage {
+    janitor: Janitor,
+    now: Millis,
+    retention: Option<Retention>,
+    records: BTreeMap<JobId, Found>,
+    asked: Vec<Effect>,
+    removed: usize,
+    fenced: bool,
+}
+
+fn retention() -> Retention {
+    Retention { succeeded: MINUTE, cancelled: MINUTE, dead: 2 * MINUTE, ..Retention::default() }
+}
+
+fn job(n: u32) -> JobId {
+    JobId::new(format!("job-{n}")).unwrap()
+}
+
+impl Stage {
+    fn new() -> Self {
+        let janitor = Janitor::new(7);
+        let retention = Some(retention());
+        let (records, asked) = (BTreeMap::new(), Vec::new());
+        Self { janitor, now: Millis(0), retention, records, asked, removed: 0, fenced: false }
+    }
+
+    fn wall(&self) -> WallMillis {
+        WallMillis(WALL.0 + self.now.0)
+    }
+
+    fn end(&mut self, n: u32, verdict: Verdict) {
+        let at = self.wall();
+        self.records.insert(job(n), Found::Over { version: 2, verdict, at, modified: at });
+    }
+
+    fn feed(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.janitor.handle(self.now, self.wall(), event, &mut out);
+        out
+    }
+
+    /// One round, with an answer to every request; gives how long it rested and how long it asked.
+    fn round(&mut self) -> (Duration, Duration) {
+        self.round_but(|_| None)
+    }
+
+    /// A round in which some requests are answered otherwise.
+    fn round_but(&mut self, mut otherwise: impl FnMut(&Effect) -> Option<Event>) -> (Duration, Duration) {
+        let (mut rested, mut busy) = (Duration::ZERO, Duration::ZERO);
+        let mut event = Event::Go;
+        loop {
+            let effects = self.feed(event);
+            let mut next = None;
+            for effect in effects {
+                match effect {
+                    Effect::Rest(wait) => {
+                        rested += wait;
+                        self.now = self.now + wait;
+                        assert_eq!(next.replace(Event::Go), None);
+                    }
+                    Effect::Idle => return (rested, busy),
+                    Effect::Removed(count) => self.removed += count,
+                    Effect::FencedOut => self.fenced = true,
+                    request => {
+                        busy += TOOK;
+                        self.now = self.now + TOOK;
+                        let answer = otherwise(&request).unwrap_or_else(|| self.answer(request.clone()));
+                        self.asked.push(request);
+                        assert_eq!(next.replace(answer), None, "one request at a time");
+                    }
+                }
+            }
+            event = next.expect("it rests, asks, or is idle");
+        }
+    }
+
+    fn answer(&mut self, request: Effect) -> Event {
+        let of = |bucket: Bucket| self.records.keys().filter(move |job| Bucket::of(job) == bucket).cloned();
+        match request {
+            Effect::Settings => Event::Settings(Ok(self.retention)),
+            Effect::Count(buckets) => {
+                let counts = buckets.iter().map(|bucket| of(*bucket).count()).collect();
+                Event::Counted(buckets, Ok(counts))
+            }
+            Effect::List(bucket) => Event::Listed(bucket, Ok(of(bucket).collect())),
+            Effect::Read(jobs) => {
+                let found = |job| self.records.get(job).cloned().unwrap_or(Found::Left);
+                let found = jobs.iter().map(found).collect();
+                Event::Read(jobs, Ok(found))
+            }
+            Effect::Commit(batch) => {
+                let outcome = self.commit(&batch);
+                Event::Committed(batch, outcome)
+            }
+            other => panic!("{other:?} is no request"),
+        }
+    }
+
+    fn commit(&mut self, batch: &Batch<JobId>) -> Outcome<()> {
+        let mut ops = batch.ops().enumerate();
+        assert_eq!(ops.next().unwrap().1, &txn::fence(7), "behind the epoch");
+        let mut gone = Vec::new();
+        for (at, op) in ops {
+            let Op::Delete { path, version: Some(wanted) } = op else { panic!("{op:?}") };
+            let job = JobId::new(path.rsplit('/').next().unwrap()).unwrap();
+            assert_eq!(path::record(&job), *path);
+            let reason = match self.records.get(&job) {
+                Some(Found::Over { version, .. }) if version == wanted => {
+                    gone.push(job);
+                    continue;
+                }
+                Some(_) => Reason::BadVersion,
+                None => Reason::NoNode,
+            };
+            return Outcome::Rejected(Rejection { at, reason });
+        }
+        gone.iter().for_each(|job| drop(self.records.remove(job)));
+        Outcome::Applied(())
+    }
+
+    fn after(&mut self, wait: Duration) -> &mut Self {
+        self.now = self.now + wait;
+        self
+    }
+}
+
+#[test]
+fn records_go_when_their_time_is_over_and_not_before() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    stage.end(2, Verdict::Dead);
+    stage.records.insert(job(3), Found::Left);
+    stage.after(MINUTE - Duration::from_secs(1)).round();
+    assert_eq!(stage.removed, 0);
+    stage.after(MINUTE).round();
+    assert_eq!(stage.records.keys().cloned().collect::<Vec<_>>(), [job(2), job(3)]);
+    stage.after(2 * MINUTE).round();
+    assert_eq!((stage.records.len(), stage.removed), (1, 2));
+}
+
+#[test]
+fn a_bucket_is_not_read_again_before_something_in_it_can_be_due() {
+    let mut stage = Stage::new();
+    (0..1_000).for_each(|n| stage.end(n, Verdict::Dead));
+    stage.round();
+    stage.asked.clear();
+    for _ in 0..10 {
+        stage.after(ROUND).round();
+    }
+    assert_eq!(stage.asked.len(), 10 * 4, "the settings and three counts: {:?}", stage.asked.last());
+}
+
+#[test]
+fn it_rests_as_long_as_it_asks() {
+    let mut stage = Stage::new();
+    (0..2_000).for_each(|n| stage.end(n, Verdict::Cancelled));
+    let (rested, asked) = stage.after(2 * MINUTE).round();
+    assert_eq!(stage.removed, 2_000);
+    assert!(rested >= asked - TOOK, "{rested:?} of rest, {asked:?} of requests");
+}
+
+#[test]
+fn without_settings_nothing_is_removed() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    stage.retention = None;
+    stage.after(100 * MINUTE).round();
+    assert_eq!((stage.removed, stage.asked.len()), (0, 1));
+}
+
+#[test]
+fn new_settings_hold_from_the_next_round_on() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Dead);
+    stage.after(KEPT_AT_LEAST).round();
+    assert_eq!(stage.removed, 0);
+    stage.retention = Some(Retention { dead: Duration::ZERO, ..retention() });
+    stage.after(ROUND).round();
+    assert_eq!(stage.removed, 1);
+}
+
+#[test]
+fn a_job_that_was_retried_meanwhile_stays_and_the_others_go() {
+    let mut stage = Stage::new();
+    (1..=3).for_each(|n| stage.end(n, Verdict::Cancelled));
+    // All in one bucket, as far as the janitor sees.
+    let bucket = Bucket::all().next().unwrap();
+    let jobs = (1..=3).map(job).collect::<Vec<_>>();
+    stage.after(2 * MINUTE);
+    let mut records = stage.records.clone();
+    stage.records.remove(&job(2));
+    stage.records.insert(job(2), Found::Left);
+    stage.round_but(|request| match request {
+        Effect::Count(buckets) => {
+            let counts = buckets.iter().map(|of| if *of == bucket { 3 } else { 0 }).collect();
+            Some(Event::Counted(buckets.clone(), Ok(counts)))
+        }
+        Effect::List(of) => Some(Event::Listed(*of, Ok(jobs.clone()))),
+        Effect::Read(jobs) => {
+            let found = jobs.iter().map(|job| records.remove(job).unwrap()).collect();
+            Some(Event::Read(jobs.clone(), Ok(found)))
+        }
+        _ => None,
+    });
+    assert_eq!(stage.records.keys().cloned().collect::<Vec<_>>(), [job(2)]);
+    assert_eq!(stage.removed, 2);
+}
+
+#[test]
+fn a_lost_reply_is_harmless_and_the_bucket_is_looked_at_again() {
+    for applied in [false, true] {
+        let mut stage = Stage::new();
+        stage.end(1, Verdict::Cancelled);
+        stage.after(2 * MINUTE).round_but(|request| match request {
+            Effect::Commit(batch) => Some(Event::Committed(batch.clone(), Outcome::Unknown)),
+            _ => None,
+        });
+        if applied {
+            stage.records.clear();
+        }
+        stage.after(ROUND).round();
+        assert_eq!(stage.records.len(), 0, "applied: {applied}");
+    }
+}
+
+#[test]
+fn whatever_is_not_answered_the_next_round_makes_up_for_it() {
+    type Refuse = fn(&Effect) -> Option<Event>;
+    let table: [(&str, Refuse); 5] = [
+        ("settings", |request| matches!(request, Effect::Settings).then_some(Event::Settings(Err(())))),
+        ("counts", |request| match request {
+            Effect::Count(buckets) => Some(Event::Counted(buckets.clone(), Err(()))),
+            _ => None,
+        }),
+        ("list", |request| match request {
+            Effect::List(bucket) => Some(Event::Listed(*bucket, Err(()))),
+            _ => None,
+        }),
+        ("read", |request| match request {
+            Effect::Read(jobs) => Some(Event::Read(jobs.clone(), Err(()))),
+            _ => None,
+        }),
+        ("commit", |request| match request {
+            Effect::Commit(batch) => {
+                let rejection = Rejection { at: 0, reason: Reason::NotSent };
+                Some(Event::Committed(batch.clone(), Outcome::Rejected(rejection)))
+            }
+            _ => None,
+        }),
+    ];
+    for (what, refuse) in table {
+        let mut stage = Stage::new();
+        stage.end(1, Verdict::Cancelled);
+        stage.after(2 * MINUTE).round_but(refuse);
+        assert_eq!((stage.removed, stage.fenced), (0, false), "{what}");
+        stage.after(ROUND).round();
+        assert_eq!(stage.removed, 1, "{what}");
+    }
+}
+
+/// S3
+#[test]
+fn a_rejected_fence_ends_the_term() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    stage.after(2 * MINUTE).round_but(|request| match request {
+        Effect::Commit(batch) => {
+            let rejection = Rejection { at: 0, reason: Reason::BadVersion };
+            Some(Event::Committed(batch.clone(), Outcome::Rejected(rejection)))
+        }
+        _ => None,
+    });
+    assert!(stage.fenced && stage.removed == 0);
+}
+
+#[test]
+fn a_namespace_above_its_count_is_brought_below_it_by_the_oldest_ends() {
+    let mut stage = Stage::new();
+    stage.retention = Some(Retention { records: 256 * 8, dead: 1_000 * MINUTE, ..retention() });
+    for n in 0..4_000 {
+        stage.end(n, Verdict::Dead);
+        stage.now = Millis(stage.now.0 + 1);
+    }
+    stage.after(MINUTE).round();
+    assert!(stage.records.len() <= 256 * 8, "{} are left", stage.records.len());
+    for bucket in Bucket::all() {
+        let ends = |there: bool| {
+            let of = (0..4_000).filter(|n| Bucket::of(&job(*n)) == bucket);
+            of.filter(|n| stage.records.contains_key(&job(*n)) == there).collect::<Vec<_>>()
+        };
+        assert!(ends(false).last() < ends(true).first() || ends(true).is_empty(), "{bucket:?}");
+    }
+}
