@@ -3,6 +3,7 @@
 //! ```text
 //! leader ─┬─ job_watcher      what waits in /queue
 //!         ├─ promoter         what waits in /delayed
+//!         ├─ janitor          what nobody needs any more
 //!         ├─ worker_registry  who lives; recovers the jobs of those who do not
 //!         └─ assigner         which job goes to whom
 //! ```
@@ -16,6 +17,7 @@
 //! restart intensity, beyond which the wing fails to its own supervisor.
 
 mod assigner;
+mod janitor;
 mod job_watcher;
 mod promoter;
 mod worker_registry;
@@ -33,6 +35,7 @@ use crate::supervise::{Intensity, stop_all};
 use crate::task::tell;
 
 use assigner::{Assigner, AssignerMsg};
+use janitor::{Janitor, JanitorMsg};
 use job_watcher::{JobWatcher, JobWatcherMsg};
 use promoter::{Promoter, PromoterMsg};
 use worker_registry::{WorkerRegistry, WorkerRegistryMsg};
@@ -89,6 +92,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
         entry::<LeaderWing>(),
         entry::<JobWatcher>(),
         entry::<Promoter>(),
+        entry::<Janitor>(),
         entry::<WorkerRegistry>(),
         entry::<Assigner>(),
     ]
@@ -102,15 +106,17 @@ struct State {
 
 struct Members {
     assigner: ActorRef<AssignerMsg>,
+    janitor: ActorRef<JanitorMsg>,
     job_watcher: ActorRef<JobWatcherMsg>,
     promoter: ActorRef<PromoterMsg>,
     worker_registry: ActorRef<WorkerRegistryMsg>,
 }
 
 impl Members {
-    fn cells(&self) -> [ActorCell; 4] {
+    fn cells(&self) -> [ActorCell; 5] {
         // In the order in which they stop: whoever feeds goes before whom it feeds.
         [
+            self.janitor.get_cell(),
             self.job_watcher.get_cell(),
             self.promoter.get_cell(),
             self.worker_registry.get_cell(),
@@ -212,11 +218,12 @@ impl State {
         let assigner = spawn(Assigner, args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone(), fenced.clone());
         let worker_registry = spawn(WorkerRegistry, args, Some(cell.clone())).await?;
-        let args = (term.clone(), fenced);
+        let args = (term.clone(), fenced.clone());
         let promoter = spawn(Promoter, args, Some(cell.clone())).await?;
+        let janitor = spawn(Janitor, (term.clone(), fenced), Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone());
         let job_watcher = spawn(JobWatcher, args, Some(cell)).await?;
-        Ok(Members { assigner, job_watcher, promoter, worker_registry })
+        Ok(Members { assigner, janitor, job_watcher, promoter, worker_registry })
     }
 }
 
@@ -225,6 +232,7 @@ impl Members {
         tell(&self.worker_registry, WorkerRegistryMsg::Resume);
         tell(&self.assigner, AssignerMsg::Resume);
         tell(&self.promoter, PromoterMsg::Resume);
+        tell(&self.janitor, JanitorMsg::Resume);
         tell(&self.job_watcher, JobWatcherMsg::Resume);
     }
 }

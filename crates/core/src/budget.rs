@@ -78,5 +78,9 @@ pub const MAX_SLOTS: u32 = 4_096;
 /// Most records that retention may keep: all that the buckets hold.
 pub const MAX_RECORDS: u32 = BUCKETS as u32 * MAX_BUCKET_ENTRIES as u32;
 
+/// Shortest retention: four times a client's usual deadline. A client that lost the reply to a submission looks for the
+/// record, and sends the job again if there is none: it must not be gone by then because it is over.
+pub const MIN_RETENTION: Duration = Duration::from_secs(60);
+
 /// Longest retention: ten years. A record that must be kept for longer belongs in an archive.
 pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 3600);

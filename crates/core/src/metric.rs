@@ -57,6 +57,7 @@ metrics! {
     JOBS_DEAD = "bellwether_jobs_dead_total", Counter, Labels::Kind, "Jobs that this node closed for good without a result.";
     JOBS_CANCELLED = "bellwether_jobs_cancelled_total", Counter, Labels::Kind, "Running attempts that this worker closed as cancelled.";
     JOBS_LOST = "bellwether_jobs_lost_total", Counter, Labels::Kind, "Attempts that this leader closed because their worker was lost.";
+    RECORDS_REMOVED = "bellwether_records_removed_total", Counter, Labels::None, "Records of jobs that are over that this leader removed.";
     JOBS_RELEASED = "bellwether_jobs_released_total", Counter, Labels::Kind, "Attempts that this worker handed back while draining.";
     ATTEMPTS_RUNNING = "bellwether_attempts_running", Gauge, Labels::None, "Attempts that run on this worker now.";
     ZOMBIES = "bellwether_zombie_results_total", Counter, Labels::None, "Results that were dropped because their attempt had been closed.";

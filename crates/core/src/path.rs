@@ -35,7 +35,8 @@ pub const RETENTION: &str = "/config/retention";
 pub const QUARANTINE: &str = "/quarantine";
 
 /// The parents that a namespace consists of, besides the buckets.
-pub const PARENTS: [&str; 8] = [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, QUARANTINE];
+pub const PARENTS: [&str; 9] =
+    [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, QUARANTINE, CONFIG];
 
 /// A hash bucket, so that no child list grows near `jute.maxbuffer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use crate::budget::{BUCKETS, MAX_RECORDS, MAX_RETENTION};
+use crate::budget::{BUCKETS, MAX_RECORDS, MAX_RETENTION, MIN_RETENTION};
 use crate::job::Verdict;
 
-/// The shortest time for which a record is kept, whatever the settings say. A removed record's id is free again, and
-/// whoever heard of the earlier job of that id must have forgotten it before: messages between the actors of a node, and
-/// requests on their way, are younger than this.
+/// The shortest time for which a record is kept, whatever a hand wrote into the settings, which cannot be set below
+/// [`MIN_RETENTION`]. A removed record's id is free again, and whoever heard of the earlier job of that id must have
+/// forgotten it before: messages between the actors of a node, and requests on their way, are younger than this.
 pub const KEPT_AT_LEAST: Duration = Duration::from_secs(5);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -38,12 +38,14 @@ impl Default for Retention {
 /// A setting is out of its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RetentionError {
-    /// A time is too long.
+    /// A time is too short or too long.
     #[error(
-        "retention of {field} jobs must be 0 to {} days, not {given:?}: choose a shorter one",
+        "retention of {field} jobs must be {} s to {} days, not {given:?}: a client that lost a reply asks for the \
+         record, and takes a job that is gone for one that was never there",
+        MIN_RETENTION.as_secs(),
         MAX_RETENTION.as_secs() / 86_400
     )]
-    TooLong {
+    Time {
         /// Which.
         field: &'static str,
         /// What was given.
@@ -64,8 +66,9 @@ impl Retention {
     /// Names the first setting that is out of its bounds.
     pub fn check(&self) -> Result<(), RetentionError> {
         let times = [("succeeded", self.succeeded), ("cancelled", self.cancelled), ("dead", self.dead)];
-        if let Some((field, given)) = times.into_iter().find(|(_, given)| *given > MAX_RETENTION) {
-            return Err(RetentionError::TooLong { field, given });
+        let bounds = MIN_RETENTION..=MAX_RETENTION;
+        if let Some((field, given)) = times.into_iter().find(|(_, given)| !bounds.contains(given)) {
+            return Err(RetentionError::Time { field, given });
         }
         if self.records > MAX_RECORDS {
             return Err(RetentionError::TooMany { given: self.records });
@@ -90,6 +93,12 @@ impl Retention {
         self.succeeded.min(self.cancelled).min(self.dead).max(KEPT_AT_LEAST)
     }
 
+    /// How long a record is kept although there are too many.
+    #[must_use]
+    pub fn at_least(&self) -> Duration {
+        self.shortest().min(MIN_RETENTION)
+    }
+
     /// The share of one bucket. Ids spread by a hash, so that a namespace with as many records as the setting has some
     /// buckets above their share: the bound is that of each bucket.
     #[must_use]
@@ -110,9 +119,14 @@ mod tests {
 
     #[test]
     fn what_is_out_of_bounds_is_named_with_the_bound() {
-        let long = Retention { cancelled: MAX_RETENTION + DAY, ..Retention::default() };
-        let said = long.check().unwrap_err().to_string();
-        assert!(said.starts_with("retention of cancelled jobs must be 0 to 3650 days, not "), "{said}");
+        for refused in [MAX_RETENTION + DAY, MIN_RETENTION - Duration::from_millis(1)] {
+            let said =
+                Retention { cancelled: refused, ..Retention::default() }.check().unwrap_err().to_string();
+            assert!(
+                said.starts_with("retention of cancelled jobs must be 60 s to 3650 days, not "),
+                "{said}"
+            );
+        }
         let many = Retention { records: MAX_RECORDS + 1, ..Retention::default() };
         let said = many.check().unwrap_err().to_string();
         assert!(said.starts_with("retention must keep 0 to 1280000 records, not 1280001"), "{said}");

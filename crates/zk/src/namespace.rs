@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use bellwether_core::budget::MAX_IN_FLIGHT;
 use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::retention::Retention;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -130,10 +131,13 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError>
     check_layout(zk).await.map(|_| ())
 }
 
-/// Makes the parents, the buckets and the epoch, as far as they are missing.
+/// Makes the parents, the buckets, the epoch and the settings, as far as they are missing.
 async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
     let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned);
     make_all(zk, missing(zk, "", top.collect()).await?).await?;
+    if !missing(zk, path::CONFIG, vec![path::RETENTION.to_owned()]).await?.is_empty() {
+        make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
+    }
     make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
     make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await?;
     make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await

@@ -1,6 +1,7 @@
 //! Reads, alone and in batches. A batch of 100 costs about as much as one.
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::time::WallMillis;
 use zookeeper_client::{Error, MultiReadResult, Stat};
 
 use crate::error::ReadError;
@@ -21,6 +22,8 @@ pub struct Node {
     pub owner: i64,
     /// The transaction that created it: orders znodes by age.
     pub created: i64,
+    /// When it was made or its data last set, by the clock of ZooKeeper's leader then.
+    pub modified: WallMillis,
     /// How many children it has.
     pub children: usize,
 }
@@ -32,6 +35,7 @@ impl Node {
             version: stat.version,
             owner: stat.ephemeral_owner,
             created: stat.czxid,
+            modified: WallMillis(u64::try_from(stat.mtime).unwrap_or(0)),
             children: usize::try_from(stat.num_children).unwrap_or(0),
         }
     }

@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::budget::MAX_RECORD_BYTES;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::name::NameError;
+use crate::retention::Retention;
 use crate::worker::{EpochRecord, WorkerInfo};
 
 const MAGIC: [u8; 2] = *b"BW";
@@ -126,6 +127,10 @@ impl Stored for Layout {
 impl Stored for TurnIndex {
     const KIND: u8 = 7;
     type Body = v1::TurnV1;
+}
+impl Stored for Retention {
+    const KIND: u8 = 10;
+    type Body = v1::RetentionV1;
 }
 
 /// The layout of a namespace, in `/layout`.

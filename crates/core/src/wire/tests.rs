@@ -187,6 +187,7 @@ fn version_1_has_these_bytes() {
         ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
         ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
         ("layout", hex(&encode(&Layout { version: LAYOUT_VERSION })), include_str!("golden/layout.v1.hex")),
+        ("retention", hex(&encode(&Retention::default())), include_str!("golden/retention.v1.hex")),
         ("older layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout_1.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
@@ -205,6 +206,7 @@ fn every_type_reads_back_what_it_wrote() {
     assert_eq!(decode::<Assignment>(&encode(&assignment())), Ok(assignment()));
     assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
+    assert_eq!(decode::<Retention>(&encode(&Retention::default())), Ok(Retention::default()));
     assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
     assert_eq!(decode::<Layout>(&encode(&Layout { version: 7 })), Ok(Layout { version: 7 }));
 }

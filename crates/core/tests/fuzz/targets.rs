@@ -13,6 +13,7 @@ use bellwether_core::machine::campaign::{self, Campaign, Campaigner, Effect, Eve
 use bellwether_core::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, ScheduleId, Tag, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, Place};
+use bellwether_core::retention::Retention;
 use bellwether_core::time::Millis;
 use bellwether_core::wire::{Layout, Stored, WireError, decode, encode};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
@@ -32,6 +33,7 @@ pub(crate) fn wire(bytes: &[u8]) {
         stored::<EpochRecord>(bytes),
         stored::<Layout>(bytes),
         stored::<TurnIndex>(bytes),
+        stored::<Retention>(bytes),
     ];
     assert!(taken.iter().filter(|taken| **taken).count() <= 1, "one value of two types");
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::name::JobId;
 use crate::path::Bucket;
-use crate::retention::{KEPT_AT_LEAST, Retention};
+use crate::retention::Retention;
 use crate::time::WallMillis;
 
 use super::bucket::Facts;
@@ -81,7 +81,7 @@ fn split(over: &mut Vec<Over>, retention: &Retention, wall: WallMillis) -> Vec<O
     let mut at = 0;
     let (mut going, kept) = std::mem::take(over).into_iter().partition::<Vec<_>, _>(|over| {
         at += 1;
-        let young = over.ended + KEPT_AT_LEAST > wall;
+        let young = over.ended + retention.at_least() > wall;
         over.due <= wall || (at <= excess && !young)
     });
     *over = kept;
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn of_more_than_the_share_the_oldest_go_and_those_that_ended_just_now_stay() {
         // A share of 8, brought down to 7.
-        let found = (0..12).map(|n| over(Verdict::Cancelled, 10_000 + n * 1_000)).collect();
+        let found = (0..12).map(|n| over(Verdict::Dead, MINUTE + n)).collect();
         let (gone, _) = look(&retention(256 * 8), found);
         assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest are the last here");
-        let young = (0..12).map(|n| over(Verdict::Cancelled, n)).collect();
+        let young = (0..12).map(|n| over(Verdict::Dead, MINUTE - 1 - n)).collect();
         assert_eq!(look(&retention(256 * 8), young).0, []);
     }
 

@@ -35,7 +35,7 @@ mod look;
 use std::time::Duration;
 
 use crate::budget::{BUCKETS, MAX_READ_BATCH};
-use crate::job::{JobState, Verdict};
+use crate::job::{JobRecord, JobState, Verdict};
 use crate::name::JobId;
 use crate::outcome::Outcome;
 use crate::path::Bucket;
@@ -82,9 +82,12 @@ impl Found {
     /// or an operator may repair them.
     #[must_use]
     pub fn of(data: &[u8], version: i32, modified: WallMillis) -> Self {
-        match wire::decode::<crate::job::JobRecord>(data).map(|record| record.state) {
-            Ok(JobState::Terminal { verdict, at }) => Self::Over { version, verdict, at, modified },
-            Ok(JobState::Open { .. }) | Err(_) => Self::Left,
+        let Ok(record) = wire::decode::<JobRecord>(data) else { return Self::Left };
+        match record.state {
+            // A group reads the records of its members.
+            JobState::Terminal { .. } if record.membership.is_some() => Self::Left,
+            JobState::Terminal { verdict, at } => Self::Over { version, verdict, at, modified },
+            JobState::Open { .. } => Self::Left,
         }
     }
 }
