@@ -29,6 +29,7 @@ pub mod testing;
 
 pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
+pub use bellwether_core::retention::{Retention, RetentionError};
 pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};

@@ -22,4 +22,5 @@ examples! {
     cancel: jobs_are_cancelled_at_each_stage = "../examples/cancel.rs";
     affinity: jobs_of_a_key_share_a_node = "../examples/affinity.rs";
     lanes: jobs_of_a_lane_run_one_at_a_time_in_order = "../examples/lanes.rs";
+    retention: records_are_kept_for_a_while_and_may_be_removed_before = "../examples/retention.rs";
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use bellwether::client::{ConnectError, Error, SubmitError, WaitError};
+use bellwether::client::{ConnectError, Error, SetRetentionError, SubmitError, WaitError};
 
 /// The kinds of failure, in the order in which one is chosen when there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,7 +98,20 @@ impl Told for Error {
         match self {
             Self::Unavailable(_) => Kind::Unreachable,
             Self::NotFound(_) => Kind::NotFound,
-            Self::Refused(_) | Self::Unreadable { .. } | Self::Contended { .. } => Kind::Failed,
+            Self::Refused(_)
+            | Self::Unreadable { .. }
+            | Self::Settings { .. }
+            | Self::Busy { .. }
+            | Self::Contended { .. } => Kind::Failed,
+        }
+    }
+}
+
+impl Told for SetRetentionError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Invalid(_) => Kind::Usage,
+            Self::Client(error) => error.kind(),
         }
     }
 }

@@ -15,6 +15,7 @@ mod logging;
 mod node;
 mod output;
 mod progress;
+mod retention;
 mod worker;
 
 use std::process::ExitCode;
@@ -85,6 +86,9 @@ enum Command {
     /// See the leader.
     #[command(subcommand, after_help = EXIT_CODES)]
     Leader(leader::Leader),
+    /// How long the records of jobs that are over are kept.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Retention(retention::Retention),
     /// Run a node in the foreground, until SIGTERM or Ctrl-C; a second one stops it at once.
     ///
     /// Exit code 1 when it left jobs behind: after a second signal, or when ZooKeeper could not be reached to hand
@@ -126,6 +130,7 @@ async fn run(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Job(command) => job::run(global, output, command).await,
         Command::Worker(command) => worker::run(global, output, command).await,
         Command::Leader(command) => leader::run(global, output, command).await,
+        Command::Retention(command) => retention::run(global, output, command).await,
         Command::Node(command) => node::run(global, command).await,
         Command::Keeper(command) => keeper::run(output, command).await,
         Command::Dev(command) => dev::run(output, command).await,

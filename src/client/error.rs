@@ -56,8 +56,8 @@ pub enum Error {
     /// ZooKeeper refused a request.
     #[error("ZooKeeper refused the request")]
     Refused(#[source] Reason),
-    /// There is no such job: it was never submitted here.
-    #[error("there is no job {0}: it was never submitted to this namespace")]
+    /// There is no such job: it was never submitted here, or its retention is over.
+    #[error("there is no job {0}: it was never submitted to this namespace, or is over and removed")]
     NotFound(JobId),
     /// The job's stored bytes cannot be read, so that it cannot be changed either.
     #[error("the stored record of job {id} cannot be read")]
@@ -67,6 +67,23 @@ pub enum Error {
         /// Why.
         #[source]
         reason: WireError,
+    },
+    /// A setting of the namespace cannot be read.
+    #[error("the settings in {path} cannot be read")]
+    Settings {
+        /// Where they are.
+        path: &'static str,
+        /// Why.
+        #[source]
+        reason: WireError,
+    },
+    /// Something changed again and again while it was being changed.
+    #[error("{what} changed {tries} times while it was being changed: try again")]
+    Busy {
+        /// What.
+        what: &'static str,
+        /// How often it was tried.
+        tries: u32,
     },
     /// The job changed again and again while it was being changed.
     #[error("job {id} changed {tries} times while it was being changed: try again")]
@@ -97,7 +114,7 @@ pub enum SubmitError {
     /// The namespace holds as many jobs as it may in the bucket that this id belongs to. Nothing was sent.
     #[error(
         "overloaded: the bucket of job {id} holds {entries} jobs of at most {MAX_BUCKET_ENTRIES}: \
-         use another namespace, or delete records of jobs that are over"
+         use another namespace, keep records for a shorter time, or purge those of jobs that are over"
     )]
     Overloaded {
         /// The job that was not accepted.

@@ -11,6 +11,7 @@
 //! | `submit/` | batching, lost replies, full buckets |
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `wait`, `list`, `control` | waiting, listing, cancelling and retrying |
+//! | `retention`, `purge` | how long records are kept, and removing them by hand |
 
 mod cluster;
 mod control;
@@ -22,6 +23,8 @@ mod lanes;
 mod link;
 mod list;
 mod locate;
+mod purge;
+mod retention;
 mod submit;
 mod timestamp;
 mod view;
@@ -40,6 +43,8 @@ pub use control::{Cancelled, Retried};
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
 pub use job::{Job, JobError, JobKind, Untyped};
 pub use list::{Filter, Listing};
+pub use purge::{Ended, Purge, Purged};
+pub use retention::SetRetentionError;
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
 pub use view::{JobView, State, Waiting};

@@ -5,5 +5,6 @@ mod jobs;
 mod keeper;
 mod node;
 mod refusals;
+mod retention;
 mod run;
 mod service;

@@ -6,5 +6,6 @@ mod hand;
 mod lanes;
 mod list;
 mod lost;
+mod retention;
 mod submit;
 mod wait;

@@ -2,6 +2,7 @@
 
 mod change;
 mod list;
+mod purge;
 mod show;
 mod submit;
 
@@ -43,6 +44,12 @@ pub(crate) enum Job {
     ///
     /// JSON as of `job cancel`, with outcome: reopened, released (from quarantine), still_open, or succeeded.
     Retry(Ids),
+    /// Remove the records of jobs that are over, before their retention ends: of dead ones, unless you say otherwise.
+    ///
+    /// Counts them, and removes them only with --yes. Their ids are free again. What ended within the last five seconds stays.
+    ///
+    /// JSON: an object with matched, removed, young, and dry_run.
+    Purge(purge::Purge),
     /// List jobs, in no particular order.
     ///
     /// JSON: an array; the fields are those of `job submit`.
@@ -63,6 +70,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
         Job::Wait(Ids { ids }) => show::wait(global, output, &ids).await,
         Job::Cancel(Ids { ids }) => change::cancel(global, output, &ids).await,
         Job::Retry(Ids { ids }) => change::retry(global, output, &ids).await,
+        Job::Purge(purge) => purge::run(global, output, purge).await,
         Job::List(list) => list::run(global, output, list).await,
     }
 }
@@ -72,7 +80,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
 pub(crate) fn fuzzed(command: Job) {
     match command {
         Job::Submit(submit) => submit::fuzzed(submit),
-        Job::Show(_) | Job::Wait(_) | Job::Cancel(_) | Job::Retry(_) | Job::List(_) => {}
+        Job::Show(_) | Job::Wait(_) | Job::Cancel(_) | Job::Retry(_) | Job::Purge(_) | Job::List(_) => {}
     }
 }
 

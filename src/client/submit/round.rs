@@ -270,7 +270,10 @@ mod tests {
             let mut there = job.record.clone();
             change(&mut there);
             let data = wire::encode(&there);
-            decide(job, &Node { data, version: 0, owner: 0, created: 1, children: 0 });
+            decide(
+                job,
+                &Node { data, version: 0, owner: 0, created: 1, modified: there.submitted_at, children: 0 },
+            );
             let reply = answer.try_recv().unwrap();
             assert!(is_right(&reply), "{reply:?}");
         }

@@ -301,7 +301,8 @@ fn not_done(error: &Error) -> Answer {
     let why = error.to_string();
     match error {
         Error::NotFound(_) | Error::Unreadable { .. } | Error::Refused(_) => Answer::Failed { why },
-        Error::Unavailable(_) | Error::Contended { .. } => Answer::Unknown { why },
+        Error::Settings { .. } => Answer::Failed { why },
+        Error::Unavailable(_) | Error::Contended { .. } | Error::Busy { .. } => Answer::Unknown { why },
     }
 }
 

@@ -1,0 +1,77 @@
+//! What is over is kept for a while, and then removed: for how long is one setting of the namespace.
+//!
+//! The example sets it, and removes the record of a job by hand before its time. Its id is free again.
+//!
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//!
+//! ```sh
+//! cargo run --example retention
+//! ```
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use bellwether::client::Purge;
+use bellwether::{Client, HandlerError, Handlers, Job, Node, Retention};
+
+const SOON: Duration = Duration::from_secs(30);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// What it prints.
+pub(crate) const EXPECTED: &str = "\
+retention of dead jobs must be 60 s to 3650 days, not 1s: a client that lost a reply asks for the record, and takes a \
+job that is gone for one that was never there
+dead jobs are kept for 90 days
+report-7 is dead: no such month
+1 record was removed
+report-7 is submitted as a new job: true
+";
+
+/// Plays the story and tells it.
+///
+/// # Errors
+/// When ZooKeeper cannot be reached, or a job does not end.
+pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
+    let handlers = Handlers::new().job("report", async |_, month: u32| {
+        if (1..=12).contains(&month) { Ok(month) } else { Err(HandlerError::new("no such month")) }
+    });
+    let node = Node::builder(zookeeper).handlers(handlers).start().await?;
+    let client = Client::connect(zookeeper).await?;
+    let mut story = Vec::new();
+
+    let hasty = Retention { dead: Duration::from_secs(1), ..Retention::default() };
+    if let Err(refused) = client.set_retention(hasty).await {
+        story.push(refused.to_string());
+    }
+    let set = client.update_retention(|there| Retention { dead: 90 * DAY, ..there }).await?;
+    story.push(format!("dead jobs are kept for {} days", set.dead.as_secs() / DAY.as_secs()));
+
+    let wrong = client.submit(Job::new("report", &13)?.id("report-7").max_attempts(1)).await?;
+    let end = wrong.wait(SOON).await?;
+    story.push(format!("{} is {}: {}", end.id, end.state, end.error.unwrap_or_default()));
+
+    // What ended just now stays for a moment.
+    let mut removed = 0;
+    while removed == 0 {
+        removed = client.purge(&Purge::default(), |_| {}).await?.removed;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    story.push(format!("{removed} record was removed"));
+
+    let right = client.submit(Job::new("report", &7)?.id("report-7")).await?;
+    story.push(format!("report-7 is submitted as a new job: {}", !right.is_duplicate()));
+    right.wait(SOON).await?;
+    client.close().await;
+    node.stop().await;
+    Ok(story.join("\n") + "\n")
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let zookeeper = std::env::var("BELLWETHER_ZOOKEEPER");
+    let story = run(&zookeeper.unwrap_or_else(|_| bellwether_testkit::namespace("retention"))).await?;
+    print!("{story}");
+    assert_eq!(story, EXPECTED);
+    Ok(())
+}

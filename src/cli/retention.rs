@@ -1,0 +1,105 @@
+//! `bellwether retention`.
+
+use std::time::Duration;
+
+use bellwether::Retention as Setting;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::exit::Failure;
+use super::output::{Format, Output};
+use super::{Global, input};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Retention {
+    /// Show how long records are kept.
+    ///
+    /// JSON: an object with succeeded_s, cancelled_s and dead_s, in seconds, and records; or null when there is no setting,
+    /// so that nothing is removed.
+    Show,
+    /// Set how long records are kept: from 60s to 3650d after the end. What is not given stays as it is.
+    ///
+    /// Holds for the whole namespace, and within seconds. JSON as of `retention show`.
+    Set(Set),
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Set {
+    /// Of jobs that succeeded.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    succeeded: Option<Duration>,
+    /// Of jobs that were cancelled.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    cancelled: Option<Duration>,
+    /// Of jobs that are dead.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    dead: Option<Duration>,
+    /// Most records of jobs that are over; beyond it the oldest go first.
+    #[arg(long)]
+    records: Option<u32>,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let setting = match command {
+        Retention::Show => client.retention().await?,
+        Retention::Set(set) => {
+            let change = |present: Setting| Setting {
+                succeeded: set.succeeded.unwrap_or(present.succeeded),
+                cancelled: set.cancelled.unwrap_or(present.cancelled),
+                dead: set.dead.unwrap_or(present.dead),
+                records: set.records.unwrap_or(present.records),
+            };
+            Some(client.update_retention(change).await?)
+        }
+    };
+    client.close().await;
+    match output.format {
+        Format::Json => output.json(&setting.map(|setting| {
+            json!({
+                "succeeded_s": setting.succeeded.as_secs_f64(),
+                "cancelled_s": setting.cancelled.as_secs_f64(),
+                "dead_s": setting.dead.as_secs_f64(),
+                "records": setting.records,
+            })
+        })),
+        Format::Table => {
+            let header = ["OF JOBS THAT", "ARE KEPT FOR"];
+            output.rows(header, setting.as_ref().map_or_else(unset, rows))
+        }
+    }
+}
+
+fn rows(setting: &Setting) -> Vec<[String; 2]> {
+    vec![
+        ["succeeded".to_owned(), told(setting.succeeded)],
+        ["were cancelled".to_owned(), told(setting.cancelled)],
+        ["are dead".to_owned(), told(setting.dead)],
+        ["ended, at most".to_owned(), format!("{} records", setting.records)],
+    ]
+}
+
+fn unset() -> Vec<[String; 2]> {
+    vec![["ended".to_owned(), "ever: there is no setting".to_owned()]]
+}
+
+/// As it may be given: in the largest unit that tells it exactly.
+fn told(time: Duration) -> String {
+    let millis = time.as_millis();
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let exact = units.into_iter().find(|(unit, _)| millis % unit == 0 && millis > 0);
+    exact.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_as_it_may_be_given() {
+        for text in ["1d", "36h", "90m", "61s", "1500ms"] {
+            assert_eq!(told(input::duration(text).unwrap()), text);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! How long records are kept, and removing them by hand.
+
+use std::time::Duration;
+
+use bellwether_testkit::{eventually, namespace};
+use serde_json::json;
+
+use crate::run::run_in;
+
+#[test]
+fn retention_is_shown_and_set_within_its_bounds() {
+    let to = namespace("cli-retention");
+    run_in(&to, &["retention", "show"]).exits(3).says("there is no namespace");
+    run_in(&to, &["job", "submit", "sum", "--id", "a"]).exits(0);
+    let table = run_in(&to, &["retention", "show"]).exits(0).stdout;
+    for row in ["succeeded       1d", "were cancelled  7d", "are dead        30d", "640000 records"] {
+        assert!(table.contains(row), "{table}");
+    }
+    let set = ["retention", "set", "--dead", "90d", "--records", "1000", "--output", "json"];
+    let wanted =
+        json!({ "succeeded_s": 86400.0, "cancelled_s": 604800.0, "dead_s": 7776000.0, "records": 1000 });
+    assert_eq!(run_in(&to, &set).exits(0).json(), wanted);
+    assert_eq!(run_in(&to, &["retention", "show", "--output", "json"]).exits(0).json(), wanted);
+
+    run_in(&to, &["retention", "set", "--succeeded", "59s"])
+        .exits(2)
+        .says("retention of succeeded jobs must be 60 s to 3650 days, not 59s");
+    run_in(&to, &["retention", "set", "--records", "1280001"])
+        .exits(2)
+        .says("retention must keep 0 to 1280000 records");
+    run_in(&to, &["retention", "set"]).exits(2);
+    assert_eq!(run_in(&to, &["retention", "show", "--output", "json"]).json(), wanted, "nothing was set");
+}
+
+#[tokio::test]
+async fn a_purge_counts_and_removes_only_when_told_to() {
+    let to = namespace("cli-purge");
+    for id in ["a", "b"] {
+        run_in(&to, &["job", "submit", "sum", "--id", id]).exits(0);
+    }
+    run_in(&to, &["job", "cancel", "a"]).exits(0);
+    let purge = |more: &[&str]| {
+        let arguments = [&["job", "purge", "--state", "cancelled", "--output", "json"], more].concat();
+        run_in(&to, &arguments).exits(0)
+    };
+    eventually("it is old enough", Duration::from_secs(20), async || purge(&[]).json()["matched"] == 1).await;
+    let counted = purge(&[]).says("nothing was removed: say --yes to remove 1 records");
+    assert_eq!(counted.json(), json!({ "matched": 1, "removed": 0, "young": 0, "dry_run": true }));
+    assert_eq!(purge(&["--older-than", "1h"]).json()["matched"], 0);
+    assert_eq!(purge(&["--kind", "product", "--yes"]).json()["removed"], 0);
+    assert_eq!(purge(&["--yes"]).json(), json!({ "matched": 1, "removed": 1, "young": 0, "dry_run": false }));
+    run_in(&to, &["job", "show", "a"]).exits(4).says("or is over and removed");
+    run_in(&to, &["job", "show", "b"]).exits(0);
+    run_in(&to, &["job", "purge", "--state", "queued"]).exits(2).says("possible values: succeeded");
+}

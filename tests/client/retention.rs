@@ -1,0 +1,112 @@
+//! How long records are kept, and removing them by hand.
+
+use std::time::Duration;
+
+use bellwether::client::{Cancelled, Ended, Error, Purge, Purged, SetRetentionError};
+use bellwether::{Job, Kind, Retention, State};
+use bellwether_core::job::Ending;
+use bellwether_core::path;
+use bellwether_core::txn::Op;
+use bellwether_testkit::{eventually, namespace};
+
+use crate::hand::{Hand, SOON, client, id};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn the_setting_is_there_from_the_beginning_and_is_changed_within_its_bounds() {
+    let to = namespace("retention");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    assert_eq!(client.retention().await, Ok(Some(Retention::default())));
+
+    let wanted = Retention { dead: 100 * HOUR, ..Retention::default() };
+    client.set_retention(wanted).await.unwrap();
+    let changed = client.update_retention(|there| Retention { records: 1_000, ..there }).await;
+    assert_eq!(changed, Ok(Retention { records: 1_000, ..wanted }), "the other change stands");
+    let version = hand.read(path::RETENTION.into()).await.version;
+    client.update_retention(|there| there).await.unwrap();
+    assert_eq!(
+        hand.read(path::RETENTION.into()).await.version,
+        version,
+        "nothing to change, nothing written"
+    );
+
+    let refused = client.set_retention(Retention { dead: Duration::from_secs(59), ..wanted }).await;
+    let Err(SetRetentionError::Invalid(error)) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().starts_with("retention of dead jobs must be 60 s to 3650 days, not 59s"));
+    assert_eq!(hand.read(path::RETENTION.into()).await.version, version);
+}
+
+#[tokio::test]
+async fn a_setting_that_cannot_be_read_is_told_and_one_of_a_newer_build_is_left_alone() {
+    let to = namespace("retention-unreadable");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let mut newer = hand.read(path::RETENTION.into()).await.data;
+    newer[4] = 9;
+    hand.overwrite(path::RETENTION.into(), newer.clone()).await;
+    assert!(matches!(client.retention().await, Err(Error::Settings { path: path::RETENTION, .. })));
+    let refused = client.set_retention(Retention::default()).await;
+    assert!(matches!(refused, Err(SetRetentionError::Client(Error::Settings { .. }))), "{refused:?}");
+    assert_eq!(hand.read(path::RETENTION.into()).await.data, newer);
+
+    hand.overwrite(path::RETENTION.into(), b"garbage".to_vec()).await;
+    client.set_retention(Retention::default()).await.unwrap();
+    assert_eq!(client.retention().await, Ok(Some(Retention::default())), "it is repaired");
+
+    hand.apply(vec![Op::Delete { path: path::RETENTION.into(), version: None }]).await;
+    assert_eq!(client.retention().await, Ok(None));
+    client.set_retention(Retention::default()).await.unwrap();
+    assert_eq!(client.retention().await, Ok(Some(Retention::default())), "it is made again");
+}
+
+#[tokio::test]
+async fn a_purge_removes_what_it_is_about_and_the_ids_are_free_again() {
+    let to = namespace("purge");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum", "product"], 9, &[]).await;
+    let job = |kind: &str, name: &str| Job::new(kind, &1).unwrap().id(name).max_attempts(1);
+    for name in ["dead", "succeeded", "cancelled", "queued", "garbage"] {
+        client.submit(job("sum", name)).await.unwrap();
+    }
+    client.submit(job("product", "other")).await.unwrap();
+    for name in ["dead", "other"].map(id) {
+        hand.assign(&name, worker).await;
+        hand.close(&name, worker, Ending::Failed("boom".into())).await;
+    }
+    hand.succeed(&id("succeeded"), worker, "1").await;
+    assert_eq!(client.cancel(&id("cancelled")).await, Ok(Cancelled::Cancelled));
+    hand.overwrite(path::record(&id("garbage")), b"garbage".to_vec()).await;
+
+    let dead = Purge { kind: Some(Kind::new("sum").unwrap()), ..Purge::default() };
+    let young = client.purge(&dead, |_| {}).await.unwrap();
+    assert_eq!(young, Purged { buckets: 256, matched: 0, removed: 0, young: 1 }, "it ended just now");
+    let old = Purge { older_than: HOUR, ..dead.clone() };
+    eventually("it is old enough to go", SOON, async || {
+        client.would_purge(&dead, |_| {}).await.unwrap().matched == 1
+    })
+    .await;
+    assert_eq!(client.purge(&old, |_| {}).await.unwrap().matched, 0);
+    let mut told = Vec::new();
+    let done = client.purge(&dead, |so_far| told.push(so_far)).await.unwrap();
+    assert_eq!((done.matched, done.removed), (1, 1));
+    assert_eq!(told.last(), Some(&done));
+    assert_eq!(client.get(&id("dead")).await, Ok(None));
+    assert_eq!(client.retry(&id("dead")).await, Err(Error::NotFound(id("dead"))));
+    for (name, state) in [
+        ("succeeded", State::Succeeded),
+        ("cancelled", State::Cancelled),
+        ("queued", State::Queued),
+        ("garbage", State::Quarantined),
+        ("other", State::Dead),
+    ] {
+        assert_eq!(client.get(&id(name)).await.unwrap().unwrap().state, state, "{name}");
+    }
+    for ended in [Ended::Succeeded, Ended::Cancelled, Ended::Dead] {
+        let purge = Purge { ended, ..Purge::default() };
+        assert_eq!(client.purge(&purge, |_| {}).await.unwrap().removed, 1, "{ended:?}");
+    }
+
+    let again = client.submit(job("product", "dead")).await.unwrap();
+    assert!(!again.is_duplicate());
+    assert_eq!(hand.record(again.id()).await.1, 0, "another job of that id");
+}
