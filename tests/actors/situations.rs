@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
-use bellwether::State;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
+use bellwether::{Job, State};
 use bellwether_actors::session::SessionStatus;
 use bellwether_core::job::{Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
@@ -64,6 +65,7 @@ situations![
     session_is_killed,
     members_panic,
     members_are_killed,
+    removes(sweeping),
 ];
 
 /// Jobs of all sorts.
@@ -285,6 +287,18 @@ async fn members_panic(stage: &Stage) {
 
 async fn members_are_killed(stage: &Stage) {
     children_die(stage, Fault::Kill, &[("assigner", "Committed"), ("inbox_watcher", "Read")]).await;
+}
+
+/// Records are removed. The janitor keeps each for five seconds, whatever it is told.
+async fn removes(stage: &Stage) {
+    stage.keep(Some(Duration::ZERO)).await;
+    let client = stage.cluster.client();
+    let job = client.submit(Job::new("unserved", &()).unwrap()).await.unwrap();
+    client.cancel(job.id()).await.unwrap();
+    eventually("it is removed", SOON, async || client.get(job.id()).await.unwrap().is_none()).await;
+    stage.until("the janitor hears of it", || stage.has_met("janitor", "Committed")).await;
+    // For what is looked at from here on.
+    stage.keep(None).await;
 }
 
 async fn children_die(stage: &Stage, fault: Fault, children: &[(&'static str, &str)]) {

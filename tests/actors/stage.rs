@@ -8,8 +8,10 @@ use std::time::Duration;
 use bellwether::node::NodeError;
 use bellwether::testing::actors::{Kind, Planned, Probe, Struck};
 use bellwether::testing::{Cluster, ClusterNode};
-use bellwether::{HandlerError, Handlers, Job, JobId, JobView, State, WorkerId};
-use bellwether_core::path;
+use bellwether::{HandlerError, Handlers, Job, JobId, JobView, Retention, State, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::txn::Op;
+use bellwether_core::{path, wire};
 use bellwether_testkit::{Proxy, RawClient, eventually};
 use bellwether_zk::{Zk, connect};
 use futures::FutureExt as _;
@@ -40,7 +42,7 @@ const PARTS: &[&str] = &["node", "session", "election", "leader", "worker"];
 /// Of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
 /// Of the leader wing.
-const MEMBERS: [&str; 4] = ["job_watcher", "promoter", "worker_registry", "assigner"];
+const MEMBERS: [&str; 5] = ["job_watcher", "promoter", "janitor", "worker_registry", "assigner"];
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
@@ -192,6 +194,21 @@ impl Stage {
         let set = move || RawClient::connect(address)?.set_permissions(&path, allowed as i32);
         // The server's connections are in this runtime.
         tokio::task::spawn_blocking(set).await.unwrap().unwrap();
+    }
+
+    /// Says how long records are kept, for so long or as by default. No client sets so little.
+    pub(crate) async fn keep(&self, time: Option<Duration>) {
+        let (zk, path) = (self.onlooker().await, path::RETENTION.to_owned());
+        let version = zk.get(path.clone()).await.unwrap().unwrap().version;
+        let by_default = Retention::default();
+        let retention = time.map_or(by_default, |time| Retention {
+            succeeded: time,
+            cancelled: time,
+            dead: time,
+            ..by_default
+        });
+        let set = Op::Set { path, data: wire::encode(&retention), version };
+        assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
     }
 
     /// An onlooker's session.

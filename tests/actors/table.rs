@@ -35,6 +35,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
         &[
             ("job_watcher", &["Sweep"]),
             ("promoter", &["Sweep", "Listed"]),
+            ("janitor", &["Sweep", "Tick", "Settings", "Counted", "Listed", "Read"]),
             ("worker_registry", &["Sweep"]),
             ("assigner", &["Sweep"]),
             ("inbox_watcher", &["Again.Periodic"]),
@@ -61,6 +62,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("leader", &["Paused"]),
             ("job_watcher", &["Resume"]),
             ("promoter", &["Resume"]),
+            ("janitor", &["Resume"]),
             ("worker_registry", &["Resume"]),
             ("assigner", &["Pause", "Resume"]),
             ("worker", &["Session.Disconnected", "Session.Reconnected", "Read"]),
@@ -94,6 +96,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("session_is_killed", &[("node", &["Child.Terminated"])]),
     ("members_panic", &[("leader", &["Child.Failed"]), ("worker", &["Child.Failed"])]),
     ("members_are_killed", &[("leader", &["Child.Terminated"])]),
+    ("removes", &[("janitor", &["Committed"])]),
 ];
 
 /// What was met, and in how many messages, by the situation's index.

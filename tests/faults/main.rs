@@ -19,6 +19,7 @@ mod lanes;
 mod leader_steps;
 mod lost_replies;
 mod pause;
+mod retention;
 mod server;
 mod stale_leader;
 mod thousands;

@@ -140,6 +140,10 @@ impl NodeProcess {
         Some(values.filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 
+    pub(crate) fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

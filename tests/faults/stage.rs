@@ -145,6 +145,11 @@ pub(crate) mod step {
             && !["/jobs/", "/queue/"].iter().any(|path| request.mentions(path))
     }
 
+    pub(crate) fn remove_records(request: &Request<'_>) -> bool {
+        multi(request, &["/epoch", "/jobs/"])
+            && !["/assignments/", "/queue/"].iter().any(|path| request.mentions(path))
+    }
+
     pub(crate) fn promote(request: &Request<'_>) -> bool {
         multi(request, &["/epoch", "/delayed/", "/queue/"])
     }
