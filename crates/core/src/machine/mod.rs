@@ -9,6 +9,7 @@ pub mod backlog;
 pub mod campaign;
 pub mod janitor;
 pub mod leadership;
+pub mod lease;
 pub mod membership;
 pub mod promoter;
 pub mod recovery;

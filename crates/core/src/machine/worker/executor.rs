@@ -11,7 +11,14 @@
 //! | none | succeeded | failed; released if it lapsed |
 //! | cancel flag | succeeded: a finished run wins | cancelled |
 //! | hand back (drain) | succeeded | released |
+//! | its lease is over | succeeded | lease expired |
 //! | zombie | dropped | dropped |
+//!
+//! What a handler says of the job, that it can never succeed or shall be tried later, stands as a success does, but for a
+//! cancel.
+//!
+//! An attempt that still waits for a slot when a third of its lease has passed is handed back: nobody knows when the slots
+//! are free, and another worker may have one.
 //!
 //! An attempt whose job has a lane is aborted by itself when the session may have ended (*lapsed*): the next job of the
 //! lane may begin then, and two must not run at once (S6). It ends as released, or as cancelled if that was wished.
@@ -28,7 +35,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::{Finished, Start};
-use crate::job::{Ending, Payload};
+use crate::job::{Assignment, Ending, Payload};
 use crate::name::JobId;
 use crate::time::Millis;
 
@@ -51,9 +58,15 @@ pub enum Event {
         job: JobId,
         /// Which attempt.
         attempt: u32,
-        /// The assignment's version with the flag.
+        /// The assignment with the flag.
+        assignment: Assignment,
+        /// Its version.
         version: i32,
     },
+    /// A third of this attempt's lease has passed.
+    Third(JobId, u32),
+    /// This attempt's lease is over.
+    Lapsed(JobId, u32),
     /// These assignments were deleted, by our own report or by somebody else.
     Vanished(Vec<JobId>),
     /// This attempt was closed by somebody else.
@@ -92,6 +105,10 @@ pub enum Run {
     Succeeded(Payload),
     /// With an error, a panic, or at its timeout.
     Failed(String),
+    /// It said that the job can never succeed.
+    Invalid(String),
+    /// It asked to be called again later.
+    Deferred(Duration),
     /// It was aborted.
     Aborted,
     /// It holds a lane, and was aborted when its session could be trusted no longer.
@@ -139,6 +156,8 @@ enum Wish {
     None,
     Cancel,
     Release,
+    /// Its lease is over.
+    Expire,
     /// Its attempt is closed already.
     Zombie,
 }
@@ -199,7 +218,11 @@ impl Executor {
             Event::Start(starts) => starts.into_iter().for_each(|start| self.start(start, out)),
             Event::SlotGranted => self.slot_granted(out),
             Event::Ended(ended) => ended.into_iter().for_each(|ended| self.ended(ended, out)),
-            Event::Cancel { job, attempt, version } => self.cancel(&job, attempt, version, out),
+            Event::Cancel { job, attempt, assignment, version } => {
+                self.cancel(&job, attempt, assignment, version, out);
+            }
+            Event::Third(job, attempt) => self.third(&job, attempt, out),
+            Event::Lapsed(job, attempt) => self.lapsed(&job, attempt, out),
             Event::Vanished(jobs) => {
                 // One that was reported vanished by its report.
                 let open = |job: &JobId| !matches!(self.jobs.get(job), None | Some(Phase::Reported));
@@ -277,9 +300,17 @@ impl Executor {
                 out.extend([Effect::DroppedZombie(ended.job.clone()), Effect::Closed(ended.job)]);
                 return self.idle(out);
             }
-            (Wish::None | Wish::Cancel | Wish::Release, Run::Succeeded(result)) => Ending::Succeeded(result),
-            (Wish::Cancel, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Cancelled,
+            (Wish::None | Wish::Cancel | Wish::Release | Wish::Expire, Run::Succeeded(result)) => {
+                Ending::Succeeded(result)
+            }
+            (
+                Wish::Cancel,
+                Run::Failed(_) | Run::Invalid(_) | Run::Deferred(_) | Run::Aborted | Run::Lapsed,
+            ) => Ending::Cancelled,
+            (Wish::None | Wish::Release | Wish::Expire, Run::Invalid(why)) => Ending::Invalid(why),
+            (Wish::None | Wish::Release | Wish::Expire, Run::Deferred(wait)) => Ending::Deferred(wait),
             (Wish::Release, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Released,
+            (Wish::Expire, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::LeaseExpired,
             // If the session lives after all: nobody did anything wrong.
             (Wish::None, Run::Lapsed) => Ending::Released,
             (Wish::None, Run::Failed(error)) => Ending::Failed(error),
@@ -293,16 +324,23 @@ impl Executor {
         out.push(Effect::Report(Box::new(Finished { start, ending, ran })));
     }
 
-    fn cancel(&mut self, job: &JobId, attempt: u32, version: i32, out: &mut Vec<Effect>) {
+    fn cancel(
+        &mut self,
+        job: &JobId,
+        attempt: u32,
+        assignment: Assignment,
+        version: i32,
+        out: &mut Vec<Effect>,
+    ) {
         match self.jobs.get_mut(job) {
             Some(Phase::Waiting(start)) if start.assignment.attempt == attempt => {
-                start.assignment_version = version;
+                (start.assignment, start.assignment_version) = (assignment, version);
                 self.end_waiting(job, Ending::Cancelled, out);
             }
             Some(Phase::Running(start, wish)) if start.assignment.attempt == attempt => {
-                start.assignment_version = version;
-                if matches!(wish, Wish::None | Wish::Release) {
-                    let signalled = *wish == Wish::Release;
+                (start.assignment, start.assignment_version) = (assignment, version);
+                if matches!(wish, Wish::None | Wish::Release | Wish::Expire) {
+                    let signalled = *wish != Wish::None;
                     *wish = Wish::Cancel;
                     if !signalled {
                         out.push(Effect::Signal(job.clone(), attempt));
@@ -310,6 +348,27 @@ impl Executor {
                 }
             }
             // Closed meanwhile, or on its way to be: the reporter reads the flag when its write is refused.
+            Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
+        }
+    }
+
+    fn third(&mut self, job: &JobId, attempt: u32, out: &mut Vec<Effect>) {
+        match self.jobs.get(job) {
+            Some(Phase::Waiting(start)) if start.assignment.attempt == attempt => {
+                self.end_waiting(job, Ending::Released, out);
+            }
+            // It has begun, or is over.
+            Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
+        }
+    }
+
+    fn lapsed(&mut self, job: &JobId, attempt: u32, out: &mut Vec<Effect>) {
+        match self.jobs.get_mut(job) {
+            Some(Phase::Running(start, wish @ Wish::None)) if start.assignment.attempt == attempt => {
+                *wish = Wish::Expire;
+                out.push(Effect::Signal(job.clone(), attempt));
+            }
+            // It stops already, or is over; one that waited was handed back before.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
         }
     }

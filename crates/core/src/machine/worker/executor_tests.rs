@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::fixture::{job, result, start};
+use super::super::fixture::{assignment, job, result, start};
 use super::*;
 
 const T: Millis = Millis(1_000);
@@ -13,6 +13,11 @@ fn handle(machine: &mut Executor, event: Event) -> Vec<Effect> {
 
 fn ended(n: usize, how: Run) -> Event {
     Event::Ended(vec![Ended { job: job(n), attempt: 1, how, ran: Duration::ZERO }])
+}
+
+fn cancel(n: usize, attempt: u32, version: i32) -> Event {
+    let assignment = Assignment { cancel: true, ..assignment(attempt) };
+    Event::Cancel { job: job(n), attempt, assignment, version }
 }
 
 fn running() -> Executor {
@@ -33,7 +38,8 @@ fn reported(effects: &[Effect]) -> Option<&Ending> {
 
 #[test]
 fn how_a_run_ends_is_told_by_its_end_and_by_the_wish_to_stop_it() {
-    let cancel = Event::Cancel { job: job(0), attempt: 1, version: 3 };
+    let (cancel, lapsed) = (cancel(0, 1, 3), Event::Lapsed(job(0), 1));
+    let (invalid, later) = (Run::Invalid("x".into()), Run::Deferred(Duration::from_secs(9)));
     let success = Ending::Succeeded(result());
     let failure = Run::Failed("x".into());
     let table = [
@@ -44,8 +50,20 @@ fn how_a_run_ends_is_told_by_its_end_and_by_the_wish_to_stop_it() {
         (Some(cancel.clone()), failure.clone(), Some(Ending::Cancelled)),
         (None, Run::Lapsed, Some(Ending::Released)),
         (Some(cancel.clone()), Run::Aborted, Some(Ending::Cancelled)),
-        (Some(cancel), Run::Lapsed, Some(Ending::Cancelled)),
+        (Some(cancel.clone()), Run::Lapsed, Some(Ending::Cancelled)),
+        (Some(cancel.clone()), invalid.clone(), Some(Ending::Cancelled)),
+        (Some(cancel), later.clone(), Some(Ending::Cancelled)),
+        (None, invalid.clone(), Some(Ending::Invalid("x".into()))),
+        (None, later.clone(), Some(Ending::Deferred(Duration::from_secs(9)))),
+        (Some(lapsed.clone()), Run::Succeeded(result()), Some(success.clone())),
+        (Some(lapsed.clone()), failure.clone(), Some(Ending::LeaseExpired)),
+        (Some(lapsed.clone()), Run::Aborted, Some(Ending::LeaseExpired)),
+        (Some(lapsed.clone()), Run::Lapsed, Some(Ending::LeaseExpired)),
+        (Some(lapsed.clone()), invalid.clone(), Some(Ending::Invalid("x".into()))),
+        (Some(lapsed), later.clone(), Some(Ending::Deferred(Duration::from_secs(9)))),
         (Some(Event::Drain(T)), Run::Succeeded(result()), Some(success)),
+        (Some(Event::Drain(T)), invalid, Some(Ending::Invalid("x".into()))),
+        (Some(Event::Drain(T)), later, Some(Ending::Deferred(Duration::from_secs(9)))),
         (Some(Event::Drain(T)), failure.clone(), Some(Ending::Released)),
         (Some(Event::Drain(T)), Run::Aborted, Some(Ending::Released)),
         (Some(Event::Drain(T)), Run::Lapsed, Some(Ending::Released)),
@@ -83,7 +101,9 @@ fn a_word_about_another_attempt_touches_no_run() {
         Event::Ended(vec![other]),
         Event::GraceOver(job(0), 2),
         Event::Zombie(job(0), 2),
-        Event::Cancel { job: job(0), attempt: 2, version: 3 },
+        cancel(0, 2, 3),
+        Event::Third(job(0), 2),
+        Event::Lapsed(job(0), 2),
     ] {
         assert_eq!(handle(&mut machine, event.clone()), [], "{event:?}");
     }
@@ -98,9 +118,28 @@ fn one_flagged_before_it_starts_never_runs() {
     assert_eq!(reported(&effects), Some(&Ending::Cancelled));
     let mut machine = Executor::new();
     handle(&mut machine, Event::Start(vec![start(0)]));
-    let effects = handle(&mut machine, Event::Cancel { job: job(0), attempt: 1, version: 1 });
+    let effects = handle(&mut machine, cancel(0, 1, 1));
     assert_eq!(reported(&effects), Some(&Ending::Cancelled));
     assert_eq!(handle(&mut machine, Event::SlotGranted), [Effect::ReturnSlot]);
+}
+
+#[test]
+fn one_that_waits_for_a_slot_for_a_third_of_its_lease_is_handed_back_and_one_that_runs_is_not() {
+    let mut machine = Executor::new();
+    handle(&mut machine, Event::Start(vec![start(0)]));
+    let effects = handle(&mut machine, Event::Third(job(0), 1));
+    assert_eq!(reported(&effects), Some(&Ending::Released));
+    assert_eq!(handle(&mut machine, Event::Lapsed(job(0), 1)), [], "it is over");
+    assert_eq!(handle(&mut running(), Event::Third(job(0), 1)), []);
+}
+
+#[test]
+fn a_cancel_after_the_lease_is_over_ends_as_cancelled() {
+    let mut machine = running();
+    assert_eq!(handle(&mut machine, Event::Lapsed(job(0), 1)), [Effect::Signal(job(0), 1)]);
+    assert_eq!(handle(&mut machine, cancel(0, 1, 4)), [], "it was told already");
+    let effects = handle(&mut machine, ended(0, Run::Aborted));
+    assert_eq!(reported(&effects), Some(&Ending::Cancelled));
 }
 
 #[test]
@@ -139,6 +178,8 @@ enum Step {
     Slot,
     End(usize, Run),
     Cancel(usize),
+    Third(usize),
+    Lapse(usize),
     Zombie(usize),
     Close(usize),
     Hold,
@@ -158,6 +199,8 @@ fn steps() -> impl Strategy<Value = Step> {
         6 => Just(Step::Slot),
         6 => (0..5usize, ends).prop_map(|(n, how)| Step::End(n, how)),
         2 => (0..5usize).prop_map(Step::Cancel),
+        1 => (0..5usize).prop_map(Step::Third),
+        1 => (0..5usize).prop_map(Step::Lapse),
         1 => (0..5usize).prop_map(Step::Zombie),
         4 => (0..5usize).prop_map(Step::Close),
         1 => Just(Step::Hold),
@@ -185,7 +228,9 @@ proptest! {
                 }
                 Step::End(n, _) if launched[n] == 0 || reports[n] > 0 => continue,
                 Step::End(n, how) => ended(n, how),
-                Step::Cancel(n) => Event::Cancel { job: job(n), attempt: 1, version: 1 },
+                Step::Cancel(n) => cancel(n, 1, 1),
+                Step::Third(n) => Event::Third(job(n), 1),
+                Step::Lapse(n) => Event::Lapsed(job(n), 1),
                 Step::Zombie(n) => Event::Zombie(job(n), 1),
                 Step::Close(n) if reports[n] == 0 => continue,
                 Step::Close(n) => Event::Closed(vec![job(n)]),

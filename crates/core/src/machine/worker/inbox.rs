@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Found, Look, Start};
 use crate::budget::MAX_READ_BATCH;
+use crate::job::Assignment;
 use crate::name::JobId;
 
 /// Jobs a read: an assignment and a record each.
@@ -70,7 +71,9 @@ pub enum Effect {
         job: JobId,
         /// Which attempt.
         attempt: u32,
-        /// The assignment's version with the flag.
+        /// The assignment with the flag.
+        assignment: Assignment,
+        /// Its version.
         version: i32,
     },
     /// Tell the executor that this assignment was deleted: expected, if it reported the job.
@@ -296,7 +299,8 @@ fn recheck(job: &JobId, handed: &mut Handed, found: &Found, out: &mut Vec<Effect
     match &found.assignment {
         Look::There(assignment, version) if assignment.attempt == attempt => {
             if assignment.cancel {
-                out.push(Effect::Cancel { job: job.clone(), attempt, version: *version });
+                let (job, assignment) = (job.clone(), assignment.clone());
+                out.push(Effect::Cancel { job, attempt, assignment, version: *version });
             }
         }
         Look::There(..) => {

@@ -78,7 +78,10 @@ fn a_recheck_tells_a_cancel_from_a_zombie() {
     let flagged = Assignment { cancel: true, ..assignment(1) };
     for (found, effects) in [
         (Look::There(assignment(1), 4), vec![]),
-        (Look::There(flagged, 5), vec![Effect::Cancel { job: job(0), attempt: 1, version: 5 }]),
+        (
+            Look::There(flagged.clone(), 5),
+            vec![Effect::Cancel { job: job(0), attempt: 1, assignment: flagged, version: 5 }],
+        ),
         (Look::Absent, vec![Effect::Zombie(job(0), 1)]),
         (Look::There(assignment(2), 0), vec![Effect::Zombie(job(0), 1)]),
     ] {

@@ -1,11 +1,12 @@
 //! The worker's machines: an attempt's way from the inbox to its closing transaction.
 //!
 //! ```text
-//!  ZooKeeper ──▶ inbox ──Start──▶ executor ──Finished──▶ reporter ──▶ ZooKeeper
-//!                  ▲                 │  ▲                   │
-//!                  └─────Closed──────┘  └──────Closed───────┘
+//!  ZooKeeper ──▶ inbox ──Start──▶ executor ──Finished──▶ beats ──▶ reporter ──▶ ZooKeeper
+//!                  ▲                │ ▲ ▲ └────Begun────────▶ │ │          │
+//!                  └─────Closed─────┘ │ └──lapsed, cancelled──┘ └──▶ ZooKeeper
+//!                                     └───────────────Closed───────────────┘
 //!
-//!  incarnation: registers, starts and stops the three, drains, retires
+//!  incarnation: registers, starts and stops them, drains, retires
 //! ```
 //!
 //! **No attempt runs twice.** A job is *handed* from the inbox to the executor at most once until its closing
@@ -13,6 +14,7 @@
 //! that. Whatever breaks this memory (a dead actor, a new session) ends the incarnation, and the assignments of
 //! an incarnation that has ended are closed by the leader.
 
+pub mod beats;
 pub mod executor;
 pub mod inbox;
 pub mod incarnation;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::job::{Attempt, AttemptEndKind, Ending, JobRecord, JobState, Next, Verdict};
+use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, JobState, Next, Progress, Verdict};
 use crate::machine::worker::{Finished, Found, Look};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Reason;
@@ -15,7 +15,10 @@ use crate::txn::{self, Op};
 pub struct Close {
     job: JobId,
     attempt: Attempt,
+    /// With what the attempt left.
     before: JobRecord,
+    /// Of the attempt, whether it stands in its assignment or not.
+    said: Option<Progress>,
     version: i32,
     assignment: Assigned,
     turn: TurnEnd,
@@ -76,12 +79,14 @@ impl Close {
     pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
         let Finished { start, ending, ran } = finished;
         let attempt = Attempt { number: start.assignment.attempt, worker };
+        let said = start.assignment.progress.clone();
         let before = start.record.carry(&start.assignment);
         let (after, next) = before.clone().close(attempt, ending.clone(), at, random);
         Self {
             job: start.job,
             attempt,
             before,
+            said,
             version: start.version,
             assignment: Assigned::At(start.assignment_version),
             turn: TurnEnd::Here,
@@ -134,20 +139,10 @@ impl Close {
 
     pub(super) fn ops(&self) -> Vec<Op> {
         let (job, worker) = (&self.job, self.attempt.worker);
-        let assignment = match (&self.ending, self.assignment) {
-            // A finished run wins over a cancel that came meanwhile.
-            (Ending::Succeeded(_), _) | (_, Assigned::Gone) => None,
-            (
-                Ending::Failed(_)
-                | Ending::Lost
-                | Ending::Released
-                | Ending::Cancelled
-                | Ending::Invalid(_)
-                | Ending::Deferred(_)
-                | Ending::LeaseExpired
-                | Ending::Overdue,
-                Assigned::At(version),
-            ) => Some(version),
+        // By version whatever the ending, so that nothing that the attempt left there is overlooked.
+        let assignment = match self.assignment {
+            Assigned::At(version) => Some(version),
+            Assigned::Gone => None,
         };
         let mut ops = txn::close(job, worker, self.version, assignment, &self.after, &self.next);
         match self.assignment {
@@ -213,10 +208,21 @@ impl Close {
         }
     }
 
-    /// A leader that closed the attempt as lost names the same attempt.
+    /// A leader that closed the attempt names the same attempt. That its lease was over both may have written, and it is
+    /// the same.
     fn is_ours(&self, record: &JobRecord) -> bool {
-        let lost = record.last.is_some_and(|last| last.how == AttemptEndKind::Lost);
-        record.was_closed_by(self.attempt) && !lost
+        let leaders = record.last.is_some_and(|last| match last.how {
+            AttemptEndKind::Lost => true,
+            AttemptEndKind::LeaseExpired => self.ending != Ending::LeaseExpired,
+            AttemptEndKind::Succeeded
+            | AttemptEndKind::Failed
+            | AttemptEndKind::Released
+            | AttemptEndKind::Cancelled
+            | AttemptEndKind::Invalid
+            | AttemptEndKind::Deferred
+            | AttemptEndKind::Overdue => false,
+        });
+        record.was_closed_by(self.attempt) && !leaders
     }
 
     fn still_open(mut self, found: &Found) -> Decision {
@@ -224,6 +230,9 @@ impl Close {
         let cancel = match &found.assignment {
             Look::There(assignment, version) => {
                 self.assignment = Assigned::At(*version);
+                if self.assignment != before {
+                    self.carry(assignment);
+                }
                 assignment.cancel
             }
             Look::Unreadable { version, .. } => {
@@ -244,6 +253,13 @@ impl Close {
             return Decision::Blocked(Box::new(self), reason);
         }
         Decision::Again(Box::new(self))
+    }
+
+    /// What was written there meanwhile: by a handler that has sub-jobs, or by a beat. What was said here is the newest.
+    fn carry(&mut self, found: &Assignment) {
+        let progress = self.said.clone().or_else(|| found.progress.clone());
+        self.before = self.before.clone().carry(&Assignment { progress, ..found.clone() });
+        self.end_as(self.ending.clone());
     }
 
     fn end_as(&mut self, ending: Ending) {

@@ -1,0 +1,53 @@
+//! Closing the attempt of a worker that hangs.
+
+use super::{Case, Place};
+use crate::job::{Attempt, Ending};
+use crate::machine::recovery::{Recovered, Stored};
+use crate::name::{JobId, Kind, WorkerId};
+use crate::time::WallMillis;
+use crate::txn::{self, Op};
+
+/// An attempt that is taken from its worker.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Revocation {
+    /// From whom.
+    pub worker: WorkerId,
+    /// Which job.
+    pub job: JobId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What becomes of the job.
+    pub end: Recovered,
+}
+
+impl Revocation {
+    pub(super) fn place(&self) -> Place {
+        (self.worker, self.job.clone())
+    }
+}
+
+/// Nothing for what its worker, or the recovery, has to set right first: an assignment that cannot be read or stands for
+/// nothing.
+pub(super) fn revoke(case: Case, without_turn: bool, wall: WallMillis) -> Option<(Revocation, Vec<Op>)> {
+    let Case { place: (worker, job), assignment, record, .. } = case;
+    let Stored::Value(assignment, assignment_version) = assignment else { return None };
+    let Stored::Value(record, version) = record else { return None };
+    if record.is_terminal() || assignment.attempt != record.attempts + 1 {
+        return None;
+    }
+    let attempt = Attempt { number: assignment.attempt, worker };
+    let ending = if assignment.cancel { Ending::Cancelled } else { Ending::LeaseExpired };
+    let (closed, next) = record.carry(&assignment).close(attempt, ending, wall, 0);
+    let mut ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
+    if let Some(turn) = closed.turn().filter(|_| without_turn) {
+        txn::without_turn(&job, &turn, &mut ops);
+    }
+    let end = match (assignment.cancel, closed.is_terminal()) {
+        (true, _) => Recovered::Cancelled,
+        (false, true) => Recovered::Dead,
+        (false, false) => Recovered::Queued,
+    };
+    Some((Revocation { worker, job, kind: closed.kind, attempt: attempt.number, end }, ops))
+}

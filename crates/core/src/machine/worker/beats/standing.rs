@@ -1,0 +1,232 @@
+//! One attempt's lease, and what it wants written.
+
+use std::time::Duration;
+
+use super::PROGRESS_EVERY;
+use crate::budget::MIN_LEASE;
+use crate::job::{Assignment, Progress};
+use crate::time::Millis;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Standing {
+    /// As it stands in ZooKeeper, as far as is known.
+    assignment: Assignment,
+    version: i32,
+    /// When the standing lease began, and when it is over.
+    since: Millis,
+    until: Millis,
+    /// What each automatic renewal is for.
+    auto: Option<Duration>,
+    /// A renewal was asked for: the lease shall not be over before.
+    wanted: Option<Millis>,
+    /// Said, and not written yet.
+    progress: Option<Progress>,
+    /// What the beat in flight has of it.
+    sending: Option<Sending>,
+    /// The last write, or the beginning.
+    wrote: Millis,
+    phase: Phase,
+    clock: Clock,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Sending {
+    written: Assignment,
+    at: Millis,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    Idle,
+    InFlight,
+    /// Nobody knows what stands: it is read.
+    Unresolved,
+}
+
+/// What the executor was told of the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Clock {
+    Nothing { third: Millis },
+    Third,
+    Lapsed,
+}
+
+/// What it is told now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Told {
+    Third,
+    Lapsed,
+}
+
+impl Standing {
+    pub(super) fn new(assignment: Assignment, version: i32, auto: bool, now: Millis) -> Self {
+        let lease = assignment.lease;
+        Self {
+            version,
+            since: now,
+            until: now + lease,
+            auto: auto.then_some(lease),
+            wanted: None,
+            progress: None,
+            sending: None,
+            wrote: now,
+            phase: Phase::Idle,
+            clock: Clock::Nothing { third: now + lease / 3 },
+            assignment,
+        }
+    }
+
+    pub(super) fn attempt(&self) -> u32 {
+        self.assignment.attempt
+    }
+
+    pub(super) fn version(&self) -> i32 {
+        self.version
+    }
+
+    pub(super) fn until(&self) -> Millis {
+        self.until
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(super) fn is_flagged(&self) -> bool {
+        self.assignment.cancel
+    }
+
+    /// When the executor is to be told something.
+    pub(super) fn alarm(&self) -> Option<Millis> {
+        match self.clock {
+            Clock::Nothing { third } => Some(third.min(self.until)),
+            Clock::Third => Some(self.until),
+            Clock::Lapsed => None,
+        }
+    }
+
+    pub(super) fn told(&mut self) -> Told {
+        match self.clock {
+            Clock::Nothing { .. } => {
+                self.clock = Clock::Third;
+                Told::Third
+            }
+            Clock::Third | Clock::Lapsed => {
+                self.clock = Clock::Lapsed;
+                Told::Lapsed
+            }
+        }
+    }
+
+    /// When it is to be written.
+    pub(super) fn due(&self) -> Option<Millis> {
+        if self.phase != Phase::Idle || self.clock == Clock::Lapsed {
+            return None;
+        }
+        let lease = self.until.since(self.since);
+        let renewal = (self.auto.is_some() || self.wanted.is_some()).then_some(self.since + lease / 3);
+        let progress = self.progress.is_some().then_some(self.wrote + PROGRESS_EVERY);
+        // What was refused waits, too.
+        renewal.map(|at| at.max(self.wrote)).into_iter().chain(progress).min()
+    }
+
+    pub(super) fn ask(&mut self, renew: Option<Duration>, progress: Option<Progress>, now: Millis) {
+        if let Some(lease) = renew {
+            let wanted = now + lease;
+            if wanted > self.until.max(self.wanted.unwrap_or_default()) {
+                self.wanted = Some(wanted);
+            }
+        }
+        self.progress = progress.or(self.progress.take());
+    }
+
+    /// What a beat now would write.
+    pub(super) fn beat(&self, now: Millis) -> Assignment {
+        let renewed = self.auto.map(|lease| now + lease);
+        let until = renewed.into_iter().chain(self.wanted).fold(self.until, Millis::max);
+        Assignment {
+            lease: until.since(now).max(MIN_LEASE),
+            progress: self.progress.clone().or_else(|| self.assignment.progress.clone()),
+            ..self.assignment.clone()
+        }
+    }
+
+    pub(super) fn sent(&mut self, written: Assignment, now: Millis) {
+        self.phase = Phase::InFlight;
+        self.wrote = now;
+        self.sending = Some(Sending { written, at: now });
+    }
+
+    /// The beat was applied. Returns until when its lease runs.
+    pub(super) fn written(&mut self) -> Millis {
+        self.phase = Phase::Idle;
+        if let Some(Sending { written, at }) = self.sending.take() {
+            self.version += 1;
+            self.stands(written, at);
+        }
+        self.until
+    }
+
+    fn stands(&mut self, written: Assignment, at: Millis) {
+        // What was said while it was on its way is to be written still.
+        if self.progress == written.progress {
+            self.progress = None;
+        }
+        (self.since, self.until) = (at, at + written.lease);
+        self.wanted = self.wanted.filter(|wanted| *wanted > self.until);
+        self.assignment = written;
+    }
+
+    pub(super) fn unresolved(&mut self) {
+        self.phase = Phase::Unresolved;
+    }
+
+    pub(super) fn not_written(&mut self) {
+        self.phase = Phase::Idle;
+        self.sending = None;
+    }
+
+    pub(super) fn refused(&mut self, now: Millis) {
+        self.not_written();
+        self.wrote = now + PROGRESS_EVERY;
+    }
+
+    /// What stands was read, of this attempt. Returns until when its lease runs.
+    pub(super) fn found(&mut self, found: Assignment, version: i32) -> Millis {
+        self.phase = Phase::Idle;
+        let sending = self.sending.take();
+        if version != self.version {
+            self.version = version;
+            match sending {
+                // Ours, and perhaps flagged since.
+                Some(Sending { written, at })
+                    if (written.lease, &written.progress) == (found.lease, &found.progress) =>
+                {
+                    self.stands(found, at);
+                }
+                // Somebody else's: our lease is no longer for that.
+                Some(_) | None => self.assignment = found,
+            }
+        }
+        self.until
+    }
+
+    /// Cannot be read: there is nothing to write that would not erase it.
+    pub(super) fn overwritten(&mut self, version: i32) {
+        self.not_written();
+        self.version = version;
+        (self.auto, self.wanted) = (None, None);
+    }
+
+    /// Hands on what it leaves, as far as it is newer than what the executor knows.
+    pub(super) fn leave(self, assignment: &mut Assignment, version: &mut i32) {
+        let newest = if self.version >= *version { self.assignment.clone() } else { assignment.clone() };
+        *assignment = Assignment {
+            cancel: assignment.cancel || self.assignment.cancel,
+            // What was said last, written before or not.
+            progress: self.progress.or(self.assignment.progress).or(newest.progress),
+            ..newest
+        };
+        *version = self.version.max(*version);
+    }
+}

@@ -1,0 +1,408 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::job::Ending;
+use crate::machine::worker::fixture::{assignment, job, result, start, worker};
+
+const LEASE: Duration = Duration::from_secs(60);
+const THIRD: Duration = Duration::from_secs(20);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A worker with a clock.
+struct Worker {
+    machine: Beats,
+    now: Millis,
+}
+
+impl Worker {
+    fn new() -> Self {
+        Self { machine: Beats::new(worker()), now: Millis(0) }
+    }
+
+    /// Runs these jobs.
+    fn running(jobs: std::ops::Range<usize>, auto: bool) -> Self {
+        let mut worker = Self::new();
+        let begun = jobs.map(|n| begun(n, auto)).collect();
+        worker.on(Event::Begun(begun));
+        worker
+    }
+
+    /// All but what is said to the timer.
+    fn on(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.machine.handle(self.now, event, &mut out);
+        out.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
+        out
+    }
+
+    fn after(&mut self, wait: Duration) -> Vec<Effect> {
+        self.now = self.now + wait;
+        self.on(Event::Wake)
+    }
+
+    fn says(&mut self, n: usize, what: &str) -> Vec<Effect> {
+        self.on(Event::Asked { job: job(n), attempt: 1, renew: None, progress: Some(said(what)) })
+    }
+
+    fn asks(&mut self, n: usize, lease: Duration) -> Vec<Effect> {
+        self.on(Event::Asked { job: job(n), attempt: 1, renew: Some(lease), progress: None })
+    }
+}
+
+fn begun(n: usize, auto: bool) -> Begun {
+    let assignment = Assignment { lease: LEASE, ..assignment(1) };
+    Begun { job: job(n), assignment, version: 0, auto }
+}
+
+fn said(what: &str) -> Progress {
+    Progress::default().with_message(None, what).unwrap()
+}
+
+fn rejected(at: usize, reason: Reason) -> Outcome<()> {
+    Outcome::Rejected(Rejection { at, reason })
+}
+
+/// The one batch among the effects.
+fn sent(effects: Vec<Effect>) -> Batch<Beat> {
+    let mut batches = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Commit(batch) => Some(batch),
+        _ => None,
+    });
+    let batch = batches.next().expect("a batch");
+    assert_eq!(batches.next(), None, "one in flight");
+    batch
+}
+
+/// What a batch writes: job, lease and message.
+fn written(batch: &Batch<Beat>) -> Vec<(String, u64, String, i32)> {
+    let ops = batch.ops().map(|op| match op {
+        Op::Set { path, data, version } => {
+            let assignment = wire::decode::<Assignment>(data).unwrap();
+            let message = assignment.progress.as_ref().map(|p| p.message().to_owned()).unwrap_or_default();
+            let name = path.rsplit('/').next().unwrap().to_owned();
+            (name, assignment.lease.as_secs(), message, *version)
+        }
+        Op::Check { .. } | Op::Create { .. } | Op::Delete { .. } => panic!("a beat only sets"),
+    });
+    ops.collect()
+}
+
+fn beat(n: usize, lease: u64, message: &str, version: i32) -> (String, u64, String, i32) {
+    (job(n).to_string(), lease, message.to_owned(), version)
+}
+
+fn finished(n: usize) -> Event {
+    let start = crate::machine::worker::Start { assignment: begun(n, false).assignment, ..start(n) };
+    Event::Finished(Box::new(Finished { start, ending: Ending::Succeeded(result()), ran: None }))
+}
+
+#[test]
+fn a_job_shorter_than_a_third_of_its_lease_writes_nothing_whatever_it_asks_for() {
+    let mut worker = Worker::running(0..2, true);
+    assert_eq!(worker.asks(0, LEASE * 5), []);
+    assert_eq!(worker.after(THIRD - SECOND), []);
+    assert!(matches!(&worker.on(finished(0))[..], [Effect::Close(_)]));
+    assert!(matches!(&worker.on(finished(1))[..], [Effect::Close(_)]));
+    assert_eq!((worker.after(LEASE * 9), worker.machine.len()), (vec![], 0));
+}
+
+#[test]
+fn renewals_that_are_due_go_in_one_multi_and_the_lease_runs_from_when_they_were_sent() {
+    let mut worker = Worker::running(0..150, true);
+    let out = worker.after(THIRD);
+    assert_eq!(out.iter().filter(|e| matches!(e, Effect::Third(..))).count(), 150);
+    let batch = sent(out);
+    assert_eq!(batch.len(), BATCH);
+    worker.now = worker.now + SECOND;
+    let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
+    let until = Millis(0) + THIRD + LEASE;
+    assert!(out.contains(&Effect::Until(job(0), 1, until)), "from its sending, not from its answer");
+    assert_eq!(sent(out).len(), 50);
+}
+
+#[test]
+fn a_lease_that_nobody_renews_is_told_at_a_third_and_at_its_end() {
+    let mut worker = Worker::running(0..1, false);
+    assert_eq!(worker.after(THIRD), [Effect::Third(job(0), 1)]);
+    assert_eq!(worker.after(LEASE - THIRD - SECOND), []);
+    assert_eq!(worker.after(SECOND), [Effect::Lapsed(job(0), 1)]);
+    assert_eq!(worker.after(LEASE), [], "once");
+}
+
+#[test]
+fn a_renewal_that_was_asked_for_is_written_when_a_third_has_passed_for_what_is_left_of_it() {
+    let mut worker = Worker::running(0..1, false);
+    worker.after(SECOND);
+    assert_eq!(worker.asks(0, 5 * LEASE), []);
+    let batch = sent(worker.after(THIRD));
+    assert_eq!(written(&batch), [beat(0, 300 - 20, "", 0)]);
+    let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
+    assert_eq!(out, [Effect::Until(job(0), 1, Millis(301_000))]);
+    assert_eq!(worker.asks(0, SECOND), [], "a lease is never made shorter");
+    assert_eq!(worker.after(LEASE), []);
+}
+
+#[test]
+fn one_that_is_asked_for_later_is_written_at_once() {
+    let mut worker = Worker::running(0..1, false);
+    worker.after(2 * THIRD);
+    assert_eq!(written(&sent(worker.asks(0, LEASE))), [beat(0, 60, "", 0)]);
+}
+
+#[test]
+fn progress_is_written_once_a_second_and_the_newest_of_it() {
+    let mut worker = Worker::running(0..1, false);
+    assert_eq!(worker.says(0, "one"), []);
+    assert_eq!(worker.says(0, "two"), []);
+    let batch = sent(worker.after(SECOND));
+    assert_eq!(written(&batch), [beat(0, 59, "two", 0)]);
+    assert_eq!(worker.says(0, "three"), [], "one is on its way");
+    let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
+    assert_eq!(
+        out,
+        [Effect::Until(job(0), 1, Millis(60_000))],
+        "progress does not move the end of the lease"
+    );
+    assert_eq!(worker.after(SECOND / 2), []);
+    assert_eq!(written(&sent(worker.after(SECOND / 2))), [beat(0, 58, "three", 1)]);
+}
+
+#[test]
+fn what_was_said_last_goes_with_the_close_written_or_not() {
+    let mut worker = Worker::running(0..1, false);
+    worker.says(0, "one");
+    let batch = sent(worker.after(SECOND));
+    worker.on(Event::Committed(batch, Outcome::Applied(())));
+    worker.says(0, "two");
+    let out = worker.on(finished(0));
+    let [Effect::Close(closed)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(closed.start.assignment_version, 1, "the version that stands");
+    assert_eq!(closed.start.assignment.progress, Some(said("two")));
+}
+
+/// A client set the cancel flag, or the handler has spawned: the executor knows the newer assignment.
+#[test]
+fn what_the_executor_knows_is_not_replaced_by_older_knowledge() {
+    let mut worker = Worker::running(0..1, false);
+    worker.says(0, "one");
+    let start = crate::machine::worker::Start {
+        assignment: Assignment { cancel: true, spawned: true, ..begun(0, false).assignment },
+        assignment_version: 2,
+        ..start(0)
+    };
+    let out = worker.on(Event::Finished(Box::new(Finished { start, ending: Ending::Cancelled, ran: None })));
+    let [Effect::Close(closed)] = &out[..] else { panic!("{out:?}") };
+    let left = &closed.start.assignment;
+    assert_eq!((closed.start.assignment_version, left.cancel, left.spawned), (2, true, true));
+    assert_eq!(left.progress, Some(said("one")));
+}
+
+/// What if the reply is lost?
+#[test]
+fn a_beat_without_a_reply_is_read_back_before_anything_else_is_written() {
+    for applied in [true, false] {
+        let mut worker = Worker::running(0..1, true);
+        let batch = sent(worker.after(THIRD));
+        worker.on(Event::Hold);
+        assert_eq!(worker.on(Event::Committed(batch, Outcome::Unknown)), []);
+        worker.now = worker.now + SECOND;
+        assert_eq!(worker.on(Event::Resume), [Effect::Read(vec![job(0)])]);
+        let stands = Look::There(begun(0, true).assignment, i32::from(applied));
+        let out = worker.on(Event::Read(vec![(job(0), stands)]));
+        let until = if applied { Millis(0) + THIRD + LEASE } else { Millis(0) + LEASE };
+        assert_eq!(out[0], Effect::Until(job(0), 1, until));
+        assert_eq!(out.len(), if applied { 1 } else { 2 }, "what was not applied goes again");
+    }
+}
+
+#[test]
+fn a_read_without_an_answer_is_sent_again() {
+    let mut worker = Worker::running(0..1, true);
+    let batch = sent(worker.after(THIRD));
+    let out = worker.on(Event::Committed(batch, rejected(0, Reason::BadVersion)));
+    assert_eq!(out, [Effect::Read(vec![job(0)])]);
+    assert_eq!(worker.on(Event::ReadFailed(vec![job(0)])), []);
+    assert_eq!(worker.after(RETRY), [Effect::Read(vec![job(0)])]);
+}
+
+#[test]
+fn a_beat_that_a_cancel_overtook_tells_of_it_and_keeps_what_it_says() {
+    let mut worker = Worker::running(0..2, true);
+    let batch = sent(worker.after(THIRD));
+    let out = worker.on(Event::Committed(batch, rejected(0, Reason::BadVersion)));
+    assert_eq!(out[0], Effect::Read(vec![job(0)]));
+    assert_eq!(written(&sent(out)), [beat(1, 60, "", 0)], "the other goes at once");
+    let flagged = Assignment { cancel: true, ..begun(0, true).assignment };
+    let out = worker.on(Event::Read(vec![(job(0), Look::There(flagged.clone(), 1))]));
+    let cancel = Effect::Cancel { job: job(0), attempt: 1, assignment: flagged, version: 1 };
+    assert!(out.contains(&cancel), "{out:?}");
+    assert!(out.contains(&Effect::Until(job(0), 1, Millis(0) + LEASE)), "it was not renewed: {out:?}");
+}
+
+#[test]
+fn a_beat_of_an_attempt_that_somebody_closed_makes_it_a_zombie() {
+    let another = Look::There(assignment(2), 0);
+    for found in [Look::Absent, another] {
+        let mut worker = Worker::running(0..1, true);
+        let batch = sent(worker.after(THIRD));
+        worker.on(Event::Committed(batch, rejected(0, Reason::NoNode)));
+        assert_eq!(worker.on(Event::Read(vec![(job(0), found)])), [Effect::Zombie(job(0), 1)]);
+        assert!(worker.machine.is_empty());
+    }
+}
+
+#[test]
+fn nothing_is_sent_while_disconnected_but_a_lease_lapses() {
+    let mut worker = Worker::running(0..1, true);
+    worker.on(Event::Hold);
+    assert_eq!(worker.after(THIRD), [Effect::Third(job(0), 1)]);
+    assert_eq!(worker.after(LEASE), [Effect::Lapsed(job(0), 1)]);
+    assert_eq!(worker.on(Event::Resume), [], "what is over is not renewed");
+}
+
+#[test]
+fn what_was_not_sent_goes_again_soon_or_with_the_session() {
+    let mut worker = Worker::running(0..1, true);
+    let batch = sent(worker.after(THIRD));
+    assert_eq!(worker.on(Event::Committed(batch, rejected(0, Reason::NotSent))), []);
+    assert_eq!(written(&sent(worker.after(RETRY))), [beat(0, 60, "", 0)]);
+}
+
+#[test]
+fn an_assignment_that_cannot_be_read_is_left_alone() {
+    let mut worker = Worker::running(0..1, true);
+    let batch = sent(worker.after(THIRD));
+    worker.on(Event::Committed(batch, rejected(0, Reason::BadVersion)));
+    let odd = Look::Unreadable { why: "x".into(), newer: true, version: 4 };
+    assert_eq!(worker.on(Event::Read(vec![(job(0), odd)])), []);
+    assert_eq!(worker.after(LEASE), [Effect::Lapsed(job(0), 1)]);
+}
+
+#[test]
+fn answers_to_an_attempt_of_before_are_dropped() {
+    let mut worker = Worker::running(0..1, true);
+    let batch = sent(worker.after(THIRD));
+    worker.on(Event::Over(job(0), 1));
+    let again = Assignment { attempt: 2, ..begun(0, true).assignment };
+    worker.on(Event::Begun(vec![Begun { assignment: again, ..begun(0, true) }]));
+    assert_eq!(worker.on(Event::Committed(batch, Outcome::Applied(()))), []);
+    assert_eq!(worker.on(Event::Over(job(0), 1)), []);
+    assert_eq!(worker.machine.len(), 1);
+}
+
+#[test]
+fn the_timer_is_armed_for_the_earliest_and_not_for_each() {
+    let mut worker = Worker::new();
+    let mut armed = 0;
+    for n in 0..1_000 {
+        worker.now = Millis(n as u64);
+        let mut out = Vec::new();
+        worker.machine.handle(worker.now, Event::Begun(vec![begun(n, true)]), &mut out);
+        armed += out.iter().filter(|effect| matches!(effect, Effect::WakeAt(_))).count();
+        worker.on(finished(n));
+    }
+    assert_eq!(armed, 1);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Wait(u16),
+    Say(u8),
+    Renew(u16),
+    Flag,
+    Apply,
+    Lose(bool),
+    NotSent,
+    Cut,
+    Back,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..40_000_u16).prop_map(Step::Wait),
+        2 => any::<u8>().prop_map(Step::Say),
+        1 => (1_000..60_000_u16).prop_map(Step::Renew),
+        1 => Just(Step::Flag),
+        6 => Just(Step::Apply),
+        1 => any::<bool>().prop_map(Step::Lose),
+        1 => Just(Step::NotSent),
+        1 => Just(Step::Cut),
+        2 => Just(Step::Back),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+proptest! {
+    /// Against a ZooKeeper with one znode: the worker's lease is never over later than the one that stands there, a flag is
+    /// not erased, and what was said last is left at the end.
+    #[test]
+    fn a_worker_never_believes_in_more_than_what_stands(steps in steps(), auto: bool) {
+        let mut worker = Worker::running(0..1, auto);
+        let (mut stands, mut version, mut changed) = (begun(0, auto).assignment, 0, Millis(0));
+        let (mut asked, mut told) = (Vec::new(), Millis(0) + LEASE);
+        let mut last = None;
+        for step in steps {
+            let mut apply = |batch: &Batch<Beat>, now: Millis| {
+                let Some(Op::Set { data, version: v, .. }) = batch.ops().next() else { unreachable!() };
+                let fits = *v == version;
+                if fits {
+                    stands = wire::decode(data).unwrap();
+                    (version, changed) = (version + 1, now);
+                }
+                fits
+            };
+            let out = match step {
+                Step::Wait(wait) => worker.after(Duration::from_millis(wait.into())),
+                Step::Say(n) => {
+                    last = Some(said(&n.to_string()));
+                    worker.says(0, &n.to_string())
+                }
+                Step::Renew(lease) => worker.asks(0, Duration::from_millis(lease.into())),
+                Step::Flag => {
+                    stands.cancel = true;
+                    (version, changed) = (version + 1, worker.now);
+                    vec![]
+                }
+                Step::Cut => worker.on(Event::Hold),
+                Step::Back => worker.on(Event::Resume),
+                Step::Apply | Step::Lose(_) | Step::NotSent => match (asked.pop(), step) {
+                    (Some(Effect::Commit(batch)), Step::NotSent) => {
+                        worker.on(Event::Committed(batch, rejected(0, Reason::NotSent)))
+                    }
+                    (Some(Effect::Commit(batch)), Step::Lose(applied)) => {
+                        if applied {
+                            apply(&batch, worker.now);
+                        }
+                        worker.on(Event::Hold);
+                        worker.on(Event::Committed(batch, Outcome::Unknown))
+                    }
+                    (Some(Effect::Commit(batch)), _) => {
+                        let fits = apply(&batch, worker.now);
+                        let outcome = if fits { Outcome::Applied(()) } else { rejected(0, Reason::BadVersion) };
+                        worker.on(Event::Committed(batch, outcome))
+                    }
+                    (Some(Effect::Read(jobs)), Step::Apply) => {
+                        let found = jobs.into_iter().map(|job| (job, Look::There(stands.clone(), version)));
+                        worker.on(Event::Read(found.collect()))
+                    }
+                    (Some(Effect::Read(jobs)), _) => worker.on(Event::ReadFailed(jobs)),
+                    _ => vec![],
+                },
+            };
+            for effect in out {
+                match effect {
+                    Effect::Until(_, _, until) => told = until,
+                    effect @ (Effect::Commit(_) | Effect::Read(_)) => asked.push(effect),
+                    Effect::Third(..) | Effect::Lapsed(..) | Effect::Cancel { .. } => {}
+                    Effect::Zombie(..) | Effect::Close(_) | Effect::WakeAt(_) => prop_assert!(false),
+                }
+            }
+            prop_assert!(told <= changed + stands.lease, "{told:?} is beyond {changed:?} and {stands:?}");
+            prop_assert!(asked.len() <= 2, "one batch and one read");
+        }
+        let out = worker.on(finished(0));
+        let [Effect::Close(closed)] = &out[..] else { panic!("{out:?}") };
+        prop_assert_eq!(&closed.start.assignment.progress, &last);
+        prop_assert!(closed.start.assignment_version <= version);
+    }
+}
