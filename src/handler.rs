@@ -30,13 +30,15 @@
 //! assert!(handlers.build().is_ok());
 //! ```
 //!
-//! An attempt fails when its handler returns an error, panics, runs out of time, or does not understand its
-//! payload; the job's policy says what happens next. An attempt may run more than once in the eyes of the
+//! An attempt fails when its handler returns an error, panics, or runs out of time; the job's policy says what happens
+//! next. A handler may also say that the job can never succeed ([`HandlerError::invalid`]), as a payload that it does not
+//! understand never does, or that it shall be tried later ([`HandlerError::retry_later`]). An attempt may run more than once in the eyes of the
 //! world (a worker may die after the side effect and before the report): make handlers idempotent, with
 //! [`JobContext::job`] as the key or [`JobContext::fencing_token`] as the fence.
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bellwether_core::job::Payload;
 use bellwether_core::name::Kind;
@@ -45,7 +47,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use bellwether_actors::worker::{
-    Handler, HandlerError, HandlerResult, JobContext, Registry, RegistryError,
+    Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError,
 };
 
 use crate::client::JobKind;
@@ -55,7 +57,7 @@ use crate::client::JobKind;
 /// A kind that is not a name or comes twice is kept and told by [`Handlers::build`], which a node calls at its start.
 #[derive(Debug, Clone, Default)]
 pub struct Handlers {
-    handlers: Vec<(Kind, Handler)>,
+    handlers: Vec<(Kind, Registered)>,
     problem: Option<RegistryError>,
 }
 
@@ -137,8 +139,46 @@ impl Handlers {
     #[must_use]
     pub fn raw(mut self, kind: &str, handler: Handler) -> Self {
         match Kind::new(kind) {
-            Ok(kind) => self.handlers.push((kind, handler)),
+            Ok(kind) => self.handlers.push((kind, handler.into())),
             Err(error) => self.problem = self.problem.or(Some(error.into())),
+        }
+        self
+    }
+
+    /// Gives jobs of the kind that was added last this lease, 1 s to a week, unless a job has one of its own. Default 5 min.
+    ///
+    /// An attempt that gives no sign of life within its lease is told to stop and closed, and the job goes to another
+    /// worker: [`JobContext::renew_lease`].
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        self.option("a lease", |registered| registered.lease = Some(lease))
+    }
+
+    /// Renews the lease of jobs of the kind that was added last for as long as their handlers run, unless a job says
+    /// otherwise. A handler that hangs keeps its job then; one whose whole process hangs does not.
+    #[must_use]
+    pub fn renew_automatically(self) -> Self {
+        self.option("automatic renewal", |registered| registered.auto_renew = true)
+    }
+
+    /// Runs this before a job of the kind that was added last is closed as dead because its handler said that it can never
+    /// succeed ([`HandlerError::invalid`]), with the reason. Without it the job is logged, and dead just the same.
+    ///
+    /// It has what is left of the attempt's time, and may run again if the worker is lost meanwhile.
+    #[must_use]
+    pub fn on_invalid<Fut>(self, run: impl Fn(JobContext, String) -> Fut + Send + Sync + 'static) -> Self
+    where
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let run = Arc::new(move |context: JobContext, why: String| run(context, why).boxed());
+        self.option("a handler of invalid jobs", |registered| registered.on_invalid = Some(run))
+    }
+
+    fn option(mut self, what: &'static str, set: impl FnOnce(&mut Registered)) -> Self {
+        match self.handlers.last_mut() {
+            Some((_, registered)) => set(registered),
+            // One that is no name was not added, and is told of itself.
+            None => self.problem = self.problem.or(Some(RegistryError::NoKind(what))),
         }
         self
     }
@@ -168,10 +208,10 @@ fn decode<P: DeserializeOwned>(context: &JobContext) -> Result<P, HandlerError> 
     let media = payload.content_type().as_str();
     let essence = media.split(';').next().unwrap_or(media).trim();
     if essence != "application/json" && !essence.ends_with("+json") {
-        return Err(HandlerError::new(format!("kind {kind} takes JSON, and the payload is {media}")));
+        return Err(HandlerError::invalid(format!("kind {kind} takes JSON, and the payload is {media}")));
     }
     serde_json::from_slice(payload.bytes())
-        .map_err(|error| HandlerError::new(format!("the payload does not fit kind {kind}: {error}")))
+        .map_err(|error| HandlerError::invalid(format!("the payload does not fit kind {kind}: {error}")))
 }
 
 fn encode<R: Serialize>(result: &R) -> HandlerResult {

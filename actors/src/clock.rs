@@ -1,7 +1,7 @@
 //! The clocks that actors pass into machines.
 
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bellwether_core::time::{Millis, WallMillis, as_millis};
 
@@ -20,6 +20,14 @@ pub fn now() -> Millis {
 #[must_use]
 pub fn at(instant: Instant) -> Millis {
     Millis(as_millis(instant.saturating_duration_since(origin())))
+}
+
+/// The instant of a time on the scale of [`now`].
+#[must_use]
+pub fn instant(at: Millis) -> Instant {
+    let origin = origin();
+    // No lease is longer than a week, so only a clock that is a century old gets to the end of the scale.
+    origin.checked_add(Duration::from_millis(at.0)).unwrap_or(origin)
 }
 
 /// The Unix clock.

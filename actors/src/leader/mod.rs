@@ -5,6 +5,7 @@
 //!         ├─ promoter         what waits in /delayed
 //!         ├─ janitor          what nobody needs any more
 //!         ├─ worker_registry  who lives; recovers the jobs of those who do not
+//!         ├─ lease_watcher    who lives and gives no sign of it; takes the jobs of those
 //!         └─ assigner         which job goes to whom
 //! ```
 //!
@@ -19,6 +20,7 @@
 mod assigner;
 mod janitor;
 mod job_watcher;
+mod lease_watcher;
 mod promoter;
 mod worker_registry;
 
@@ -37,6 +39,7 @@ use crate::task::tell;
 use assigner::{Assigner, AssignerMsg};
 use janitor::{Janitor, JanitorMsg};
 use job_watcher::{JobWatcher, JobWatcherMsg};
+use lease_watcher::{LeaseWatcher, LeaseWatcherMsg};
 use promoter::{Promoter, PromoterMsg};
 use worker_registry::{WorkerRegistry, WorkerRegistryMsg};
 
@@ -94,6 +97,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
         entry::<Promoter>(),
         entry::<Janitor>(),
         entry::<WorkerRegistry>(),
+        entry::<LeaseWatcher>(),
         entry::<Assigner>(),
     ]
 }
@@ -110,16 +114,18 @@ struct Members {
     job_watcher: ActorRef<JobWatcherMsg>,
     promoter: ActorRef<PromoterMsg>,
     worker_registry: ActorRef<WorkerRegistryMsg>,
+    lease_watcher: ActorRef<LeaseWatcherMsg>,
 }
 
 impl Members {
-    fn cells(&self) -> [ActorCell; 5] {
+    fn cells(&self) -> [ActorCell; 6] {
         // In the order in which they stop: whoever feeds goes before whom it feeds.
         [
             self.janitor.get_cell(),
             self.job_watcher.get_cell(),
             self.promoter.get_cell(),
             self.worker_registry.get_cell(),
+            self.lease_watcher.get_cell(),
             self.assigner.get_cell(),
         ]
     }
@@ -218,12 +224,14 @@ impl State {
         let assigner = spawn(Assigner, args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone(), fenced.clone());
         let worker_registry = spawn(WorkerRegistry, args, Some(cell.clone())).await?;
+        let args = (term.clone(), assigner.clone(), fenced.clone());
+        let lease_watcher = spawn(LeaseWatcher, args, Some(cell.clone())).await?;
         let args = (term.clone(), fenced.clone());
         let promoter = spawn(Promoter, args, Some(cell.clone())).await?;
         let janitor = spawn(Janitor, (term.clone(), fenced), Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone());
         let job_watcher = spawn(JobWatcher, args, Some(cell)).await?;
-        Ok(Members { assigner, janitor, job_watcher, promoter, worker_registry })
+        Ok(Members { assigner, janitor, job_watcher, promoter, worker_registry, lease_watcher })
     }
 }
 
@@ -231,6 +239,7 @@ impl Members {
     fn resume(&self) {
         tell(&self.worker_registry, WorkerRegistryMsg::Resume);
         tell(&self.assigner, AssignerMsg::Resume);
+        tell(&self.lease_watcher, LeaseWatcherMsg::Resume);
         tell(&self.promoter, PromoterMsg::Resume);
         tell(&self.janitor, JanitorMsg::Resume);
         tell(&self.job_watcher, JobWatcherMsg::Resume);

@@ -200,7 +200,7 @@ async fn list(zk: Zk) -> Result<BTreeSet<WorkerId>, ReadError> {
     Ok(lists.into_iter().flatten().flatten().filter_map(|name| WorkerId::parse(&name)).collect())
 }
 
-fn stored<T: wire::Stored>(node: Option<Node>) -> Stored<T> {
+pub(super) fn stored<T: wire::Stored>(node: Option<Node>) -> Stored<T> {
     match node {
         None => Stored::Absent,
         Some(node) => match wire::decode(&node.data) {

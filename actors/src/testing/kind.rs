@@ -68,6 +68,7 @@ kinds!(assigner::Event {
     TurnGone,
     LanesListed,
     TurnsRead,
+    Hangs,
     Pause,
     Resume,
 });
@@ -76,6 +77,8 @@ kinds!(worker::executor::Event {
     SlotGranted,
     Ended,
     Cancel,
+    Third,
+    Lapsed,
     Vanished,
     Zombie,
     GraceOver,
@@ -84,6 +87,18 @@ kinds!(worker::executor::Event {
     Resume,
     Drain,
     Wake,
+});
+kinds!(worker::beats::Event {
+    Begun,
+    Asked,
+    Finished,
+    Over,
+    Committed,
+    Read,
+    ReadFailed,
+    Hold,
+    Resume,
+    Wake
 });
 kinds!(worker::reporter::Event { Report, Committed, Read, ReadFailed, MinuteMade, Hold, Resume, Wake });
 

@@ -1,13 +1,11 @@
 //! What a worker is told about itself.
 
+use super::handler::Registry;
 use bellwether_core::budget::{MAX_SLOTS, MAX_TAGS};
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::SCHEMA;
 use bellwether_core::worker::WorkerInfo;
-use std::collections::BTreeMap;
-
-use super::handler::Registry;
 
 /// What a worker is and offers.
 #[derive(Debug, Clone)]
@@ -65,7 +63,7 @@ impl WorkerConfig {
             node: self.node.clone(),
             host: self.host.clone(),
             kinds: self.handlers.kinds().cloned().collect(),
-            leases: BTreeMap::new(),
+            leases: self.handlers.leases(),
             slots: self.slots,
             tags,
             codec: SCHEMA,

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use bellwether_core::machine::worker::beats::{self, Begun};
 use bellwether_core::machine::worker::executor::{CANCEL_GRACE, Effect, Ended, Event, Executor, Run};
 use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
@@ -20,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::handler::{JobContext, Registry};
+use super::handler::{JobContext, Pulse, Registered, Registry, Word};
 use super::inbox_watcher::InboxMsg;
 use super::run::{Bounds, Guard, run};
 use super::status_reporter::ReporterMsg;
@@ -40,6 +41,8 @@ pub(super) struct Args {
     pub(super) handlers: Registry,
     pub(super) slots: Arc<Semaphore>,
     pub(super) trust: Trust,
+    /// By which handlers tell the reporter that they have something to say.
+    pub(super) say: UnboundedSender<Word>,
     pub(super) wing: ActorRef<WorkerMsg>,
     pub(super) reporter: ActorRef<ReporterMsg>,
 }
@@ -59,6 +62,8 @@ actor!(ExecutorPool, "executor_pool", ExecutorMsg { Start, Tell => Event, Ended,
 pub(super) struct State {
     args: Args,
     machine: Executor,
+    /// Of the attempts that wait for a slot.
+    pulses: HashMap<JobId, Arc<Pulse>>,
     runs: HashMap<JobId, Running>,
     granted: Option<OwnedSemaphorePermit>,
     waiter: Option<Owned>,
@@ -86,6 +91,7 @@ impl Actor for ExecutorPool {
         Ok(State {
             args,
             machine: Executor::new(),
+            pulses: HashMap::new(),
             runs: HashMap::new(),
             granted: None,
             waiter: None,
@@ -105,9 +111,16 @@ impl Actor for ExecutorPool {
         let event = match message {
             ExecutorMsg::Start(starts, inbox) => {
                 state.inbox = Some(inbox);
+                state.begin(&me, &starts);
                 Event::Start(starts)
             }
-            ExecutorMsg::Tell(event) => event,
+            ExecutorMsg::Tell(event) => {
+                if let Event::Zombie(job, attempt) = &event {
+                    let over = beats::Event::Over(job.clone(), *attempt);
+                    tell(&state.args.reporter, ReporterMsg::Beat(over));
+                }
+                event
+            }
             ExecutorMsg::Ended(ended) => {
                 for Ended { job, .. } in &ended {
                     state.runs.remove(job);
@@ -153,6 +166,24 @@ impl State {
         self.send(me, outgoing);
     }
 
+    /// Their leases run from now on, whether a slot is free or not.
+    fn begin(&mut self, me: &ActorRef<ExecutorMsg>, starts: &[Start]) {
+        let begun = starts.iter().map(|start| {
+            let Start { job, assignment, assignment_version: version, record, .. } = start;
+            let left = assignment.progress.as_ref().or(record.progress.as_ref());
+            let until = Instant::now() + assignment.lease;
+            let (of, say) = ((job.clone(), assignment.attempt), self.args.say.clone());
+            let pulse = Arc::new(Pulse::new(of, Some(say), until, left.cloned().unwrap_or_default()));
+            self.pulses.insert(job.clone(), Arc::clone(&pulse));
+            let of_kind = || self.args.handlers.registered(&record.kind).is_some_and(|kind| kind.auto_renew);
+            let auto = record.policy.auto_renew.unwrap_or_else(of_kind);
+            let (job, assignment) = (job.clone(), assignment.clone());
+            (Begun { job, assignment, version: *version, auto }, pulse)
+        });
+        let begun = begun.collect();
+        tell(&self.args.reporter, ReporterMsg::Begun(begun, me.clone()));
+    }
+
     fn send(&self, me: &ActorRef<ExecutorMsg>, outgoing: Outgoing) {
         let Outgoing { finished, closed, recheck } = outgoing;
         if !finished.is_empty() {
@@ -183,8 +214,14 @@ impl State {
             Effect::Abort(job, _) => {
                 self.runs.remove(&job);
             }
-            Effect::Report(finished) => outgoing.finished.push(*finished),
-            Effect::Closed(job) => outgoing.closed.push(job),
+            Effect::Report(finished) => {
+                self.pulses.remove(&finished.start.job);
+                outgoing.finished.push(*finished);
+            }
+            Effect::Closed(job) => {
+                self.pulses.remove(&job);
+                outgoing.closed.push(job);
+            }
             Effect::Recheck(job) => outgoing.recheck.push(job),
             Effect::DroppedZombie(job) => {
                 tracing::warn!(%job, "a run went on after its attempt was closed: its result is dropped");
@@ -211,7 +248,10 @@ impl State {
 
     fn launch(&mut self, start: Start) -> Option<Event> {
         let slot = self.granted.take().expect("the machine launches only what it was granted a slot for");
-        let Some(handler) = self.args.handlers.get(&start.record.kind).cloned() else {
+        let pulse = self.pulses.remove(&start.job).expect("an attempt that was started has its pulse");
+        let Some(Registered { handler, on_invalid, .. }) =
+            self.args.handlers.registered(&start.record.kind).cloned()
+        else {
             let how = Run::Failed(format!("no handler for kind {}", start.record.kind));
             let (job, attempt) = (start.job, start.assignment.attempt);
             return Some(Event::Ended(vec![Ended { job, attempt, how, ran: Duration::ZERO }]));
@@ -230,9 +270,11 @@ impl State {
             fencing_token: start.version,
             cancelled: stop.clone(),
             trust: self.args.trust.clone(),
+            left: start.assignment.progress.or(start.record.progress),
+            pulse,
         };
         let guard = Guard::new(&context, self.ends.clone());
-        let task = Owned::spawn(run(handler, context, bounds, slot, guard));
+        let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard));
         let _stop_on_drop = stop.clone().drop_guard();
         self.runs.insert(start.job, Running { _task: task, stop, grace: None, _stop_on_drop });
         None

@@ -258,8 +258,8 @@ impl State {
                 Effect::Read(jobs) => self.read(me, jobs),
                 Effect::Start(start) => starts.push(*start),
                 Effect::Vanished(job) => vanished.push(job),
-                Effect::Cancel { job, attempt, version } => {
-                    self.tell(ToExecutor::Cancel { job, attempt, version });
+                Effect::Cancel { job, attempt, assignment, version } => {
+                    self.tell(ToExecutor::Cancel { job, attempt, assignment, version });
                 }
                 Effect::Zombie(job, attempt) => self.tell(ToExecutor::Zombie(job, attempt)),
                 Effect::Quarantine { job, note } => {

@@ -17,6 +17,8 @@ struct OfKind {
     dead: Counter,
     cancelled: Counter,
     released: Counter,
+    deferred: Counter,
+    lease_expired: Counter,
     run_seconds: Histogram,
     end_to_end_seconds: Histogram,
 }
@@ -30,6 +32,8 @@ impl OfKind {
             dead: counter!(metric::JOBS_DEAD, "kind" => label()),
             cancelled: counter!(metric::JOBS_CANCELLED, "kind" => label()),
             released: counter!(metric::JOBS_RELEASED, "kind" => label()),
+            deferred: counter!(metric::JOBS_DEFERRED, "kind" => label()),
+            lease_expired: counter!(metric::LEASES_EXPIRED, "kind" => label()),
             run_seconds: histogram!(metric::RUN_SECONDS, "kind" => label()),
             end_to_end_seconds: histogram!(metric::END_TO_END_SECONDS, "kind" => label()),
         }
@@ -56,10 +60,10 @@ impl Meters {
             AttemptEndKind::Failed | AttemptEndKind::Invalid => meters.failed.increment(1),
             AttemptEndKind::Cancelled => meters.cancelled.increment(1),
             AttemptEndKind::Released => meters.released.increment(1),
-            // What counts here is that it is dead, or that the leader queues it again.
-            AttemptEndKind::Deferred | AttemptEndKind::LeaseExpired | AttemptEndKind::Overdue => {}
-            // Only a leader closes attempts so.
-            AttemptEndKind::Lost => {}
+            AttemptEndKind::Deferred => meters.deferred.increment(1),
+            AttemptEndKind::LeaseExpired => meters.lease_expired.increment(1),
+            // What counts of the first is that the job is dead; only a leader closes attempts as the second.
+            AttemptEndKind::Overdue | AttemptEndKind::Lost => {}
         }
         if dead {
             meters.dead.increment(1);

@@ -22,7 +22,9 @@ mod wing;
 
 pub use bellwether_core::machine::worker::incarnation::{Drained, Stage};
 pub use config::{WorkerConfig, WorkerConfigError};
-pub use handler::{Handler, HandlerError, HandlerResult, JobContext, Registry, RegistryError};
+pub use handler::{
+    Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError,
+};
 pub use wing::WorkerMsg;
 
 use std::time::Duration;

@@ -19,7 +19,7 @@ use futures::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::handler::{Handler, HandlerError, HandlerResult, JobContext};
+use super::handler::{Handler, HandlerError, HandlerResult, JobContext, OnInvalid};
 
 /// Tells how the run ended, also when it is dropped.
 pub(super) struct Guard {
@@ -63,14 +63,15 @@ pub(super) struct Bounds {
 /// Runs the handler to one of its ends.
 pub(super) async fn run(
     handler: Handler,
+    on_invalid: Option<OnInvalid>,
     context: JobContext,
     bounds: Bounds,
     slot: OwnedSemaphorePermit,
     guard: Guard,
 ) {
-    let cancellation = context.cancellation();
+    let (cancellation, of) = (context.cancellation(), context.clone());
     let handled = async {
-        match handler {
+        let how = match handler {
             Handler::Async(handle) => {
                 let _slot = slot;
                 let handled = AssertUnwindSafe(async { handle(context).await }).catch_unwind();
@@ -90,7 +91,11 @@ pub(super) async fn run(
                     Err(error) => Run::Failed(format!("the handler's thread ended: {error}")),
                 }
             }
+        };
+        if let Run::Invalid(why) = &how {
+            invalid(on_invalid, of, why).await;
         }
+        how
     };
     let timed = async {
         match bounds.timeout {
@@ -117,6 +122,20 @@ pub(super) async fn run(
     guard.ended(how);
 }
 
+/// Before its job is closed as dead. What this does, or fails at, changes nothing about that.
+async fn invalid(on_invalid: Option<OnInvalid>, context: JobContext, why: &str) {
+    let (job, kind) = (context.job().clone(), context.kind().clone());
+    let Some(on_invalid) = on_invalid else {
+        tracing::warn!(%job, %kind, why, "it can never succeed: dead");
+        return;
+    };
+    let done = AssertUnwindSafe(async { on_invalid(context, why.to_owned()).await }).catch_unwind();
+    if let Err(panic) = done.await {
+        let panic = message(panic.as_ref());
+        tracing::error!(%job, %kind, panic, "the handler of invalid jobs panicked");
+    }
+}
+
 /// Resolves once the session cannot be trusted to live.
 async fn lapse(trust: Trust) {
     loop {
@@ -131,7 +150,7 @@ async fn lapse(trust: Trust) {
 fn ended(handled: Result<HandlerResult, Box<dyn Any + Send>>) -> Run {
     match handled {
         Ok(Ok(result)) => Run::Succeeded(result),
-        Ok(Err(error)) => Run::Failed(error.message().to_owned()),
+        Ok(Err(error)) => error.into_run(),
         Err(panic) => Run::Failed(format!("panicked: {}", message(panic.as_ref()))),
     }
 }
@@ -180,7 +199,7 @@ mod tests {
             let slots = Arc::new(Semaphore::new(1));
             let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
             let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
-            run(Handler::Blocking(Arc::new(handle)), context, bounds, slot, guard).await;
+            run(Handler::Blocking(Arc::new(handle)), None, context, bounds, slot, guard).await;
             assert_eq!(ended.recv().await.unwrap().how, Run::Failed("timed out after 1ms".into()));
             release.send(()).unwrap();
             only_thread.await.unwrap().unwrap();
@@ -214,7 +233,7 @@ mod tests {
             let trust = Trust::unanswered(Duration::from_millis(50));
             let until = trust.until();
             let bounds = Bounds { timeout: None, trust: laned.then_some(trust) };
-            let run = run(Handler::Async(Arc::new(handle)), context, bounds, slot, guard);
+            let run = run(Handler::Async(Arc::new(handle)), None, context, bounds, slot, guard);
             let over = tokio::time::timeout(Duration::from_millis(300), run).await;
             assert_eq!(over.is_ok(), laned);
             let how = ended.recv().await.unwrap().how;

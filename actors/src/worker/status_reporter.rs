@@ -1,43 +1,72 @@
-//! Closes attempts: feeds the [`Reporter`] machine and carries out its effects.
+//! Tells ZooKeeper of attempts: how they fare, by the [`Beats`] machine, and how they ended, by the [`Reporter`] machine.
+//!
+//! Both write the same assignment, so both are here: an attempt's close goes out with what its last beat left.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bellwether_core::job::Assignment;
+use bellwether_core::machine::worker::beats::{self, Beats, Begun};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 use bellwether_core::machine::worker::reporter::{Close, Effect, Event, Reporter, Settled};
-use bellwether_core::machine::worker::{Finished, Found};
+use bellwether_core::machine::worker::{Finished, Found, Look};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_zk::Zk;
 use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::executor_pool::ExecutorMsg;
+use super::handler::{Pulse, Said, Word};
 use super::inbox_watcher::{found, paths};
 use super::meters::Meters;
 use crate::clock;
 use crate::spawn::actor;
-use crate::task::{Timers, report, tell};
+use crate::task::{Owned, Timers, report, tell};
+
+/// Most words of handlers in one message.
+const WORDS: usize = 256;
 
 pub(super) struct StatusReporter;
 
 pub(super) struct Args {
     pub(super) zk: Zk,
     pub(super) worker: WorkerId,
+    /// From the handlers: they have something to say.
+    pub(super) words: UnboundedReceiver<Word>,
 }
 
 pub(super) enum ReporterMsg {
+    /// From the executor: these are its own now.
+    Begun(Vec<(Begun, Arc<Pulse>)>, ActorRef<ExecutorMsg>),
+    /// From handlers.
+    Said(Vec<Word>),
     /// From the executor, which wants to hear when they are closed.
     Report(Vec<Finished>, ActorRef<ExecutorMsg>),
     Tell(Event),
+    Beat(beats::Event),
 }
 
-actor!(StatusReporter, "status_reporter", ReporterMsg { Report, Tell => Event });
+actor!(StatusReporter, "status_reporter", ReporterMsg {
+    Begun,
+    Said,
+    Report,
+    Tell => Event,
+    Beat => beats::Event,
+});
 
 pub(super) struct State {
-    args: Args,
+    zk: Zk,
+    worker: WorkerId,
+    beats: Beats,
+    pulses: HashMap<JobId, Arc<Pulse>>,
     machine: Reporter,
     meters: Meters,
     timers: Timers,
     executor: Option<ActorRef<ExecutorMsg>>,
+    _pump: Owned,
 }
 
 impl Actor for StatusReporter {
@@ -45,10 +74,19 @@ impl Actor for StatusReporter {
     type State = State;
     type Arguments = Args;
 
-    async fn pre_start(&self, _: ActorRef<ReporterMsg>, args: Args) -> Result<State, ActorProcessingErr> {
-        let machine = Reporter::new(args.worker);
-        let (meters, timers) = (Meters::default(), Timers::default());
-        Ok(State { args, machine, meters, timers, executor: None })
+    async fn pre_start(&self, me: ActorRef<ReporterMsg>, args: Args) -> Result<State, ActorProcessingErr> {
+        let Args { zk, worker, words } = args;
+        Ok(State {
+            zk,
+            worker,
+            beats: Beats::new(worker),
+            pulses: HashMap::new(),
+            machine: Reporter::new(worker),
+            meters: Meters::default(),
+            timers: Timers::default(),
+            executor: None,
+            _pump: Owned::spawn(pump(words, me)),
+        })
     }
 
     async fn handle(
@@ -57,20 +95,132 @@ impl Actor for StatusReporter {
         message: ReporterMsg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        let event = match message {
+        match message {
+            ReporterMsg::Begun(begun, executor) => {
+                state.executor = Some(executor);
+                let begin = |(begun, pulse): (Begun, Arc<Pulse>)| {
+                    state.pulses.insert(begun.job.clone(), pulse);
+                    begun
+                };
+                let begun = begun.into_iter().map(begin).collect();
+                state.beat(&me, beats::Event::Begun(begun));
+            }
+            ReporterMsg::Said(words) => words.into_iter().for_each(|word| state.said(&me, word)),
             ReporterMsg::Report(finished, executor) => {
                 state.executor = Some(executor);
-                let finished = finished.into_iter().map(|finished| (finished, fastrand::u64(..)));
-                Event::Report(clock::wall(), finished.collect())
+                state.report(&me, finished);
             }
-            ReporterMsg::Tell(event) => event,
-        };
-        state.feed(&me, event);
+            ReporterMsg::Tell(event) => {
+                match event {
+                    Event::Hold => state.beat(&me, beats::Event::Hold),
+                    Event::Resume => state.beat(&me, beats::Event::Resume),
+                    Event::Report(..)
+                    | Event::Committed(..)
+                    | Event::Read(_)
+                    | Event::ReadFailed(_)
+                    | Event::MinuteMade(..)
+                    | Event::Wake => {}
+                }
+                state.feed(&me, event);
+            }
+            ReporterMsg::Beat(event) => state.beat(&me, event),
+        }
         Ok(())
     }
 }
 
 impl State {
+    /// What a handler said, if its attempt is not over.
+    fn said(&mut self, me: &ActorRef<ReporterMsg>, (job, attempt): Word) {
+        let Some(Said { renew, progress }) = self.pulses.get(&job).map(|pulse| pulse.take()) else { return };
+        if renew.is_some() || progress.is_some() {
+            self.beat(me, beats::Event::Asked { job, attempt, renew, progress });
+        }
+    }
+
+    fn report(&mut self, me: &ActorRef<ReporterMsg>, finished: Vec<Finished>) {
+        let mut closes = Vec::new();
+        for finished in finished {
+            let (job, attempt) = (finished.start.job.clone(), finished.start.assignment.attempt);
+            self.said(me, (job.clone(), attempt));
+            self.pulses.remove(&job);
+            closes.extend(self.beats(me, beats::Event::Finished(Box::new(finished))));
+        }
+        self.close(me, closes);
+    }
+
+    fn close(&mut self, me: &ActorRef<ReporterMsg>, closes: Vec<Finished>) {
+        let closes: Vec<_> = closes.into_iter().map(|finished| (finished, fastrand::u64(..))).collect();
+        if !closes.is_empty() {
+            self.feed(me, Event::Report(clock::wall(), closes));
+        }
+    }
+
+    fn beat(&mut self, me: &ActorRef<ReporterMsg>, event: beats::Event) {
+        let closes = self.beats(me, event);
+        self.close(me, closes);
+    }
+
+    /// Gives back what is to be closed.
+    fn beats(&mut self, me: &ActorRef<ReporterMsg>, event: beats::Event) -> Vec<Finished> {
+        use beats::{Effect, Event};
+        let mut effects = Vec::new();
+        self.beats.handle(clock::now(), event, &mut effects);
+        let mut closes = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Commit(batch) => {
+                    report(me, self.zk.commit_batch(batch), |(batch, outcome)| {
+                        ReporterMsg::Beat(Event::Committed(batch, outcome))
+                    });
+                }
+                Effect::Read(jobs) => self.read_assignments(me, jobs),
+                Effect::Until(job, _, until) => {
+                    if let Some(pulse) = self.pulses.get(&job) {
+                        pulse.set_until(clock::instant(until));
+                    }
+                }
+                Effect::Third(job, attempt) => self.tell(ToExecutor::Third(job, attempt)),
+                Effect::Lapsed(job, attempt) => {
+                    tracing::warn!(%job, attempt, "its lease is over: told to stop");
+                    self.tell(ToExecutor::Lapsed(job, attempt));
+                }
+                Effect::Cancel { job, attempt, assignment, version } => {
+                    self.tell(ToExecutor::Cancel { job, attempt, assignment, version });
+                }
+                Effect::Zombie(job, attempt) => {
+                    self.pulses.remove(&job);
+                    self.tell(ToExecutor::Zombie(job, attempt));
+                }
+                Effect::Close(finished) => closes.push(*finished),
+                Effect::WakeAt(at) => {
+                    let wait = at.since(clock::now());
+                    self.timers.after(me, wait, || ReporterMsg::Beat(Event::Wake));
+                }
+            }
+        }
+        closes
+    }
+
+    fn read_assignments(&self, me: &ActorRef<ReporterMsg>, jobs: Vec<JobId>) {
+        let read = self.zk.get_many(jobs.iter().map(|job| path::assignment(self.worker, job)).collect());
+        let read = async move {
+            match read.await {
+                Ok(nodes) => {
+                    let found = nodes.iter().map(|node| {
+                        Look::<Assignment>::of(node.as_ref().map(|node| (node.data.as_slice(), node.version)))
+                    });
+                    beats::Event::Read(jobs.into_iter().zip(found).collect())
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "assignments could not be read back yet");
+                    beats::Event::ReadFailed(jobs)
+                }
+            }
+        };
+        report(me, read, ReporterMsg::Beat);
+    }
+
     fn feed(&mut self, me: &ActorRef<ReporterMsg>, event: Event) {
         let mut effects = Vec::new();
         self.machine.handle(clock::now(), event, &mut effects);
@@ -78,14 +228,14 @@ impl State {
         for effect in effects {
             match effect {
                 Effect::Commit(batch) => {
-                    let committed = self.args.zk.commit_batch(batch);
+                    let committed = self.zk.commit_batch(batch);
                     report(me, committed, |(batch, outcome)| {
                         ReporterMsg::Tell(Event::Committed(batch, outcome))
                     });
                 }
                 Effect::Read(closes) => self.read(me, closes),
                 Effect::MakeMinute(minute) => {
-                    let made = self.args.zk.create_container(path::delayed_minute(minute));
+                    let made = self.zk.create_container(path::delayed_minute(minute));
                     report(me, made, move |outcome| ReporterMsg::Tell(Event::MinuteMade(minute, outcome)));
                 }
                 Effect::Settled(close, settled) => closed.push(self.settled(&close, settled)),
@@ -101,10 +251,14 @@ impl State {
                 }
             }
         }
-        if let Some(executor) = &self.executor
-            && !closed.is_empty()
-        {
-            tell(executor, ExecutorMsg::Tell(ToExecutor::Closed(closed)));
+        if !closed.is_empty() {
+            self.tell(ToExecutor::Closed(closed));
+        }
+    }
+
+    fn tell(&self, event: ToExecutor) {
+        if let Some(executor) = &self.executor {
+            tell(executor, ExecutorMsg::Tell(event));
         }
     }
 
@@ -118,7 +272,7 @@ impl State {
     }
 
     fn read(&self, me: &ActorRef<ReporterMsg>, closes: Vec<Close>) {
-        let read = self.args.zk.get_many(paths(self.args.worker, closes.iter().map(Close::job)));
+        let read = self.zk.get_many(paths(self.worker, closes.iter().map(Close::job)));
         let read = async move {
             match read.await {
                 Ok(nodes) => {
@@ -132,5 +286,15 @@ impl State {
             }
         };
         report(me, read, ReporterMsg::Tell);
+    }
+}
+
+async fn pump(mut words: UnboundedReceiver<Word>, me: ActorRef<ReporterMsg>) {
+    loop {
+        let mut said = Vec::new();
+        if words.recv_many(&mut said, WORDS).await == 0 {
+            return;
+        }
+        tell(&me, ReporterMsg::Said(said));
     }
 }

@@ -21,6 +21,7 @@ use bellwether_zk::{Node, ReadResult, SessionState, Zk};
 use metrics::counter;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
@@ -321,7 +322,8 @@ impl State {
     async fn start_children(&mut self, me: &ActorRef<WorkerMsg>) -> Result<(), SpawnErr> {
         let Some(zk) = self.zk.clone() else { return Ok(()) };
         let (worker, wing) = (self.id, me.get_cell());
-        let args = status_reporter::Args { zk: zk.clone(), worker };
+        let (say, words) = unbounded_channel();
+        let args = status_reporter::Args { zk: zk.clone(), worker, words };
         let reporter = spawn(StatusReporter, args, Some(wing.clone())).await?;
         let args = executor_pool::Args {
             worker,
@@ -329,6 +331,7 @@ impl State {
             handlers: self.config.handlers.clone(),
             slots: Arc::clone(&self.slots),
             trust: zk.trust(),
+            say,
             wing: me.clone(),
             reporter: reporter.clone(),
         };

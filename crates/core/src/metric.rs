@@ -59,6 +59,8 @@ metrics! {
     JOBS_LOST = "bellwether_jobs_lost_total", Counter, Labels::Kind, "Attempts that this leader closed because their worker was lost.";
     RECORDS_REMOVED = "bellwether_records_removed_total", Counter, Labels::None, "Records of jobs that are over that this leader removed.";
     JOBS_RELEASED = "bellwether_jobs_released_total", Counter, Labels::Kind, "Attempts that this worker handed back while draining.";
+    JOBS_DEFERRED = "bellwether_jobs_deferred_total", Counter, Labels::Kind, "Attempts whose handler asked to be called again later.";
+    LEASES_EXPIRED = "bellwether_leases_expired_total", Counter, Labels::Kind, "Attempts that this node closed because their lease was over: as their worker, or as the leader because the worker did not.";
     ATTEMPTS_RUNNING = "bellwether_attempts_running", Gauge, Labels::None, "Attempts that run on this worker now.";
     ZOMBIES = "bellwether_zombie_results_total", Counter, Labels::None, "Results that were dropped because their attempt had been closed.";
     QUARANTINED = "bellwether_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes could not be read.";

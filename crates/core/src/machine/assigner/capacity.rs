@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::name::{JobId, Kind, Tag};
+use crate::time::Millis;
 use crate::worker::WorkerInfo;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,7 +23,13 @@ pub(super) struct Capacity {
     before: BTreeSet<JobId>,
     /// Planned since.
     since: BTreeSet<JobId>,
+    /// Since when it is taken for hung, and how it was registered then.
+    hangs: Option<(Millis, i32)>,
 }
+
+/// For how long a worker that hangs gets nothing, unless it registers anew: it may hang still, and every job that it gets
+/// then is late by a lease. By the next sweep after that it is tried again.
+pub(super) const SHUNNED: Duration = Duration::from_secs(60);
 
 /// Whether the last list is still true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,11 +47,23 @@ impl Capacity {
             held: None,
             before: BTreeSet::new(),
             since: BTreeSet::new(),
+            hangs: None,
         }
     }
 
     pub(super) fn register(&mut self, info: WorkerInfo, version: i32) {
+        // What writes its registration anew does not hang.
+        self.hangs = self.hangs.filter(|(_, then)| *then == version);
         self.registration = Some((info, version));
+    }
+
+    pub(super) fn hangs(&mut self, now: Millis) {
+        self.hangs = Some((now, self.version()));
+    }
+
+    /// Tries a worker again that has got nothing for long.
+    pub(super) fn forgive(&mut self, now: Millis) {
+        self.hangs = self.hangs.filter(|(since, _)| now.since(*since) < SHUNNED);
     }
 
     /// Takes the worker out until it registers anew.
@@ -75,7 +94,7 @@ impl Capacity {
                 && info.kinds.binary_search(kind).is_ok()
                 && tags.iter().all(|tag| info.tags.binary_search(tag).is_ok())
         });
-        able && self.held.is_some() && self.used() < self.slots()
+        able && self.hangs.is_none() && self.held.is_some() && self.used() < self.slots()
     }
 
     /// Whether it is registered, and nobody knows yet how much room it has.

@@ -91,6 +91,8 @@ pub enum Event {
         /// Where each stands; `None` is absent.
         found: Option<Vec<Option<Order>>>,
     },
+    /// An attempt was taken from this worker because it gave no sign of life.
+    Hangs(WorkerId),
     /// The session is disturbed: plan nothing.
     Pause,
     /// The session is back, in the same term: resolve what is unknown, go on.
@@ -210,11 +212,17 @@ impl Assigner {
             Event::TurnGone(lane, spot) => self.gate.turn_gone(&lane, spot),
             Event::LanesListed { ticket, lanes, lists } => self.gate.listed(ticket, lanes, lists),
             Event::TurnsRead { ticket, turns, found } => self.gate.read(ticket, turns, found),
+            Event::Hangs(id) => {
+                if let Some(capacity) = self.workers.get_mut(&id) {
+                    capacity.hangs(now);
+                }
+            }
             Event::Pause => self.acting = false,
             Event::Resume => {
                 self.acting = true;
                 self.gate.sweep();
                 for capacity in self.workers.values_mut() {
+                    capacity.forgive(now);
                     capacity.changed();
                 }
                 if !self.limbo.is_empty() {

@@ -427,6 +427,7 @@ impl Model {
             | Event::TurnGone(..)
             | Event::LanesListed { .. }
             | Event::TurnsRead { .. }
+            | Event::Hangs(_)
             | Event::Pause
             | Event::Resume => None,
         });

@@ -130,8 +130,8 @@ impl Inbox {
                 Effect::Read(jobs) => self.read(cx, jobs),
                 Effect::Start(start) => starts.push(*start),
                 Effect::Vanished(job) => vanished.push(job),
-                Effect::Cancel { job, attempt, version } => {
-                    self.tell(cx, ToExecutor::Cancel { job, attempt, version });
+                Effect::Cancel { job, attempt, assignment, version } => {
+                    self.tell(cx, ToExecutor::Cancel { job, attempt, assignment, version });
                 }
                 Effect::Zombie(job, attempt) => self.tell(cx, ToExecutor::Zombie(job, attempt)),
                 Effect::Quarantine { job, note } => {

@@ -258,8 +258,8 @@ impl Worker {
         match effect {
             Effect::Read(jobs) => self.send(Sent::Read(jobs), todo),
             Effect::Start(start) => todo.push_back(executor(executor::Event::Start(vec![*start]))),
-            Effect::Cancel { job, attempt, version } => {
-                todo.push_back(executor(executor::Event::Cancel { job, attempt, version }));
+            Effect::Cancel { job, attempt, assignment, version } => {
+                todo.push_back(executor(executor::Event::Cancel { job, attempt, assignment, version }));
             }
             Effect::Vanished(job) => todo.push_back(executor(executor::Event::Vanished(vec![job]))),
             Effect::Zombie(job, attempt) => todo.push_back(executor(executor::Event::Zombie(job, attempt))),
