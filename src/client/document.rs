@@ -8,13 +8,16 @@
 //! | `worker`, `node` | who has it or had it last; the node while it lives |
 //! | `result`, `payload` | JSON as it is; other text as a string; other bytes as `{"content_type", "base64"}` |
 //! | `error` | the last error |
+//! | `percent`, `message`, `checkpoint_bytes` | what its attempts said last of how far it is, or null |
+//! | `lease_ms` | while it runs: how long its worker may give no sign of life |
 //! | `waiting`, `waiting_for` | why it does not run now: a word, and a sentence |
 //! | `lane`, `behind` | its lane, and the job whose turn it is there while this one waits for it; or null |
 //! | `cancel_requested` | whether the attempt under way was asked to stop |
 //! | `generation`, `failures`, `losses` | counts |
 //! | `submitted_at`, `not_before`, `finished_at` | RFC 3339 in UTC, or null |
 
-use bellwether_core::job::Payload;
+use bellwether_core::job::{Payload, Progress};
+use bellwether_core::time::as_millis;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -30,7 +33,7 @@ impl Serialize for State {
 
 impl Serialize for JobView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("JobView", 20)?;
+        let mut document = serializer.serialize_struct("JobView", 24)?;
         document.serialize_field("id", self.id.as_str())?;
         document.serialize_field("kind", &self.kind)?;
         document.serialize_field("state", &self.state)?;
@@ -39,6 +42,13 @@ impl Serialize for JobView {
         document.serialize_field("node", &self.node)?;
         document.serialize_field("result", &self.result.as_ref().map(Embedded))?;
         document.serialize_field("error", &self.error)?;
+        let progress = self.progress.as_ref();
+        document.serialize_field("percent", &progress.and_then(Progress::percent))?;
+        let message = progress.map(Progress::message).filter(|message| !message.is_empty());
+        document.serialize_field("message", &message)?;
+        let checkpoint = progress.map(|progress| progress.checkpoint().len()).filter(|bytes| *bytes > 0);
+        document.serialize_field("checkpoint_bytes", &checkpoint)?;
+        document.serialize_field("lease_ms", &self.lease.map(as_millis))?;
         document.serialize_field("waiting", &self.waiting.map(super::view::Waiting::as_str))?;
         document.serialize_field("waiting_for", &self.waiting_for())?;
         document.serialize_field("lane", &self.lane)?;

@@ -95,6 +95,8 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
                 Ok(assignment) => {
                     view.attempt = assignment.attempt;
                     view.cancel_requested = assignment.cancel;
+                    view.lease = Some(assignment.lease);
+                    view.progress = assignment.progress.or(view.progress);
                 }
                 Err(reason) => view.error = Some(format!("its assignment cannot be read: {reason}")),
             }

@@ -183,6 +183,22 @@ impl<K> Job<K> {
         self
     }
 
+    /// How long the leader waits for a sign of life of an attempt before it gives the job to another worker. 1 s to a
+    /// week. Default: what the handler's kind says, else 5 min. See [`JobContext::renew_lease`](crate::JobContext::renew_lease).
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.policy.lease = Some(lease);
+        self
+    }
+
+    /// Whether the worker renews the lease for as long as the handler runs. Default: what the handler's kind says, else
+    /// not.
+    #[must_use]
+    pub fn renew_lease_automatically(mut self, renew: bool) -> Self {
+        self.policy.auto_renew = Some(renew);
+        self
+    }
+
     /// Requires a worker with this tag. May be called again for more.
     #[must_use]
     pub fn tag(mut self, tag: impl AsRef<str>) -> Self {

@@ -1,8 +1,9 @@
 //! A job as its submitter sees it.
 
 use std::fmt;
+use std::time::Duration;
 
-use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
+use bellwether_core::job::{JobRecord, JobState, Payload, Progress, Verdict};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::WireError;
@@ -159,6 +160,10 @@ pub struct JobView {
     pub result: Option<Payload>,
     /// The last error, also of an attempt that was followed by a better one.
     pub error: Option<String>,
+    /// What its attempts said of themselves last, as far as it is written: how far it is, and the checkpoint.
+    pub progress: Option<Progress>,
+    /// While it runs: how long its worker may give no sign of life.
+    pub lease: Option<Duration>,
     /// 1, and one more for each retry by an operator.
     pub generation: u32,
     /// Attempts of this generation that failed.
@@ -198,6 +203,8 @@ impl JobView {
             payload: Some(record.payload),
             result,
             error: record.last_error,
+            progress: record.progress,
+            lease: None,
             generation: record.generation,
             failures: record.failures,
             losses: record.losses,
@@ -223,6 +230,8 @@ impl JobView {
             payload: None,
             result: None,
             error: Some(format!("its stored record cannot be read: {reason}")),
+            progress: None,
+            lease: None,
             generation: 0,
             failures: 0,
             losses: 0,
@@ -241,10 +250,25 @@ impl JobView {
         }
     }
 
-    /// State, and why it waits or what its error is, in a line.
+    /// How far it is, in a line: `40 %: loading`; `None` when it has not said.
+    #[must_use]
+    pub fn how_far(&self) -> Option<String> {
+        let progress = self.progress.as_ref()?;
+        match (progress.percent(), progress.message()) {
+            (Some(percent), "") => Some(format!("{percent} %")),
+            (Some(percent), message) => Some(format!("{percent} %: {message}")),
+            (None, "") => None,
+            (None, message) => Some(message.to_owned()),
+        }
+    }
+
+    /// State, and why it waits, how far it is, or what its error is, in a line.
     #[must_use]
     pub fn status(&self) -> String {
         let state = self.state;
+        if let (State::Running, None, Some(how_far)) = (state, self.waiting, self.how_far()) {
+            return format!("{state}: {how_far}");
+        }
         match (self.waiting_for(), &self.error) {
             (Some(waiting), _) => format!("{state}: {waiting}"),
             (None, Some(error)) if state != State::Succeeded => format!("{state}: {error}"),

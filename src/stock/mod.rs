@@ -9,6 +9,9 @@
 //! | `exec` | `{"argv": ["date"], "stdin": ""}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
 //!
 //! `exec` is there only for programs that the operator of the node has listed ([`handlers`]).
+//!
+//! `sleep` and `exec` renew their leases automatically: how long they last is said by their payload and program, and
+//! bounded by a job's timeout.
 
 mod exec;
 mod sum;
@@ -18,7 +21,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::handler::{Handler, HandlerError, Handlers};
+use crate::handler::{Handler, HandlerError, Handlers, JobContext};
 
 /// All stock kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
 #[must_use]
@@ -35,6 +38,7 @@ pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Hand
                 () = context.cancelled() => Err(HandlerError::new("woken up before its time")),
             }
         })
+        .renew_automatically()
         .job("fail", |context, Fail { message, times }| async move {
             match times {
                 Some(times) if context.attempt() > times => Ok(context.attempt()),
@@ -46,10 +50,11 @@ pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Hand
         return handlers;
     }
     let allowed = Arc::new(allowed);
-    handlers.job("exec", move |context, command: exec::Command| {
+    let exec = move |context: JobContext, command: exec::Command| {
         let allowed = Arc::clone(&allowed);
         async move { exec::run(&context, command, &allowed).await }
-    })
+    };
+    handlers.job("exec", exec).renew_automatically()
 }
 
 #[derive(Serialize, Deserialize)]

@@ -8,14 +8,14 @@ use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
 use bellwether::{Job, State};
 use bellwether_actors::session::SessionStatus;
-use bellwether_core::job::{Attempt, Ending, JobRecord};
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
 use bellwether_core::{path, txn, wire};
 use bellwether_testkit::{Cut, Request, eventually, op};
 
-use crate::stage::{Allowed, SOON, Stage, job};
+use crate::stage::{Allowed, LEASE, SOON, Stage, job};
 
 /// A way to drive a cluster.
 pub(crate) struct Situation {
@@ -46,6 +46,8 @@ situations![
     work,
     sweeps(sweeping),
     cancels,
+    leases,
+    taken,
     leaving,
     outstayed,
     cut_off,
@@ -60,6 +62,7 @@ situations![
     slots_taken,
     lost_assignment(proxied),
     lost_close(proxied),
+    lost_beat(proxied),
     lost_look(proxied),
     session_panics,
     session_is_killed,
@@ -85,6 +88,34 @@ async fn cancels(stage: &Stage) {
     stage.submit([job("stubborn", "stubborn")], &[State::Cancelled]).await;
     stage.runs.begun("stubborn").await;
     stage.cancel("stubborn").await;
+    stage.over().await;
+}
+
+/// A lease that is renewed, with what its attempt says, and one that is not.
+async fn leases(stage: &Stage) {
+    let telling = job("telling", "telling").lease(LEASE).renew_lease_automatically(true);
+    stage.submit([telling], &[State::Succeeded]).await;
+    stage.submit([job("stubborn", "stubborn").lease(LEASE).max_losses(2)], &[State::Dead]).await;
+    stage.met("executor_pool", "Tell.Lapsed").await;
+    stage.met("status_reporter", "Beat.Committed").await;
+    stage.runs.release();
+    stage.over().await;
+}
+
+/// The leader takes an attempt from a worker that does not know that its lease is shorter.
+async fn taken(stage: &Stage) {
+    stage.submit_held("held").await;
+    stage.node_of("held").await;
+    let zk = stage.onlooker().await;
+    let (job, worker) = stage.assigned("held").await;
+    let path = path::assignment(worker, &job);
+    let node = zk.get(path.clone()).await.unwrap().unwrap();
+    let assignment = wire::decode::<Assignment>(&node.data).unwrap();
+    let data = wire::encode(&Assignment { lease: LEASE, ..assignment });
+    let shorter = Op::Set { path, data, version: node.version };
+    assert_eq!(zk.commit(vec![shorter]).await, Outcome::Applied(()));
+    stage.met("status_reporter", "Beat.Over").await;
+    stage.runs.release();
     stage.over().await;
 }
 
@@ -256,6 +287,26 @@ async fn lost_close(stage: &Stage) {
     let unread = stage.proxy(node).drop_request_and_cut(look, Cut::Fin);
     stage.runs.release();
     stage.until("reply and read are lost", || lost.has_fired() && unread.has_fired()).await;
+    stage.over().await;
+}
+
+/// A renewal is carried out, and its reply lost; and then what the worker reads to find out is lost, too.
+async fn lost_beat(stage: &Stage) {
+    let held = job("held", "held").lease(3 * LEASE).renew_lease_automatically(true);
+    stage.submit([held], &[State::Succeeded]).await;
+    let node = stage.node_of("held").await;
+    let assignment_alone = |request: &Request<'_>| {
+        request.mentions("/assignments/") && request.mentions("/held") && !request.mentions("/jobs/")
+    };
+    let beat = move |request: &Request<'_>| {
+        request.op == op::MULTI && assignment_alone(request) && !request.mentions("/epoch")
+    };
+    let look = move |request: &Request<'_>| request.op == op::MULTI_READ && assignment_alone(request);
+    let lost = stage.proxy(node).swallow_reply_and_cut(beat, Cut::Fin);
+    let unread = stage.proxy(node).drop_request_and_cut(look, Cut::Fin);
+    stage.until("reply and read are lost", || lost.has_fired() && unread.has_fired()).await;
+    stage.met("status_reporter", "Beat.Read").await;
+    stage.runs.release();
     stage.over().await;
 }
 

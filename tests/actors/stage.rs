@@ -26,6 +26,8 @@ pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// Of those whom no fault shall touch.
 const LONG: Duration = Duration::from_secs(30);
+/// Of jobs whose leases matter: the shortest.
+pub(crate) const LEASE: Duration = Duration::from_secs(1);
 /// Of jobs that fail: long enough for the promoter to learn of it before it is over.
 const BACKOFF: Duration = Duration::from_millis(200);
 
@@ -42,7 +44,8 @@ const PARTS: &[&str] = &["node", "session", "election", "leader", "worker"];
 /// Of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
 /// Of the leader wing.
-const MEMBERS: [&str; 5] = ["job_watcher", "promoter", "janitor", "worker_registry", "assigner"];
+const MEMBERS: [&str; 6] =
+    ["janitor", "job_watcher", "promoter", "worker_registry", "lease_watcher", "assigner"];
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
@@ -313,7 +316,7 @@ pub(crate) fn job(kind: &str, id: &str) -> Job {
 fn handlers(runs: &Runs) -> Handlers {
     let (quick, laned, flaky, held, stubborn) =
         (runs.clone(), runs.clone(), runs.clone(), runs.clone(), runs.clone());
-    let deaf = runs.clone();
+    let (deaf, telling) = (runs.clone(), runs.clone());
     Handlers::new()
         .job("quick", move |context, (): ()| {
             quick.begin(&context);
@@ -337,6 +340,15 @@ fn handlers(runs: &Runs) -> Handlers {
             let held = held.clone();
             async move {
                 held.released().await;
+                Ok(())
+            }
+        })
+        .job("telling", move |context, (): ()| {
+            telling.begin(&context);
+            let telling = telling.clone();
+            async move {
+                context.progress(50, "half of it")?;
+                telling.released().await;
                 Ok(())
             }
         })

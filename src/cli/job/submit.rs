@@ -43,6 +43,12 @@ pub(crate) struct Submit {
     /// How long one attempt may run [default: no bound].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     job_timeout: Option<Duration>,
+    /// How long a worker may give no sign of life of the job before it goes to another [default: what its kind says, else 5m].
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    lease: Option<Duration>,
+    /// Renew the lease for as long as the handler runs [default: what its kind says, else false].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    renew_lease: Option<bool>,
     /// What the worker must offer. May be given again.
     #[arg(long)]
     tag: Vec<String>,
@@ -107,6 +113,12 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
         .max_losses(submit.max_losses);
     if let Some(timeout) = submit.job_timeout {
         job = job.timeout(timeout);
+    }
+    if let Some(lease) = submit.lease {
+        job = job.lease(lease);
+    }
+    if let Some(renew) = submit.renew_lease {
+        job = job.renew_lease_automatically(renew);
     }
     if let Some(key) = &submit.affinity {
         job = job.affinity(key);

@@ -1,0 +1,171 @@
+//! A live worker whose handler, or whole runtime, hangs loses the job to another.
+
+use std::future::pending;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bellwether::testing::Cluster;
+use bellwether::{HandlerError, Handlers, Node, State};
+use bellwether_testkit::eventually;
+use tokio::runtime::Builder;
+
+use crate::stage::{Gate, LEASE, SOON, job, over, view};
+
+/// Whose first run hangs.
+fn hangs_first(gate: &Gate) -> Handlers {
+    let (of_async, of_blocking, of_freezing) = (gate.clone(), gate.clone(), gate.clone());
+    Handlers::new()
+        .job("async", move |context, (): ()| {
+            of_async.come(&context);
+            async move {
+                if context.attempt() == 1 {
+                    pending::<()>().await;
+                }
+                Ok(context.worker().to_string())
+            }
+        })
+        .lease(LEASE)
+        .blocking_job("blocking", move |context, (): ()| {
+            of_blocking.come(&context);
+            if context.attempt() == 1 {
+                of_blocking.block();
+            }
+            Ok(context.worker().to_string())
+        })
+        .lease(LEASE)
+        .job("freezing", move |context, (): ()| {
+            of_freezing.come(&context);
+            let gate = of_freezing.clone();
+            async move {
+                if context.attempt() == 1 {
+                    gate.block();
+                }
+                Ok(context.worker().to_string())
+            }
+        })
+        .lease(LEASE)
+}
+
+#[tokio::test]
+async fn a_handler_that_hangs_is_told_and_dropped_and_its_job_runs_again() {
+    let gate = Gate::new();
+    let cluster = Cluster::builder(hangs_first(&gate)).nodes(2).start().await.unwrap();
+    cluster.client().submit(job("async", "hung")).await.unwrap();
+    let view = over(&cluster, "hung").await;
+    assert_eq!((view.state, view.attempt), (State::Succeeded, 2), "{view:?}");
+    assert_eq!((view.losses, view.failures), (1, 0), "{view:?}");
+    assert!(view.error.unwrap().contains("gave no sign of life"));
+    assert_eq!(gate.came("hung"), [1, 2]);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_blocking_handler_that_hangs_loses_its_job_and_its_late_result_goes_nowhere() {
+    let gate = Gate::new();
+    let cluster = Cluster::builder(hangs_first(&gate)).nodes(2).start().await.unwrap();
+    cluster.client().submit(job("blocking", "hung")).await.unwrap();
+    let ended = over(&cluster, "hung").await;
+    assert_eq!((ended.state, ended.attempt, ended.losses), (State::Succeeded, 2, 1), "{ended:?}");
+    gate.open();
+    cluster.stop().await.unwrap();
+    assert_eq!(gate.came("hung"), [1, 2]);
+}
+
+/// A node whose only thread is blocked, while its ZooKeeper client, which has a thread of its own, keeps its session.
+struct Frozen {
+    thread: thread::JoinHandle<()>,
+}
+
+impl Frozen {
+    fn start(cluster: &Cluster, gate: &Gate) -> Self {
+        let (to, handlers, gate) = (cluster.zookeeper(), hangs_first(gate), gate.clone());
+        let thread = thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let node = Node::builder(to).node_id("frozen").candidate(false).tag("cold");
+                let node = node.handlers(handlers).start().await.unwrap();
+                gate.wait().await;
+                node.stop().await;
+            });
+        });
+        Self { thread }
+    }
+
+    async fn registered(cluster: &Cluster, workers: usize) {
+        eventually("it is a worker", SOON, async || {
+            cluster.client().workers().await.unwrap().len() == workers
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_whose_whole_runtime_hangs_loses_its_job_to_another_while_its_session_lives() {
+    let gate = Gate::new();
+    let cluster = Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tag("cold"));
+    // The only node that leads has no worker until the frozen one has the job.
+    let mut cluster = cluster.nodes(0).start().await.unwrap();
+    let frozen = Frozen::start(&cluster, &gate);
+    Frozen::registered(&cluster, 1).await;
+    cluster.client().submit(job("freezing", "hung").tag("cold")).await.unwrap();
+    let leader = Node::builder(cluster.zookeeper()).node_id("leader").start().await.unwrap();
+    gate.has_come("hung", 1).await;
+    let had = view(&cluster, "hung").await.worker;
+    cluster.add().await.unwrap();
+    let ended = over(&cluster, "hung").await;
+    assert_eq!((ended.state, ended.attempt, ended.losses), (State::Succeeded, 2, 1), "{ended:?}");
+    assert_ne!(ended.worker, had, "{ended:?}");
+    assert_eq!(cluster.client().workers().await.unwrap().len(), 2, "its session lived all the while");
+    // Its late result is fenced.
+    gate.open();
+    let thread = frozen.thread;
+    tokio::task::spawn_blocking(move || thread.join().unwrap()).await.unwrap();
+    assert_eq!(view(&cluster, "hung").await.result, ended.result);
+    assert_eq!(gate.came("hung"), [1, 2]);
+    leader.stop().await;
+    cluster.stop().await.unwrap();
+}
+
+/// The clock of the new leader begins afresh: the job is taken later, and taken.
+#[tokio::test]
+async fn a_leader_killed_in_the_middle_of_a_lease_is_followed_by_one_that_takes_the_job() {
+    const THREE: Duration = Duration::from_secs(3);
+    let gate = Gate::new();
+    let cluster = Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tag("cold").candidate(false));
+    let mut cluster = cluster.nodes(0).start().await.unwrap();
+    let frozen = Frozen::start(&cluster, &gate);
+    Frozen::registered(&cluster, 1).await;
+    cluster.client().submit(job("freezing", "hung").tag("cold").lease(THREE)).await.unwrap();
+    let killed = Node::builder(cluster.zookeeper()).node_id("killed").start().await.unwrap();
+    gate.has_come("hung", 1).await;
+    killed.actors().kill();
+    cluster.add().await.unwrap();
+    let since = Instant::now();
+    let leader = Node::builder(cluster.zookeeper()).node_id("leader").start().await.unwrap();
+    let ended = over(&cluster, "hung").await;
+    assert_eq!((ended.state, ended.attempt, ended.losses), (State::Succeeded, 2, 1), "{ended:?}");
+    assert!(since.elapsed() >= THREE, "by its own clock, whatever the one before had seen");
+    gate.open();
+    let thread = frozen.thread;
+    tokio::task::spawn_blocking(move || thread.join().unwrap()).await.unwrap();
+    leader.stop().await;
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_handler_that_heeds_the_sign_ends_its_attempt_before_it_is_dropped() {
+    let handlers = Handlers::new()
+        .job("heeds", |context, (): ()| async move {
+            if context.attempt() > 1 {
+                return Ok("in time");
+            }
+            context.cancelled().await;
+            Err(HandlerError::new("told to stop"))
+        })
+        .lease(LEASE);
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    cluster.client().submit(job("heeds", "heeds")).await.unwrap();
+    let view = over(&cluster, "heeds").await;
+    assert_eq!((view.attempt, view.losses, view.failures), (2, 1, 0), "{view:?}");
+    cluster.stop().await.unwrap();
+}

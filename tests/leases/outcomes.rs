@@ -1,0 +1,66 @@
+//! What a handler says shall follow.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bellwether::testing::Cluster;
+use bellwether::{HandlerError, Handlers, Job, State};
+
+use crate::stage::{job, over};
+
+#[tokio::test]
+async fn a_job_that_can_never_succeed_is_dead_at_once_after_its_handler_of_invalid_jobs_ran() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tells = Arc::clone(&told);
+    let handlers = Handlers::new()
+        .job("charge", |_, account: String| async move {
+            Err::<(), _>(HandlerError::invalid(format!("there is no account {account}")))
+        })
+        .on_invalid(move |context, why| {
+            tells.lock().unwrap().push(format!("{} {}: {why}", context.job(), context.attempt()));
+            async {}
+        });
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let client = cluster.client();
+    client.submit(Job::new("charge", "7").unwrap().id("no-account")).await.unwrap();
+    client.submit(Job::new("charge", &7).unwrap().id("no-text")).await.unwrap();
+    let view = over(&cluster, "no-account").await;
+    assert_eq!((view.state, view.attempt, view.failures), (State::Dead, 1, 0), "{view:?}");
+    assert_eq!(view.error.as_deref(), Some("there is no account 7"));
+    let view = over(&cluster, "no-text").await;
+    assert_eq!((view.state, view.attempt), (State::Dead, 1), "{view:?}");
+    let error = view.error.unwrap();
+    assert!(error.starts_with("the payload does not fit kind charge: "), "{error}");
+    let mut told = told.lock().unwrap().clone();
+    told.sort();
+    assert_eq!(told, ["no-account 1: there is no account 7".to_owned(), format!("no-text 1: {error}")]);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_handler_of_invalid_jobs_that_panics_changes_nothing() {
+    let handlers = Handlers::new()
+        .job("bad", |_, (): ()| async { Err::<(), _>(HandlerError::invalid("no")) })
+        .on_invalid(|_, _| async { panic!("planned: on purpose") });
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    cluster.client().submit(job("bad", "bad")).await.unwrap();
+    let view = over(&cluster, "bad").await;
+    assert_eq!((view.state, view.error.as_deref()), (State::Dead, Some("no")), "{view:?}");
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_that_asks_to_be_called_later_loses_nothing_by_it() {
+    let handlers = Handlers::new().job("patient", |context, (): ()| async move {
+        if context.attempt() <= 3 {
+            return Err(HandlerError::retry_later(Duration::from_millis(10)));
+        }
+        Ok(context.attempt())
+    });
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    cluster.client().submit(job("patient", "patient").max_attempts(1).max_losses(1)).await.unwrap();
+    let view = over(&cluster, "patient").await;
+    assert_eq!((view.state, view.attempt), (State::Succeeded, 4), "{view:?}");
+    assert_eq!((view.failures, view.losses), (0, 0), "{view:?}");
+    cluster.stop().await.unwrap();
+}

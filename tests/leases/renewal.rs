@@ -1,0 +1,117 @@
+//! Renewals: what they keep, and what they cost.
+
+use std::time::Duration;
+
+use bellwether::testing::Cluster;
+use bellwether::{Handlers, State};
+use bellwether_testkit::eventually;
+
+use crate::stage::{Gate, LEASE, SOON, assignment, job, look, over, record_version};
+
+/// Runs until the gate opens.
+fn held(gate: &Gate) -> Handlers {
+    let (of_auto, of_asking) = (gate.clone(), gate.clone());
+    Handlers::new()
+        .job("auto", move |context, (): ()| {
+            of_auto.come(&context);
+            let gate = of_auto.clone();
+            async move {
+                gate.wait().await;
+                Ok(())
+            }
+        })
+        .renew_automatically()
+        .job("asking", move |context, lease: Duration| {
+            of_asking.come(&context);
+            let gate = of_asking.clone();
+            async move {
+                let before = context.lease_until();
+                context.renew_lease(lease)?;
+                gate.wait().await;
+                Ok(context.lease_until() > before)
+            }
+        })
+        .lease(LEASE)
+}
+
+#[tokio::test]
+async fn a_lease_that_is_renewed_automatically_keeps_its_job() {
+    let gate = Gate::new();
+    let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
+    let zk = look(&cluster).await;
+    cluster.client().submit(job("auto", "kept").lease(LEASE)).await.unwrap();
+    gate.has_come("kept", 1).await;
+    eventually("it has been renewed for four leases", SOON, async || {
+        let (standing, version) = assignment(&cluster, &zk, "kept").await;
+        assert_eq!((standing.attempt, standing.lease), (1, LEASE));
+        version >= 12
+    })
+    .await;
+    gate.open();
+    let view = over(&cluster, "kept").await;
+    assert_eq!((view.state, view.attempt, view.losses), (State::Succeeded, 1, 0), "{view:?}");
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_may_refuse_the_automatic_renewal_of_its_kind() {
+    let gate = Gate::new();
+    let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
+    let refuses = job("auto", "lost").lease(LEASE).renew_lease_automatically(false).max_losses(1);
+    cluster.client().submit(refuses).await.unwrap();
+    let view = over(&cluster, "lost").await;
+    assert_eq!((view.state, view.losses), (State::Dead, 1), "{view:?}");
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_renewal_that_is_asked_for_is_written_once_and_moves_the_lease() {
+    let gate = Gate::new();
+    let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
+    let zk = look(&cluster).await;
+    let asks = bellwether::Job::new("asking", &Duration::from_secs(600)).unwrap().id("asks");
+    cluster.client().submit(asks).await.unwrap();
+    gate.has_come("asks", 1).await;
+    eventually("it is renewed", SOON, async || assignment(&cluster, &zk, "asks").await.1 == 1).await;
+    let (standing, _) = assignment(&cluster, &zk, "asks").await;
+    assert!(standing.lease > Duration::from_secs(590), "{standing:?}");
+    gate.open();
+    let view = over(&cluster, "asks").await;
+    assert_eq!((view.state, view.attempt), (State::Succeeded, 1), "{view:?}");
+    assert_eq!(view.result.unwrap().bytes(), b"true");
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_out_of_its_bounds_is_refused_by_name() {
+    let handlers = Handlers::new().job("asking", |context, lease: Duration| async move {
+        context.renew_lease(lease)?;
+        Ok(())
+    });
+    let attempt = bellwether::testing::Attempt::of(bellwether::Job::new("asking", &Duration::MAX).unwrap());
+    let error = attempt.unwrap().perform(&handlers).await.unwrap_err().to_string();
+    assert!(error.starts_with("the attempt failed: lease must be 1s to 604800 s, not "), "{error}");
+    let none = Handlers::new().lease(LEASE).build().unwrap_err().to_string();
+    assert_eq!(none, "a lease is said of the kind that was added before it: add one first");
+    let short = bellwether::Job::new("x", &()).unwrap().lease(Duration::from_millis(999)).check();
+    assert!(short.unwrap_err().to_string().starts_with("lease must be 1s to"));
+}
+
+/// Its life is two transactions of the worker's cluster: the assignment and the close.
+#[tokio::test]
+async fn a_job_shorter_than_a_third_of_its_lease_writes_nothing_but_its_end() {
+    let gate = Gate::new();
+    let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
+    let zk = look(&cluster).await;
+    cluster.client().submit(job("auto", "short").lease(60 * LEASE)).await.unwrap();
+    gate.has_come("short", 1).await;
+    // A renewal of another job at the same time shows that the beats go on.
+    cluster.client().submit(job("auto", "long").lease(LEASE)).await.unwrap();
+    gate.has_come("long", 1).await;
+    eventually("the other is renewed", SOON, async || assignment(&cluster, &zk, "long").await.1 >= 3).await;
+    assert_eq!(assignment(&cluster, &zk, "short").await.1, 0);
+    gate.open();
+    over(&cluster, "short").await;
+    assert_eq!(record_version(&zk, "short").await, 1, "set once, by its close");
+    cluster.stop().await.unwrap();
+}
