@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
-use bellwether::{Job, State};
+use bellwether::{Job, Kind as JobKind, State};
 use bellwether_actors::session::SessionStatus;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
@@ -45,6 +45,8 @@ macro_rules! situations {
 situations![
     work,
     sweeps(sweeping),
+    expires,
+    pauses,
     cancels,
     leases,
     taken,
@@ -80,6 +82,23 @@ async fn work(stage: &Stage) {
 /// Nothing is lost, and everything is listed again and again.
 async fn sweeps(stage: &Stage) {
     stage.submit_some("sweeps").await;
+    stage.over().await;
+}
+
+/// A job for which there is no worker, until it is too late.
+async fn expires(stage: &Stage) {
+    let job = job("quick", "expires").tag("nobody").expires_in(Duration::from_millis(100));
+    stage.submit([job], &[State::Dead]).await;
+    stage.over().await;
+}
+
+/// An operator pauses a kind for a while.
+async fn pauses(stage: &Stage) {
+    let (client, kind) = (stage.cluster.client(), JobKind::new("quick").unwrap());
+    client.pause_kind(&kind, "operator").await.unwrap();
+    stage.met("assigner", "Pauses.Changes").await;
+    stage.submit_some("paused").await;
+    client.resume_kind(&kind).await.unwrap();
     stage.over().await;
 }
 

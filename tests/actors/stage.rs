@@ -44,8 +44,8 @@ const PARTS: &[&str] = &["node", "session", "election", "leader", "worker"];
 /// Of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
 /// Of the leader wing.
-const MEMBERS: [&str; 6] =
-    ["janitor", "job_watcher", "promoter", "worker_registry", "lease_watcher", "assigner"];
+const MEMBERS: [&str; 7] =
+    ["janitor", "job_watcher", "promoter", "worker_registry", "lease_watcher", "assigner", "expirer"];
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,

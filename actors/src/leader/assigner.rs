@@ -3,15 +3,17 @@
 //! It hears of changed inboxes by one recursive watch on their parent. A one-shot watch on each would be fewer
 //! events, but a node that is a worker too watches its own inbox recursively in the same session, and the server
 //! keeps one mode per path: the one-shot watch would be lost (ZOOKEEPER-4466). Another recursive watch, on the lanes,
-//! tells whose turn has gone; a job without a lane makes no event there.
+//! tells whose turn has gone; a job without a lane makes no event there. A third, on the pauses, only makes it list them:
+//! they are few.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
 use bellwether_core::machine::assigner::{self, Effect, Event, Job, Order, Spot, Strategy};
 use bellwether_core::metric;
-use bellwether_core::name::{JobId, Lane, WorkerId};
+use bellwether_core::name::{JobId, Kind, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place};
 use bellwether_core::txn::Batch;
@@ -20,12 +22,16 @@ use bellwether_zk::{Change, ChangeKind, Node, ReadError, Zk};
 use metrics::{counter, gauge, histogram};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
+use super::expirer::ExpirerMsg;
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
 use crate::spawn::actor;
-use crate::task::{Owned, report, sweep};
+use crate::task::{Owned, after, report, sweep, tell};
 use crate::unreadable::Unreadable;
+
+/// The longest sleep until a job expires: a wall clock that was set is noticed within it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 pub(super) struct Assigner;
 
@@ -34,6 +40,7 @@ pub(super) enum AssignerMsg {
     Pause,
     Resume,
     Sweep,
+    Tick,
     Committed(Batch<Job>, Outcome<()>),
     Inbox(WorkerId, Result<Option<Vec<String>>, ReadError>),
     Feed(Feed),
@@ -41,6 +48,8 @@ pub(super) enum AssignerMsg {
     LanesListed(u64, Vec<Lane>, Result<Vec<Option<Vec<String>>>, ReadError>),
     TurnsRead(u64, Vec<(Lane, Spot)>, Result<Vec<Option<Node>>, ReadError>),
     Resolved(Result<Vec<(JobId, Option<QueueEntry>)>, ReadError>),
+    Pauses(Feed),
+    PausesListed(Result<Option<Vec<String>>, ReadError>),
 }
 
 actor!(Assigner, "assigner", AssignerMsg {
@@ -48,6 +57,7 @@ actor!(Assigner, "assigner", AssignerMsg {
     Pause,
     Resume,
     Sweep,
+    Tick,
     Committed,
     Inbox,
     Feed => Feed,
@@ -55,35 +65,53 @@ actor!(Assigner, "assigner", AssignerMsg {
     LanesListed,
     TurnsRead,
     Resolved,
+    Pauses => Feed,
+    PausesListed,
 });
 
 pub(super) struct State {
     zk: Zk,
     fenced: Fenced,
+    expirer: ActorRef<ExpirerMsg>,
     machine: assigner::Assigner,
     unreadable: Unreadable,
     _feed: Owned,
     _lanes: Owned,
+    _pauses: Owned,
     _sweep: Owned,
+    timer: Option<Owned>,
     paused: bool,
 }
 
 impl Actor for Assigner {
     type Msg = AssignerMsg;
     type State = State;
-    type Arguments = (Term, Strategy, Fenced);
+    type Arguments = (Term, Strategy, ActorRef<ExpirerMsg>, Fenced);
 
     async fn pre_start(
         &self,
         myself: ActorRef<AssignerMsg>,
-        (term, strategy, fenced): Self::Arguments,
+        (term, strategy, expirer, fenced): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let machine = assigner::Assigner::new(term.epoch, strategy, fastrand::u64(..));
         let _sweep = sweep(&myself, SWEEP, || AssignerMsg::Sweep);
         let _feed = feed::watch(&term.zk, path::ASSIGNMENTS.into(), &myself, AssignerMsg::Feed);
         let _lanes = feed::watch(&term.zk, path::LANES.into(), &myself, AssignerMsg::Lanes);
+        let _pauses = feed::watch(&term.zk, path::PAUSES.into(), &myself, AssignerMsg::Pauses);
         let unreadable = Unreadable::default();
-        Ok(State { zk: term.zk, fenced, machine, unreadable, _feed, _lanes, _sweep, paused: false })
+        Ok(State {
+            zk: term.zk,
+            fenced,
+            expirer,
+            machine,
+            unreadable,
+            _feed,
+            _lanes,
+            _pauses,
+            _sweep,
+            timer: None,
+            paused: false,
+        })
     }
 
     async fn handle(
@@ -129,6 +157,7 @@ impl Actor for Assigner {
                 state.paused = false;
                 state._feed = feed::watch(&state.zk, path::ASSIGNMENTS.into(), &myself, AssignerMsg::Feed);
                 state._lanes = feed::watch(&state.zk, path::LANES.into(), &myself, AssignerMsg::Lanes);
+                state._pauses = feed::watch(&state.zk, path::PAUSES.into(), &myself, AssignerMsg::Pauses);
                 Event::Resume
             }
             AssignerMsg::Sweep => {
@@ -136,8 +165,21 @@ impl Actor for Assigner {
                 if state.paused {
                     return Ok(());
                 }
+                state.list_pauses(&myself);
                 Event::Resume
             }
+            AssignerMsg::Pauses(Feed::Watching | Feed::Changes(_)) => {
+                state.list_pauses(&myself);
+                return Ok(());
+            }
+            // Those of a namespace whose parent an operator deleted are none.
+            AssignerMsg::PausesListed(Ok(names)) => Event::Paused(paused(names)),
+            // The session's return, or the next sweep, lists again.
+            AssignerMsg::PausesListed(Err(error)) => {
+                tracing::debug!(%error, "the paused kinds were not listed");
+                return Ok(());
+            }
+            AssignerMsg::Tick => Event::Tick,
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
             AssignerMsg::Inbox(worker, Ok(Some(jobs))) => Event::Inbox(worker, Some(jobs.len())),
             // Without an inbox it takes nothing. The registry hears of its end.
@@ -158,7 +200,13 @@ impl Actor for Assigner {
 }
 
 impl State {
+    fn list_pauses(&self, myself: &ActorRef<AssignerMsg>) {
+        report(myself, self.zk.children(path::PAUSES.into()), AssignerMsg::PausesListed);
+    }
+
     fn feed(&mut self, myself: &ActorRef<AssignerMsg>, event: Event) {
+        let due_before = self.machine.next_overdue();
+        let ticked = event == Event::Tick;
         let mut effects = Vec::new();
         self.machine.handle(clock::now(), clock::wall(), event, &mut effects);
         for effect in effects {
@@ -185,12 +233,21 @@ impl State {
                     let read = self.zk.get_many(paths.collect());
                     report(myself, read, move |nodes| AssignerMsg::TurnsRead(ticket, turns, nodes));
                 }
+                Effect::Overdue(jobs) => tell(&self.expirer, ExpirerMsg::Overdue(jobs)),
                 Effect::FencedOut => self.fenced.tell(),
                 Effect::Assigned { kind, since } => {
                     counter!(metric::JOBS_ASSIGNED, "kind" => kind.to_string()).increment(1);
                     histogram!(metric::ASSIGN_SECONDS).record(clock::now().since(since));
                 }
             }
+        }
+        let due = self.machine.next_overdue();
+        if ticked || due != due_before {
+            self.timer = due.map(|due| {
+                // One more, because it may be started in its last millisecond.
+                let wait = due.since(clock::wall()) + Duration::from_millis(1);
+                after(myself, wait.min(LONGEST_SLEEP), || AssignerMsg::Tick)
+            });
         }
         let (slots, used) = self.machine.slots();
         set_gauges(self.machine.waiting(), self.machine.workers(), slots, used);
@@ -224,6 +281,11 @@ fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
         | Place::Assignment(..)
         | Place::Other => None,
     })
+}
+
+/// A name that is no kind pauses nothing.
+fn paused(names: Option<Vec<String>>) -> BTreeSet<Kind> {
+    names.iter().flatten().filter_map(|name| Kind::new(name).ok()).collect()
 }
 
 /// The turns of a lane; one that is not there has none. A name that is not ours is nobody's turn.

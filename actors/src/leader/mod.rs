@@ -4,6 +4,7 @@
 //! leader ─┬─ job_watcher      what waits in /queue
 //!         ├─ promoter         what waits in /delayed
 //!         ├─ janitor          what nobody needs any more
+//!         ├─ expirer          ends what may not start any more
 //!         ├─ worker_registry  who lives; recovers the jobs of those who do not
 //!         ├─ lease_watcher    who lives and gives no sign of it; takes the jobs of those
 //!         └─ assigner         which job goes to whom
@@ -18,6 +19,7 @@
 //! restart intensity, beyond which the wing fails to its own supervisor.
 
 mod assigner;
+mod expirer;
 mod janitor;
 mod job_watcher;
 mod lease_watcher;
@@ -37,6 +39,7 @@ use crate::supervise::{Intensity, stop_all};
 use crate::task::tell;
 
 use assigner::{Assigner, AssignerMsg};
+use expirer::{Expirer, ExpirerMsg};
 use janitor::{Janitor, JanitorMsg};
 use job_watcher::{JobWatcher, JobWatcherMsg};
 use lease_watcher::{LeaseWatcher, LeaseWatcherMsg};
@@ -99,6 +102,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
         entry::<WorkerRegistry>(),
         entry::<LeaseWatcher>(),
         entry::<Assigner>(),
+        entry::<Expirer>(),
     ]
 }
 
@@ -111,6 +115,7 @@ struct State {
 struct Members {
     assigner: ActorRef<AssignerMsg>,
     janitor: ActorRef<JanitorMsg>,
+    expirer: ActorRef<ExpirerMsg>,
     job_watcher: ActorRef<JobWatcherMsg>,
     promoter: ActorRef<PromoterMsg>,
     worker_registry: ActorRef<WorkerRegistryMsg>,
@@ -118,7 +123,7 @@ struct Members {
 }
 
 impl Members {
-    fn cells(&self) -> [ActorCell; 6] {
+    fn cells(&self) -> [ActorCell; 7] {
         // In the order in which they stop: whoever feeds goes before whom it feeds.
         [
             self.janitor.get_cell(),
@@ -127,6 +132,7 @@ impl Members {
             self.worker_registry.get_cell(),
             self.lease_watcher.get_cell(),
             self.assigner.get_cell(),
+            self.expirer.get_cell(),
         ]
     }
 }
@@ -220,7 +226,9 @@ impl State {
     async fn start_members(&self, myself: &ActorRef<LeaderMsg>, term: &Term) -> Result<Members, SpawnErr> {
         let cell = myself.get_cell();
         let fenced = Fenced { wing: myself.clone(), epoch: term.epoch };
-        let args = (term.clone(), self.config.strategy, fenced.clone());
+        let args = (term.clone(), fenced.clone());
+        let expirer = spawn(Expirer, args, Some(cell.clone())).await?;
+        let args = (term.clone(), self.config.strategy, expirer.clone(), fenced.clone());
         let assigner = spawn(Assigner, args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone(), fenced.clone());
         let worker_registry = spawn(WorkerRegistry, args, Some(cell.clone())).await?;
@@ -231,7 +239,7 @@ impl State {
         let janitor = spawn(Janitor, (term.clone(), fenced), Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone());
         let job_watcher = spawn(JobWatcher, args, Some(cell)).await?;
-        Ok(Members { assigner, janitor, job_watcher, promoter, worker_registry, lease_watcher })
+        Ok(Members { assigner, expirer, janitor, job_watcher, promoter, worker_registry, lease_watcher })
     }
 }
 
@@ -240,6 +248,7 @@ impl Members {
         tell(&self.worker_registry, WorkerRegistryMsg::Resume);
         tell(&self.assigner, AssignerMsg::Resume);
         tell(&self.lease_watcher, LeaseWatcherMsg::Resume);
+        tell(&self.expirer, ExpirerMsg::Resume);
         tell(&self.promoter, PromoterMsg::Resume);
         tell(&self.janitor, JanitorMsg::Resume);
         tell(&self.job_watcher, JobWatcherMsg::Resume);

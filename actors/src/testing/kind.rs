@@ -69,6 +69,8 @@ kinds!(assigner::Event {
     LanesListed,
     TurnsRead,
     Hangs,
+    Paused,
+    Tick,
     Pause,
     Resume,
 });

@@ -130,7 +130,7 @@ impl Actor for ExecutorPool {
             ExecutorMsg::Slot(permit) => {
                 state.waiter = None;
                 state.granted = Some(permit);
-                Event::SlotGranted
+                Event::SlotGranted(clock::wall())
             }
         };
         state.feed(&me, event);
@@ -236,7 +236,7 @@ impl State {
     fn want_slot(&mut self, me: &ActorRef<ExecutorMsg>) -> Option<Event> {
         if let Ok(permit) = Arc::clone(&self.args.slots).try_acquire_owned() {
             self.granted = Some(permit);
-            return Some(Event::SlotGranted);
+            return Some(Event::SlotGranted(clock::wall()));
         }
         let (slots, me) = (Arc::clone(&self.args.slots), me.clone());
         self.waiter = Some(Owned::spawn(async move {

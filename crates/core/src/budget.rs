@@ -43,6 +43,17 @@ pub const MAX_CHECKPOINT_BYTES: usize = 16 * 1024;
 /// Most members of a group.
 pub const MAX_MEMBERS: u32 = 1_000_000;
 
+/// What a step of priority is worth in waiting. Nine of them are the longest that a job can be held up by later ones of
+/// higher priority; four put the most urgent before half a working day's backlog of ordinary ones. Minutes would be no
+/// urgency beside a backlog of hours, and days no bound.
+pub const AGEING: Duration = Duration::from_secs(3_600);
+
+/// How far ahead a job's start or expiry may lie: ten years. What is further is a mistake of units, not a plan.
+pub const MAX_AHEAD: Duration = Duration::from_secs(3_653 * 86_400);
+
+/// Longest text that says who paused a kind: a line for people.
+pub const MAX_BY_BYTES: usize = 256;
+
 /// Hash buckets under `/jobs` and `/queue`.
 pub const BUCKETS: u16 = 256;
 

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::budget::BUCKETS;
 use crate::job::Turn;
-use crate::name::{JobId, Lane, WorkerId};
+use crate::name::{JobId, Kind, Lane, WorkerId};
 
 /// The layout version of a namespace.
 pub const LAYOUT: &str = "/layout";
@@ -31,12 +31,14 @@ pub const LANES: &str = "/lanes";
 pub const CONFIG: &str = "/config";
 /// How long records are kept.
 pub const RETENTION: &str = "/config/retention";
+/// Parent of the kinds that are paused.
+pub const PAUSES: &str = "/pauses";
 /// Parent of jobs whose stored bytes could not be read.
 pub const QUARANTINE: &str = "/quarantine";
 
 /// The parents that a namespace consists of, besides the buckets.
-pub const PARENTS: [&str; 9] =
-    [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, QUARANTINE, CONFIG];
+pub const PARENTS: [&str; 10] =
+    [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, PAUSES, QUARANTINE, CONFIG];
 
 /// A hash bucket, so that no child list grows near `jute.maxbuffer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +160,12 @@ pub fn inbox(worker: WorkerId) -> String {
 #[must_use]
 pub fn assignment(worker: WorkerId, job: &JobId) -> String {
     format!("{ASSIGNMENTS}/{worker}/{job}")
+}
+
+/// What pauses a kind.
+#[must_use]
+pub fn pause(kind: &Kind) -> String {
+    format!("{PAUSES}/{kind}")
 }
 
 /// The note about a job whose stored bytes could not be read.

@@ -14,6 +14,7 @@
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
 //! | [`release`] | the note, the record's version | read the job again: set aside at our version ⇒ again; else done |
+//! | [`pause`], [`unpause`] | the pause's absence, its presence | read it: it is as was wanted, or it is done again |
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
 //! | [`register_parents`] | nothing: making them twice is refused | the next registration tells |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
@@ -34,11 +35,11 @@
 //! one, or its list to be fresh.
 
 use crate::job::{Assignment, Attempt, Ending, JobRecord, Next, QueueEntry, Turn, TurnIndex};
-use crate::name::{JobId, WorkerId};
+use crate::name::{JobId, Kind, WorkerId};
 use crate::path;
 use crate::time::WallMillis;
 use crate::wire::encode;
-use crate::worker::WorkerInfo;
+use crate::worker::{PauseRecord, WorkerInfo};
 
 mod batch;
 mod claim;
@@ -143,17 +144,21 @@ pub fn check_worker(worker: WorkerId, version: i32) -> Op {
     Op::Check { path: path::worker(worker), version }
 }
 
-/// Makes a job exist, queued, with its turn if it has a lane. `index` is its place among the submissions of one multi.
-/// Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the turn while the lane is not there: make it,
-/// a container at [`path::lane`], and send again.
+/// Makes a job exist, queued or delayed, with its turn if it has a lane. `index` is its place among the submissions of one
+/// multi. Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the entry while the minute is not there, and
+/// at the turn while the lane is not: make it, a container at [`path::delayed_minute`] or [`path::lane`], and send again.
 #[must_use]
 pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
-    let mut ops = vec![
-        Op::create(path::record(job), encode(record)),
-        Op::create(path::queue_entry(job), encode(&record.entry())),
-    ];
+    let mut ops = vec![Op::create(path::record(job), encode(record)), wait(job, record)];
     ops.extend(take_turn(job, record, index));
     ops
+}
+
+/// The entry of an open job that nobody has: in the queue, or in its minute.
+fn wait(job: &JobId, record: &JobRecord) -> Op {
+    let entry =
+        record.minute().map_or_else(|| path::queue_entry(job), |minute| path::delayed_entry(minute, job));
+    Op::create(entry, encode(&record.entry()))
 }
 
 fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
@@ -230,7 +235,7 @@ pub enum Waiting {
     Delayed(u64),
 }
 
-/// Ends a job that waits. Rejected when it was assigned, promoted or ended meanwhile: look again.
+/// Ends a job that waits, by a client's wish or because its time to start has passed: as the record says. Rejected when it was assigned, promoted or ended meanwhile: look again.
 #[must_use]
 pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: Waiting) -> Vec<Op> {
     let entry = match waiting {
@@ -249,14 +254,13 @@ pub fn flag_cancel(job: &JobId, worker: WorkerId, version: i32, assignment: &Ass
     Op::Set { path: path::assignment(worker, job), data: encode(&flagged), version }
 }
 
-/// Queues a terminal job again as a new generation, last in its lane. The lane must be there, as for [`submit`].
+/// Opens a terminal job again as a new generation, last in its lane. Its minute and lane must be there, and `index` is,
+/// as for [`submit`].
 #[must_use]
-pub fn reopen(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
-    let mut ops = vec![
-        Op::Set { path: path::record(job), data: encode(record), version },
-        Op::create(path::queue_entry(job), encode(&record.entry())),
-    ];
-    ops.extend(take_turn(job, record, 0));
+pub fn reopen(job: &JobId, version: i32, record: &JobRecord, index: u32) -> Vec<Op> {
+    let set = Op::Set { path: path::record(job), data: encode(record), version };
+    let mut ops = vec![set, wait(job, record)];
+    ops.extend(take_turn(job, record, index));
     ops
 }
 
@@ -270,6 +274,18 @@ pub fn release(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
         Op::Set { path: path::record(job), data: encode(record), version },
         Op::create(path::queue_entry(job), encode(&entry)),
     ]
+}
+
+/// Pauses a kind: the leader assigns none of its jobs while this is there.
+#[must_use]
+pub fn pause(kind: &Kind, pause: &PauseRecord) -> Op {
+    Op::create(path::pause(kind), encode(pause))
+}
+
+/// Lifts the pause of a kind.
+#[must_use]
+pub fn unpause(kind: &Kind) -> Op {
+    Op::delete(path::pause(kind))
 }
 
 /// Makes a worker exist: its inbox first, then its ephemeral, in one multi, so that no leader sees either

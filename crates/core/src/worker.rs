@@ -54,3 +54,12 @@ pub struct EpochRecord {
     /// When it was claimed, by the leader's wall clock.
     pub since: WallMillis,
 }
+
+/// Who paused a kind, in `/pauses/{kind}`. The znode's being there is the pause.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PauseRecord {
+    /// As they said.
+    pub by: String,
+    /// When, by their wall clock.
+    pub since: WallMillis,
+}

@@ -23,7 +23,8 @@ pub struct QueueEntry {
     pub not_before: WallMillis,
     /// How urgent it is.
     pub priority: Priority,
-    /// When the job was submitted, by the client's wall clock: orders those of one priority.
+    /// Since when it could run: its submission by the client's wall clock, or the time that it waited for. Orders those of
+    /// one priority.
     pub submitted_at: WallMillis,
     /// Not to be started later.
     pub expires_at: Option<WallMillis>,

@@ -211,9 +211,18 @@ impl JobRecord {
             placement: self.placement.clone(),
             not_before,
             priority: self.priority,
-            submitted_at: self.submitted_at,
+            submitted_at: self.submitted_at.max(not_before),
             expires_at: self.expires_at,
             lease: self.policy.lease,
+        }
+    }
+
+    /// The minute under `/delayed` in which its entry stands while it waits for its time.
+    #[must_use]
+    pub fn minute(&self) -> Option<u64> {
+        match self.state {
+            JobState::Open { not_before } => not_before.map(WallMillis::minute),
+            JobState::Terminal { .. } => None,
         }
     }
 

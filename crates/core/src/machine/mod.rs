@@ -7,6 +7,7 @@
 pub mod assigner;
 pub mod backlog;
 pub mod campaign;
+pub mod expirer;
 pub mod janitor;
 pub mod leadership;
 pub mod lease;

@@ -107,7 +107,7 @@ fn a_cancel_takes_the_records_version_and_the_entry_or_asks_at_the_assignments()
 fn a_retry_and_a_release_take_the_records_version() {
     let again = record().cancel(NOW).reopen();
     let reopened = ["set /jobs/1f/a at 3", "create /queue/1f/a", "create /lanes/1f/a/2-a"];
-    assert_eq!(shape(&reopen(&job(), 3, &again)), reopened);
+    assert_eq!(shape(&reopen(&job(), 3, &again, 0)), reopened);
     let released = ["delete /quarantine/a", "set /jobs/1f/a at 3", "create /queue/1f/a"];
     assert_eq!(shape(&release(&job(), 3, &record())), released);
 }

@@ -78,7 +78,7 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
     let again = laned().cancel(NOW).reopen();
     let second = path::turn(&again.turn().unwrap(), &job);
     assert_ne!(second, turn, "a retry waits for another turn");
-    assert_eq!(reopen(&job, 3, &again).last(), Some(&Op::create(second, encode(&TurnIndex(0)))));
+    assert_eq!(reopen(&job, 3, &again, 0).last(), Some(&Op::create(second, encode(&TurnIndex(0)))));
     for (what, ops) in [
         ("success", close_as(success)),
         ("last failure", last_failure),

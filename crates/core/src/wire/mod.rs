@@ -23,7 +23,7 @@ use crate::budget::MAX_RECORD_BYTES;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::name::NameError;
 use crate::retention::Retention;
-use crate::worker::{EpochRecord, WorkerInfo};
+use crate::worker::{EpochRecord, PauseRecord, WorkerInfo};
 
 const MAGIC: [u8; 2] = *b"BW";
 const FORMAT: u8 = 1;
@@ -131,6 +131,11 @@ impl Stored for TurnIndex {
 impl Stored for Retention {
     const KIND: u8 = 10;
     type Body = v1::RetentionV1;
+}
+
+impl Stored for PauseRecord {
+    const KIND: u8 = 11;
+    type Body = v1::PauseRecordV1;
 }
 
 /// The layout of a namespace, in `/layout`.

@@ -111,6 +111,10 @@ fn assignment() -> Assignment {
     }
 }
 
+fn pause() -> PauseRecord {
+    PauseRecord { by: "ops@example".into(), since: WallMillis(6) }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -186,6 +190,7 @@ fn version_1_has_these_bytes() {
         ("worker", hex(&encode(&worker())), include_str!("golden/worker.v1.hex")),
         ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
         ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
+        ("pause", hex(&encode(&pause())), include_str!("golden/pause.v1.hex")),
         ("layout", hex(&encode(&Layout { version: LAYOUT_VERSION })), include_str!("golden/layout.v1.hex")),
         ("retention", hex(&encode(&Retention::default())), include_str!("golden/retention.v1.hex")),
         ("older layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout_1.v1.hex")),
@@ -207,6 +212,7 @@ fn every_type_reads_back_what_it_wrote() {
     assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
     assert_eq!(decode::<Retention>(&encode(&Retention::default())), Ok(Retention::default()));
+    assert_eq!(decode::<PauseRecord>(&encode(&pause())), Ok(pause()));
     assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
     assert_eq!(decode::<Layout>(&encode(&Layout { version: 7 })), Ok(Layout { version: 7 }));
 }

@@ -16,7 +16,7 @@ use bellwether_core::path::{self as paths, Place};
 use bellwether_core::retention::Retention;
 use bellwether_core::time::Millis;
 use bellwether_core::wire::{Layout, Stored, WireError, decode, encode};
-use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_core::worker::{EpochRecord, PauseRecord, WorkerInfo};
 use uuid::Uuid;
 
 /// Most that decoding may hold at a time: what is read, once as it is stored and once as a value, and a lying length's
@@ -34,6 +34,7 @@ pub(crate) fn wire(bytes: &[u8]) {
         stored::<Layout>(bytes),
         stored::<TurnIndex>(bytes),
         stored::<Retention>(bytes),
+        stored::<PauseRecord>(bytes),
     ];
     assert!(taken.iter().filter(|taken| **taken).count() <= 1, "one value of two types");
 }

@@ -110,7 +110,7 @@ impl Shell {
                 // It may have gone since the job's last turn in it.
                 self.make_container(by, path::lane(lane)).await?;
             }
-            match self.commit(by, &txn::reopen(job, version, &record)).await? {
+            match self.commit(by, &txn::reopen(job, version, &record, 0)).await? {
                 Written::Applied => return Ok(Answer::Reopened { generation }),
                 Written::Lost => {}
                 Written::Unknown => wanted = Some(generation),

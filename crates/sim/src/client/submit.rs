@@ -14,6 +14,9 @@ use super::{Deadline, Shell, TooLate};
 use crate::history::{Answer, Call, Digest};
 use crate::zk::{Znode, ask};
 
+/// Where a submission makes the job's entry.
+const ENTRY: usize = 1;
+
 /// Where a submission makes the job's turn in its lane.
 const TURN: usize = 2;
 
@@ -93,11 +96,12 @@ impl Shell {
         match (rejection.reason, batch.locate(rejection.at)) {
             (Reason::NotSent, _) => self.sleep(20_000).await,
             (Reason::NodeExists, Some(Locus::Group { op: 0, .. })) => self.look(by, left).await?,
-            (Reason::NoNode, Some(Locus::Group { op: TURN, .. })) => {
-                let lanes: BTreeSet<_> =
-                    left.iter().filter_map(|job| job.record.placement.lane.clone()).collect();
-                for lane in lanes {
-                    self.make_container(by, path::lane(&lane)).await?;
+            (Reason::NoNode, Some(Locus::Group { op: ENTRY | TURN, .. })) => {
+                let lanes = left.iter().filter_map(|job| job.record.placement.lane.as_ref());
+                let minutes = left.iter().filter_map(|job| job.record.minute());
+                let parents = lanes.map(path::lane).chain(minutes.map(path::delayed_minute));
+                for parent in parents.collect::<BTreeSet<_>>() {
+                    self.make_container(by, parent).await?;
                 }
             }
             (reason, _) => unreachable!("a submission was refused: {reason}"),

@@ -48,6 +48,7 @@ pub(crate) enum Route {
     RegistryToAssigner,
     JobWatcherToAssigner,
     RegistryToItself,
+    AssignerToExpirer,
     WorkerToInbox,
     WorkerToExecutor,
     WorkerToReporter,

@@ -150,12 +150,14 @@ impl Gate {
         self.settle(&lane);
     }
 
-    pub(super) fn remove(&mut self, job: &JobId) {
-        let Some(Turn { lane, generation }) = self.held.remove(job) else { return };
+    /// Whether it was here.
+    pub(super) fn remove(&mut self, job: &JobId) -> bool {
+        let Some(Turn { lane, generation }) = self.held.remove(job) else { return false };
         if let Some(view) = self.lanes.get_mut(&lane) {
             view.waiting.remove(&(generation, job.clone()));
         }
         self.settle(&lane);
+        true
     }
 
     /// The entry of a stray was read again. One that says the same as before has lost its turn to a strange hand, and
@@ -167,7 +169,9 @@ impl Gate {
                 self.insert(job, turn, entry);
             }
             (Some(_), _) => {}
-            (None, _) => self.remove(&job),
+            (None, _) => {
+                self.remove(&job);
+            }
         }
     }
 

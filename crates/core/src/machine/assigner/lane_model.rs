@@ -216,7 +216,11 @@ impl World {
         for n in [1, 2] {
             server.nodes.insert(path::worker(worker(n)), node(0, wire::encode(&info())));
         }
-        let leader = || Leader { machine: Assigner::new(7, Strategy::LeastLoaded, 1), answers: Vec::new() };
+        let leader = || {
+            let mut machine = Assigner::new(7, Strategy::LeastLoaded, 1);
+            machine.handle(Millis(0), WALL, Event::Paused(BTreeSet::new()), &mut Vec::new());
+            Leader { machine, answers: Vec::new() }
+        };
         let mut world = Self { server, leaders: (0..LEADERS).map(|_| leader()).collect(), late: Vec::new() };
         for leader in 0..LEADERS {
             for n in [1, 2] {
@@ -272,6 +276,7 @@ impl World {
                         Some(turns.iter().map(|(lane, spot)| self.server.order(lane, spot)).collect());
                     Event::TurnsRead { ticket, turns, found }
                 }
+                Effect::Overdue(_) => return Err(TestCaseError::fail("nothing expires")),
                 Effect::FencedOut => return Err(TestCaseError::fail("nobody claims")),
                 Effect::Assigned { .. } => continue,
             };
@@ -325,7 +330,7 @@ impl World {
                 let over = over.filter(|job| self.server.record(job).0.is_terminal()).collect::<Vec<_>>();
                 let Some(job) = pick(&over, n) else { return Ok(()) };
                 let (record, version) = self.server.record(&job);
-                self.commit(&txn::reopen(&job, version, &record.reopen()))?;
+                self.commit(&txn::reopen(&job, version, &record.reopen(), 0))?;
             }
             Step::See(leader) => {
                 let seen = Event::Queued(self.server.queue());

@@ -19,11 +19,18 @@
 //! An unknown write may be applied even after its entries were read and the jobs were planned anew. Then the
 //! second plan is rejected, because the entry is gone. So a job is never in two inboxes.
 //!
+//! Of a *paused* kind nothing is assigned; what is under way goes on. A new leader assigns nothing before it knows what is
+//! paused, as before it knows every worker's inbox.
+//!
+//! A job whose expiry has passed is given back as [`Effect::Overdue`] and forgotten: somebody ends it
+//! ([`expirer`](super::expirer)). What was sent to a worker in time and arrives late is refused there.
+//!
 //! A batch is sent at once when none is in flight; while one is, jobs gather until a full batch is there.
 //! Limits: [`BATCH`] jobs a batch, [`WINDOW`] batches in flight.
 
 mod capacity;
 mod gate;
+mod overdue;
 mod pending;
 mod strategy;
 
@@ -40,6 +47,7 @@ use crate::worker::WorkerInfo;
 use capacity::Capacity;
 use gate::Gate;
 pub use gate::{Order, Spot};
+use overdue::Overdue;
 use pending::{Pending, Waiting};
 pub use strategy::Strategy;
 
@@ -93,6 +101,10 @@ pub enum Event {
     },
     /// An attempt was taken from this worker because it gave no sign of life.
     Hangs(WorkerId),
+    /// These kinds are paused, and no others.
+    Paused(BTreeSet<Kind>),
+    /// Time has passed.
+    Tick,
     /// The session is disturbed: plan nothing.
     Pause,
     /// The session is back, in the same term: resolve what is unknown, go on.
@@ -122,6 +134,8 @@ pub enum Effect {
         /// At most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
         turns: Vec<(Lane, Spot)>,
     },
+    /// End these, which expired then. They are known here no more.
+    Overdue(Vec<(JobId, WallMillis)>),
     /// Another leader has claimed.
     FencedOut,
     /// This job was assigned.
@@ -148,6 +162,9 @@ pub struct Assigner {
     picker: strategy::Picker,
     gate: Gate,
     pending: Pending,
+    overdue: Overdue,
+    /// `None` until it is known.
+    paused: Option<BTreeSet<Kind>>,
     workers: BTreeMap<WorkerId, Capacity>,
     limbo: BTreeMap<JobId, (Waiting, WorkerId)>,
     in_flight: usize,
@@ -163,6 +180,8 @@ impl Assigner {
             picker: strategy::Picker::new(strategy, seed),
             gate: Gate::default(),
             pending: Pending::default(),
+            overdue: Overdue::default(),
+            paused: None,
             workers: BTreeMap::new(),
             limbo: BTreeMap::new(),
             in_flight: 0,
@@ -170,16 +189,17 @@ impl Assigner {
         }
     }
 
-    /// Handles one event. `wall` is only written down, for people.
+    /// Handles one event. `wall` is written down, for people, and tells who comes first and what is overdue.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Queued(jobs) => {
                 for (id, entry) in jobs {
                     // One in limbo or in flight stays so: its own outcome tells, and a stale hint costs a write.
-                    self.queued(id, entry, now);
+                    self.queued(id, entry, now, wall);
                 }
             }
             Event::Unqueued(job) => {
+                self.overdue.forget(&job);
                 self.gate.remove(&job);
                 self.pending.remove(&job);
             }
@@ -202,10 +222,10 @@ impl Assigner {
                 }
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
-            Event::Resolved(entries) => self.resolved(entries, now),
+            Event::Resolved(entries) => self.resolved(entries, now, wall),
             Event::LanesWatched => {
                 for (id, waiting) in self.pending.take_laned() {
-                    self.queued(id, waiting.into_entry(), now);
+                    self.queued(id, waiting.into_entry(), now, wall);
                 }
                 self.gate.forget();
             }
@@ -217,6 +237,8 @@ impl Assigner {
                     capacity.hangs(now);
                 }
             }
+            Event::Paused(kinds) => self.paused = Some(kinds),
+            Event::Tick => {}
             Event::Pause => self.acting = false,
             Event::Resume => {
                 self.acting = true;
@@ -232,8 +254,9 @@ impl Assigner {
         }
         for (id, entry) in self.gate.ready() {
             // It waited for others, not for this leader, until now.
-            self.pending.insert(id, entry, now);
+            self.pending.insert(id, entry, now, wall);
         }
+        self.expire(wall, out);
         self.plan(wall, out);
         self.list(out);
         if self.acting {
@@ -241,13 +264,34 @@ impl Assigner {
         }
     }
 
-    fn queued(&mut self, id: JobId, entry: QueueEntry, now: Millis) {
+    fn queued(&mut self, id: JobId, entry: QueueEntry, now: Millis, wall: WallMillis) {
+        self.overdue.note(&id, entry.expires_at);
         match entry.turn() {
             Some(turn) => {
                 self.pending.remove(&id);
                 self.gate.insert(id, turn, entry);
             }
-            None => self.pending.insert(id, entry, now),
+            None => self.pending.insert(id, entry, now, wall),
+        }
+    }
+
+    /// Until when the first waiting job that expires may be started.
+    #[must_use]
+    pub fn next_overdue(&self) -> Option<WallMillis> {
+        self.overdue.next()
+    }
+
+    /// Takes out what may not be started any more.
+    fn expire(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
+        let mut jobs = Vec::new();
+        while let Some((job, at)) = self.overdue.pop(wall) {
+            let held = self.gate.remove(&job);
+            if self.pending.remove(&job).is_some() || held {
+                jobs.push((job, at));
+            }
+        }
+        if !jobs.is_empty() {
+            out.push(Effect::Overdue(jobs));
         }
     }
 
@@ -273,7 +317,7 @@ impl Assigner {
     /// Sends what can be sent. Workers that were found together come one by one: until the inbox of each is listed, a
     /// new leader would give all that waits to the first, and an affinity key's jobs to others than before.
     fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
-        if self.workers.values().any(Capacity::is_new) {
+        if self.paused.is_none() || self.workers.values().any(Capacity::is_new) {
             return;
         }
         while self.acting && self.in_flight < WINDOW {
@@ -291,14 +335,16 @@ impl Assigner {
     fn pick(&mut self) -> Vec<Job> {
         let mut picked = Vec::new();
         let mut closed = BTreeSet::new();
+        let Some(paused) = &self.paused else { return picked };
         while picked.len() < BATCH
-            && let Some((class, id, waiting)) = self.pending.next(&closed)
+            && let Some((class, id, waiting)) = self.pending.next(&closed, paused)
         {
             let able = self.workers.iter().filter(|(_, w)| w.can_take(class.kind(), class.tags()));
             match self.picker.pick(id, waiting.affinity.as_ref(), able) {
                 Some(worker) => {
                     let id = id.clone();
                     let waiting = self.pending.remove(&id).expect("the next waiting job waits");
+                    self.overdue.forget(&id);
                     if let Some(capacity) = self.workers.get_mut(&worker) {
                         capacity.take(id.clone());
                     }
@@ -338,6 +384,7 @@ impl Assigner {
         if let Some(capacity) = self.workers.get_mut(&job.worker) {
             capacity.give_back(&job.id);
         }
+        self.overdue.note(&job.id, job.waiting.expires_at);
         match job.waiting.turn.as_deref().cloned() {
             // A reconnection may have come between: it is let through anew.
             Some(turn) => self.gate.insert(job.id, turn, job.waiting.into_entry()),
@@ -402,6 +449,7 @@ impl Assigner {
                     capacity.give_back(&job.id);
                 }
                 if let Some(turn) = job.waiting.turn.as_deref().cloned() {
+                    self.overdue.note(&job.id, job.waiting.expires_at);
                     let entry = job.waiting.into_entry();
                     if rejection.reason == Reason::NoNode {
                         self.gate.turn_was_gone(job.id, turn, entry);
@@ -420,7 +468,7 @@ impl Assigner {
         }
     }
 
-    fn resolved(&mut self, entries: Option<Vec<(JobId, Option<QueueEntry>)>>, now: Millis) {
+    fn resolved(&mut self, entries: Option<Vec<(JobId, Option<QueueEntry>)>>, now: Millis, wall: WallMillis) {
         let Some(entries) = entries else {
             // The session broke again: the next resume asks again.
             self.acting = false;
@@ -428,6 +476,7 @@ impl Assigner {
         };
         for (id, entry) in entries {
             let Some((waiting, worker)) = self.limbo.remove(&id) else {
+                self.overdue.note(&id, entry.as_ref().and_then(|entry| entry.expires_at));
                 self.gate.read_again(id, entry);
                 continue;
             };
@@ -440,7 +489,7 @@ impl Assigner {
                     self.put_back(Job { id, waiting, worker });
                 }
                 // Applied, ended, and queued again meanwhile: another attempt.
-                Some(entry) => self.queued(id, entry, now),
+                Some(entry) => self.queued(id, entry, now, wall),
                 // Applied: the inbox, listed since, counts it.
                 None => {}
             }
@@ -466,3 +515,5 @@ mod tests;
 mod lane_model;
 #[cfg(test)]
 mod lane_tests;
+#[cfg(test)]
+mod order_tests;

@@ -1,4 +1,12 @@
-//! What waits, in the order in which this leader learnt of it, by class.
+//! What waits, by class, the most urgent first.
+//!
+//! A job's *rank* is when it began to wait, less [`AGEING`] for each step of its priority; the lowest rank goes first, and
+//! of equal ones the one that this leader learnt of first. The rank never changes, so nothing is sorted again while jobs
+//! age: one that has waited for [`AGEING`] longer than another goes where one of the next priority would. So nothing
+//! starves: whatever is submitted more than nine steps later comes after it.
+//!
+//! The time is that of the client's wall clock. One that is ahead is taken for this leader's, or its jobs might wait for
+//! ever; one that is behind gives its jobs a start of as much.
 //!
 //! Jobs of one kind and one set of required tags can go to the same workers, so they form a class: when
 //! nobody takes its first job, nobody takes the others, and the other classes are not held up.
@@ -6,9 +14,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::budget::AGEING;
 use crate::job::{Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
-use crate::time::{Millis, WallMillis};
+use crate::time::{Millis, WallMillis, as_millis};
+
+/// A rank, then the order in which this leader learnt of the jobs.
+type Place = (i64, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Class {
@@ -40,7 +52,7 @@ pub(super) struct Waiting {
     pub(super) expires_at: Option<WallMillis>,
     pub(super) lease: Option<Duration>,
     pub(super) since: Millis,
-    place: u64,
+    place: Place,
 }
 
 impl Waiting {
@@ -68,7 +80,7 @@ impl Waiting {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pending {
-    classes: BTreeMap<Class, BTreeMap<u64, JobId>>,
+    classes: BTreeMap<Class, BTreeMap<Place, JobId>>,
     jobs: BTreeMap<JobId, Waiting>,
     places: u64,
 }
@@ -78,7 +90,7 @@ impl Pending {
         self.jobs.len()
     }
 
-    pub(super) fn insert(&mut self, id: JobId, entry: QueueEntry, now: Millis) {
+    pub(super) fn insert(&mut self, id: JobId, entry: QueueEntry, now: Millis, wall: WallMillis) {
         self.places += 1;
         let waiting = Waiting {
             turn: entry.turn().map(Box::new),
@@ -91,7 +103,7 @@ impl Pending {
             expires_at: entry.expires_at,
             lease: entry.lease,
             since: now,
-            place: self.places,
+            place: (rank(entry.priority, entry.submitted_at.min(wall)), self.places),
         };
         self.put_back(id, waiting);
     }
@@ -116,9 +128,14 @@ impl Pending {
         Some(waiting)
     }
 
-    /// The job that has waited longest, outside the closed classes.
-    pub(super) fn next(&self, closed: &BTreeSet<Class>) -> Option<(&Class, &JobId, &Waiting)> {
-        let open = self.classes.iter().filter(|(class, _)| !closed.contains(class));
+    /// The first job outside the closed classes and the paused kinds.
+    pub(super) fn next(
+        &self,
+        closed: &BTreeSet<Class>,
+        paused: &BTreeSet<Kind>,
+    ) -> Option<(&Class, &JobId, &Waiting)> {
+        let open = self.classes.iter();
+        let open = open.filter(|(class, _)| !paused.contains(&class.kind) && !closed.contains(class));
         let heads =
             open.filter_map(|(class, places)| places.first_key_value().map(|(place, id)| (place, class, id)));
         let (_, class, id) = heads.min()?;
@@ -131,4 +148,14 @@ impl Pending {
         let laned = laned.map(|(id, _)| id.clone()).collect::<Vec<_>>();
         laned.into_iter().filter_map(|id| self.remove(&id).map(|waiting| (id, waiting))).collect()
     }
+}
+
+fn rank(priority: Priority, waits_since: WallMillis) -> i64 {
+    let start = as_millis(AGEING).saturating_mul(u64::from(priority.get()));
+    signed(waits_since.0) - signed(start)
+}
+
+fn signed(millis: u64) -> i64 {
+    // Half of it, so that no difference overflows.
+    i64::try_from(millis).unwrap_or(i64::MAX).min(i64::MAX / 2)
 }

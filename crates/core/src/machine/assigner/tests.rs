@@ -40,7 +40,9 @@ struct Bench(Assigner);
 
 impl Bench {
     fn new(strategy: Strategy) -> Self {
-        Self(Assigner::new(7, strategy, 1))
+        let mut bench = Self(Assigner::new(7, strategy, 1));
+        assert_eq!(bench.handle(Event::Paused(BTreeSet::new())), []);
+        bench
     }
 
     fn handle(&mut self, event: Event) -> Vec<Effect> {
@@ -71,6 +73,7 @@ fn batch(effects: &[Effect]) -> Batch<Job> {
         | Effect::Resolve(_)
         | Effect::ListLanes { .. }
         | Effect::ReadTurns { .. }
+        | Effect::Overdue(_)
         | Effect::FencedOut
         | Effect::Assigned { .. } => None,
     });
@@ -398,6 +401,7 @@ impl Model {
                 Effect::ListLanes { .. } | Effect::ReadTurns { .. } => {
                     prop_assert!(false, "there are no lanes")
                 }
+                Effect::Overdue(_) => prop_assert!(false, "nothing expires"),
                 Effect::FencedOut => prop_assert!(false, "nobody else claims"),
                 Effect::Assigned { .. } => {}
             }
@@ -428,6 +432,8 @@ impl Model {
             | Event::LanesListed { .. }
             | Event::TurnsRead { .. }
             | Event::Hangs(_)
+            | Event::Paused(_)
+            | Event::Tick
             | Event::Pause
             | Event::Resume => None,
         });

@@ -23,6 +23,8 @@
 //! An attempt whose job has a lane is aborted by itself when the session may have ended (*lapsed*): the next job of the
 //! lane may begin then, and two must not run at once (S6). It ends as released, or as cancelled if that was wished.
 //!
+//! An attempt whose job has expired when its slot comes is not started: the leader assigned it in time, and it arrived late.
+//!
 //! A wish first signals the handler; when its grace is over, the attempt is aborted. While disconnected nothing
 //! starts, and what runs goes on. Draining starts nothing any more and hands back what waits; what runs has
 //! until the drain's deadline.
@@ -37,7 +39,7 @@ use std::time::Duration;
 use super::{Finished, Start};
 use crate::job::{Assignment, Ending, Payload};
 use crate::name::JobId;
-use crate::time::Millis;
+use crate::time::{Millis, WallMillis};
 
 /// From the signal to the abort: time for an async handler to put its things in order, short enough that a
 /// cancelled job is seen to be cancelled.
@@ -48,8 +50,8 @@ pub const CANCEL_GRACE: Duration = Duration::from_millis(500);
 pub enum Event {
     /// These are assigned.
     Start(Vec<Start>),
-    /// A slot that was asked for is free.
-    SlotGranted,
+    /// A slot that was asked for is free, at this wall time.
+    SlotGranted(WallMillis),
     /// These are over.
     Ended(Vec<Ended>),
     /// A client set the cancel flag.
@@ -216,7 +218,7 @@ impl Executor {
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Start(starts) => starts.into_iter().for_each(|start| self.start(start, out)),
-            Event::SlotGranted => self.slot_granted(out),
+            Event::SlotGranted(wall) => self.slot_granted(wall, out),
             Event::Ended(ended) => ended.into_iter().for_each(|ended| self.ended(ended, out)),
             Event::Cancel { job, attempt, assignment, version } => {
                 self.cancel(&job, attempt, assignment, version, out);
@@ -270,23 +272,30 @@ impl Executor {
         }
     }
 
-    fn slot_granted(&mut self, out: &mut Vec<Effect>) {
+    fn slot_granted(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
         self.slot = Slot::Unasked;
-        let next = match self.link {
-            Link::Up => self.waiting.pop_front(),
-            Link::Down => None,
-        };
-        let phase = next.and_then(|job| self.jobs.get_mut(&job));
-        let Some(Phase::Waiting(start)) = phase else {
+        let Some(start) = self.next(wall, out) else {
             out.push(Effect::ReturnSlot);
             return;
         };
         out.push(Effect::Launch(start.clone()));
         self.running += 1;
-        let job = start.job.clone();
-        if let Some(Phase::Waiting(start)) = self.jobs.remove(&job) {
-            self.jobs.insert(job, Phase::Running(start, Wish::None));
+        self.jobs.insert(start.job.clone(), Phase::Running(start, Wish::None));
+    }
+
+    /// Takes out the first that waits and may start. Those that may not any more are ended on the way.
+    fn next(&mut self, wall: WallMillis, out: &mut Vec<Effect>) -> Option<Box<Start>> {
+        if self.link == Link::Down {
+            return None;
         }
+        while let Some(job) = self.waiting.pop_front() {
+            let Some(Phase::Waiting(start)) = self.jobs.remove(&job) else { continue };
+            if !start.record.is_overdue(wall) {
+                return Some(start);
+            }
+            self.report(*start, Ending::Overdue, None, out);
+        }
+        None
     }
 
     fn ended(&mut self, ended: Ended, out: &mut Vec<Effect>) {

@@ -23,7 +23,7 @@ fn cancel(n: usize, attempt: u32, version: i32) -> Event {
 fn running() -> Executor {
     let mut machine = Executor::new();
     assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [Effect::WantSlot]);
-    let launched = handle(&mut machine, Event::SlotGranted);
+    let launched = handle(&mut machine, Event::SlotGranted(WallMillis(0)));
     assert!(matches!(&launched[..], [Effect::Launch(launched)] if launched.job == job(0)), "{launched:?}");
     machine
 }
@@ -120,7 +120,7 @@ fn one_flagged_before_it_starts_never_runs() {
     handle(&mut machine, Event::Start(vec![start(0)]));
     let effects = handle(&mut machine, cancel(0, 1, 1));
     assert_eq!(reported(&effects), Some(&Ending::Cancelled));
-    assert_eq!(handle(&mut machine, Event::SlotGranted), [Effect::ReturnSlot]);
+    assert_eq!(handle(&mut machine, Event::SlotGranted(WallMillis(0))), [Effect::ReturnSlot]);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn nothing_starts_while_disconnected() {
     let mut machine = Executor::new();
     handle(&mut machine, Event::Start(vec![start(0)]));
     handle(&mut machine, Event::Hold);
-    assert_eq!(handle(&mut machine, Event::SlotGranted), [Effect::ReturnSlot]);
+    assert_eq!(handle(&mut machine, Event::SlotGranted(WallMillis(0))), [Effect::ReturnSlot]);
     assert_eq!(handle(&mut machine, Event::Resume), [Effect::WantSlot]);
 }
 
@@ -224,7 +224,7 @@ proptest! {
                 Step::Slot if asked == 0 => continue,
                 Step::Slot => {
                     asked -= 1;
-                    Event::SlotGranted
+                    Event::SlotGranted(WallMillis(0))
                 }
                 Step::End(n, _) if launched[n] == 0 || reports[n] > 0 => continue,
                 Step::End(n, how) => ended(n, how),

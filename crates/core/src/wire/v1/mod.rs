@@ -3,10 +3,12 @@
 mod entry;
 mod job;
 mod parts;
+mod pause;
 mod retention;
 mod worker;
 
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
 pub(super) use job::JobRecordV1;
+pub(super) use pause::PauseRecordV1;
 pub(super) use retention::RetentionV1;
 pub(super) use worker::{EpochRecordV1, LayoutV1, WorkerInfoV1};

@@ -217,7 +217,7 @@ impl Story {
 
     pub(super) fn reopen(&mut self, job: &str) {
         let (record, version) = self.record(job);
-        self.txn(CLIENT, txn::reopen(&job_id(job), version, &record.reopen()));
+        self.txn(CLIENT, txn::reopen(&job_id(job), version, &record.reopen(), 0));
     }
 
     /// Writes the record anew, as no code of ours would.

@@ -1,16 +1,19 @@
 //! The assigner actor: feeds core's [`assigner`], as `actors/src/leader/assigner.rs` does.
 
+use std::time::Duration;
+
 use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
 use bellwether_core::machine::assigner::{self, Effect, Event, Job, Order, Spot, Strategy};
-use bellwether_core::name::{JobId, Lane, WorkerId};
+use bellwether_core::name::{JobId, Kind, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place as ZnodePlace};
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
 use bellwether_keeper::proto::{EventKind, WatchedEvent};
 
+use super::expirer::ExpirerMsg;
 use super::{Place, SWEEP};
-use crate::node::context::Context;
+use crate::node::context::{Context, Route};
 use crate::zk::{ReadResult, Znode};
 
 pub(crate) enum AssignerMsg {
@@ -18,6 +21,8 @@ pub(crate) enum AssignerMsg {
     Pause,
     Resume,
     Sweep,
+    /// The timer with this number.
+    Tick(u64),
     Committed(Batch<Job>, Outcome<()>),
     Inbox(WorkerId, ReadResult<Option<Vec<String>>>),
     Watching(bool),
@@ -27,18 +32,25 @@ pub(crate) enum AssignerMsg {
     LanesListed(u64, Vec<Lane>, ReadResult<Vec<Option<Vec<String>>>>),
     TurnsRead(u64, Vec<(Lane, Spot)>, ReadResult<Vec<Option<Znode>>>),
     Resolved(ReadResult<Vec<(JobId, Option<QueueEntry>)>>),
+    /// Of the pauses: a watch is set, or heard something.
+    Pauses(bool),
+    PausesListed(ReadResult<Option<Vec<String>>>),
 }
+
+/// As the actor's: a wall clock that was set is noticed within it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 pub(super) struct Assigner {
     place: Place,
     machine: assigner::Assigner,
     paused: bool,
+    timers: u64,
 }
 
 impl Assigner {
     pub(super) fn start(cx: &mut Context<'_>, place: Place, strategy: Strategy) -> Self {
         let machine = assigner::Assigner::new(place.term.epoch, strategy, cx.rng.u64(..));
-        let assigner = Self { place, machine, paused: false };
+        let assigner = Self { place, machine, paused: false, timers: 0 };
         assigner.sweep(cx);
         assigner.watch(cx);
         assigner
@@ -62,6 +74,19 @@ impl Assigner {
             move |set| place.assigner(AssignerMsg::LanesWatching(set)),
             move |event| place.assigner(AssignerMsg::LanesChanged(event.clone())),
         );
+        cx.watch(
+            zk,
+            path::PAUSES,
+            move |set| place.assigner(AssignerMsg::Pauses(set)),
+            move |_| place.assigner(AssignerMsg::Pauses(true)),
+        );
+    }
+
+    fn list_pauses(&self, cx: &mut Context<'_>) {
+        let place = self.place;
+        cx.children(place.term.zk, path::PAUSES.to_owned(), move |listed| {
+            place.assigner(AssignerMsg::PausesListed(listed))
+        });
     }
 
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, msg: AssignerMsg) {
@@ -105,8 +130,19 @@ impl Assigner {
                 if self.paused {
                     return;
                 }
+                self.list_pauses(cx);
                 Event::Resume
             }
+            AssignerMsg::Pauses(true) => return self.list_pauses(cx),
+            AssignerMsg::PausesListed(Ok(names)) => {
+                let kinds = names.iter().flatten().filter_map(|name| Kind::new(name).ok());
+                Event::Paused(kinds.collect())
+            }
+            // The session's return, or the next sweep, lists again.
+            AssignerMsg::Pauses(false) | AssignerMsg::PausesListed(Err(_)) => return,
+            AssignerMsg::Tick(number) if number == self.timers => Event::Tick,
+            // One that was replaced.
+            AssignerMsg::Tick(_) => return,
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
             AssignerMsg::Inbox(worker, Ok(Some(jobs))) => Event::Inbox(worker, Some(jobs.len())),
             // Without an inbox it takes nothing. The registry hears of its end.
@@ -119,6 +155,8 @@ impl Assigner {
 
     fn feed(&mut self, cx: &mut Context<'_>, event: Event) {
         let (zk, place) = (self.place.term.zk, self.place);
+        let due_before = self.machine.next_overdue();
+        let ticked = event == Event::Tick;
         let mut effects = Vec::new();
         self.machine.handle(cx.now(), cx.wall(), event, &mut effects);
         for effect in effects {
@@ -154,8 +192,20 @@ impl Assigner {
                         place.assigner(AssignerMsg::TurnsRead(ticket, turns, nodes))
                     });
                 }
+                Effect::Overdue(jobs) => {
+                    cx.tell(Route::AssignerToExpirer, place.expirer(ExpirerMsg::Overdue(jobs)));
+                }
                 Effect::FencedOut => place.fenced_out(cx),
                 Effect::Assigned { .. } => {}
+            }
+        }
+        let due = self.machine.next_overdue();
+        if ticked || due != due_before {
+            self.timers += 1;
+            if let Some(due) = due {
+                // One more, because it may be started in its last millisecond.
+                let wait = due.since(cx.wall()) + Duration::from_millis(1);
+                cx.after(wait.min(LONGEST_SLEEP), place.assigner(AssignerMsg::Tick(self.timers)));
             }
         }
     }

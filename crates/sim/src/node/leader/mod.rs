@@ -3,6 +3,7 @@
 //! Members belong to a *unit*: those of a term, started together. What is addressed to an earlier unit is dropped.
 
 mod assigner;
+mod expirer;
 mod job_watcher;
 mod promoter;
 mod registry;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use bellwether_core::machine::assigner::Strategy;
 
 use self::assigner::Assigner;
+use self::expirer::Expirer;
 use self::job_watcher::JobWatcher;
 use self::promoter::Promoter;
 use self::registry::Registry;
@@ -21,6 +23,7 @@ use super::election::ElectionMsg;
 use crate::zk::Zk;
 
 pub(crate) use self::assigner::AssignerMsg;
+pub(crate) use self::expirer::ExpirerMsg;
 pub(crate) use self::job_watcher::JobWatcherMsg;
 pub(crate) use self::promoter::PromoterMsg;
 pub(crate) use self::registry::RegistryMsg;
@@ -47,6 +50,7 @@ pub(crate) enum LeaderMsg {
 /// To a member of a unit.
 pub(crate) enum MemberMsg {
     Assigner(AssignerMsg),
+    Expirer(ExpirerMsg),
     JobWatcher(JobWatcherMsg),
     Promoter(PromoterMsg),
     Registry(RegistryMsg),
@@ -62,6 +66,7 @@ struct Members {
     term: Term,
     unit: u64,
     assigner: Assigner,
+    expirer: Expirer,
     job_watcher: JobWatcher,
     promoter: Promoter,
     registry: Registry,
@@ -77,6 +82,10 @@ struct Place {
 impl Place {
     fn assigner(self, msg: AssignerMsg) -> Msg {
         Msg::Member(self.unit, MemberMsg::Assigner(msg))
+    }
+
+    fn expirer(self, msg: ExpirerMsg) -> Msg {
+        Msg::Member(self.unit, MemberMsg::Expirer(msg))
     }
 
     fn job_watcher(self, msg: JobWatcherMsg) -> Msg {
@@ -131,6 +140,7 @@ impl Wing {
         self.members = Some(Members {
             term,
             unit,
+            expirer: Expirer::start(cx, place),
             assigner: Assigner::start(cx, place, self.strategy),
             registry: Registry::start(cx, place),
             promoter: Promoter::start(cx, place),
@@ -142,6 +152,7 @@ impl Wing {
         let Some(members) = self.members.as_mut().filter(|members| members.unit == unit) else { return };
         match msg {
             MemberMsg::Assigner(msg) => members.assigner.handle(cx, msg),
+            MemberMsg::Expirer(msg) => members.expirer.handle(cx, msg),
             MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
             MemberMsg::Promoter(msg) => members.promoter.handle(cx, msg),
             MemberMsg::Registry(msg) => members.registry.handle(cx, msg),
@@ -158,6 +169,7 @@ impl Members {
         let place = self.place();
         cx.tell(Route::WingToMembers, place.registry(RegistryMsg::Resume));
         cx.tell(Route::WingToMembers, place.assigner(AssignerMsg::Resume));
+        cx.tell(Route::WingToMembers, place.expirer(ExpirerMsg::Resume));
         cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
         cx.tell(Route::WingToMembers, place.job_watcher(JobWatcherMsg::Resume));
     }

@@ -55,7 +55,7 @@ impl Executor {
         if self.waits_for_slot && runs.take_slot() {
             self.waits_for_slot = false;
             self.granted = true;
-            self.feed(cx, Event::SlotGranted, runs);
+            self.feed(cx, Event::SlotGranted(cx.wall()), runs);
         }
     }
 
@@ -92,7 +92,7 @@ impl Executor {
         match effect {
             Effect::WantSlot if runs.take_slot() => {
                 self.granted = true;
-                return Some(Event::SlotGranted);
+                return Some(Event::SlotGranted(cx.wall()));
             }
             Effect::WantSlot => self.waits_for_slot = true,
             Effect::ReturnSlot => {

@@ -4,7 +4,7 @@
 //! because what follows from it is a write, and a write may take as long as it likes ([`Leader::sent`]); so may the hint
 //! that causes a read ([`Leader::hints`]).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner::{self, Assigner, Strategy};
@@ -104,6 +104,7 @@ impl Leader {
             membership: Membership::default(),
             recovery: Recovery::new(epoch),
         });
+        self.hear(zk, Heard::Assigner(assigner::Event::Paused(BTreeSet::new())));
         self.look(zk);
     }
 
@@ -221,6 +222,7 @@ impl Leader {
             Effect::FencedOut => self.wing = None,
             Effect::Assigned { .. } => {}
             Effect::ListLanes { .. } | Effect::ReadTurns { .. } => unreachable!("nothing here has a lane"),
+            Effect::Overdue(_) => unreachable!("nothing here expires"),
         }
     }
 

@@ -162,7 +162,7 @@ impl Worker {
         let ended = Ended { job, attempt, how, ran: Duration::ZERO };
         self.hear(Heard::Executor(executor::Event::Ended(vec![ended])), deeds);
         if self.run.is_none() && std::mem::take(&mut self.wants_slot) {
-            self.hear(Heard::Executor(executor::Event::SlotGranted), deeds);
+            self.hear(Heard::Executor(executor::Event::SlotGranted(WALL)), deeds);
         }
     }
 
@@ -279,7 +279,9 @@ impl Worker {
     fn executor(&mut self, effect: executor::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
         use executor::{Effect, Event};
         match effect {
-            Effect::WantSlot if self.run.is_none() => todo.push_back(Heard::Executor(Event::SlotGranted)),
+            Effect::WantSlot if self.run.is_none() => {
+                todo.push_back(Heard::Executor(Event::SlotGranted(WALL)))
+            }
             Effect::WantSlot => self.wants_slot = true,
             Effect::Launch(start) => {
                 let attempt = start.assignment.attempt;
@@ -296,7 +298,7 @@ impl Worker {
                     let ended = Ended { job, attempt, how: Run::Aborted, ran: Duration::ZERO };
                     todo.push_back(Heard::Executor(Event::Ended(vec![ended])));
                     if std::mem::take(&mut self.wants_slot) {
-                        todo.push_back(Heard::Executor(Event::SlotGranted));
+                        todo.push_back(Heard::Executor(Event::SlotGranted(WALL)));
                     }
                 }
             }

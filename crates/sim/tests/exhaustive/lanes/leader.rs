@@ -2,7 +2,7 @@
 //!
 //! A read of the lanes is of the moment when it was asked for, and is heard whenever it likes: any list is an old one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bellwether_core::job::{Turn, TurnIndex};
 use bellwether_core::machine::assigner::{Assigner, Effect, Event, Job, Order, Spot, Strategy};
@@ -44,6 +44,7 @@ impl Leader {
             hints: VecDeque::new(),
             fenced_out: false,
         };
+        leader.hear(zk, Event::Paused(BTreeSet::new()));
         leader.hear(zk, Event::Worker(stage::worker(), stage::info(), 0));
         leader.look(zk);
         leader
@@ -159,6 +160,7 @@ impl Leader {
                 self.fenced_out = true;
                 None
             }
+            Effect::Overdue(_) => unreachable!("nothing here expires"),
             Effect::Assigned { .. } => None,
         }
     }

@@ -224,7 +224,7 @@ impl Lanes {
             Action::Retry(n) => {
                 state.left.retries -= 1;
                 let (record, version) = record(&state.zk, &job(n)).expect("it was submitted");
-                let ops = txn::reopen(&job(n), version, &record.reopen());
+                let ops = txn::reopen(&job(n), version, &record.reopen(), 0);
                 self.commit(&mut state, &ops);
             }
             Action::Submit => {

@@ -1,0 +1,141 @@
+use uuid::Uuid;
+
+use super::*;
+use crate::job::{JobState, Payload, Placement, Verdict};
+use crate::name::Lane;
+use crate::outcome::Rejection;
+
+const EXPIRY: WallMillis = WallMillis(100);
+const NOW: WallMillis = WallMillis(101);
+
+fn job(n: u32) -> JobId {
+    JobId::new(format!("j{n}")).unwrap()
+}
+
+fn record(lane: Option<&str>) -> JobRecord {
+    let lane = lane.map(|lane| Lane::new(lane).unwrap());
+    let kind = Kind::new("sum").unwrap();
+    JobRecord {
+        expires_at: Some(EXPIRY),
+        placement: Placement { lane, ..Placement::default() },
+        ..JobRecord::new(kind, Payload::json(*b"1").unwrap(), Uuid::nil(), WallMillis(1))
+    }
+}
+
+struct Bench(Expirer);
+
+impl Bench {
+    fn new() -> Self {
+        Self(Expirer::new(7))
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.0.handle(NOW, event, &mut out);
+        out
+    }
+
+    fn overdue(&mut self, jobs: impl IntoIterator<Item = u32>) -> Vec<Effect> {
+        self.handle(Event::Overdue(jobs.into_iter().map(|n| (job(n), EXPIRY)).collect()))
+    }
+
+    fn read(&mut self, records: impl IntoIterator<Item = (u32, JobRecord)>) -> Vec<Effect> {
+        self.handle(Event::Read(records.into_iter().map(|(n, record)| (job(n), Some((record, 3)))).collect()))
+    }
+}
+
+fn batch(effects: &[Effect]) -> Batch<Item> {
+    match effects {
+        [Effect::Commit(batch)] => batch.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn rejected(at: usize, reason: Reason) -> Outcome<()> {
+    Outcome::Rejected(Rejection { at, reason })
+}
+
+#[test]
+fn an_overdue_job_is_read_and_ended_behind_the_fence_with_its_entry_and_its_turn() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.overdue([1]), [Effect::Read(vec![job(1)])]);
+    let sent = batch(&bench.read([(1, record(Some("l")))]));
+    let ops = sent.ops().collect::<Vec<_>>();
+    assert_eq!(ops[0], &txn::fence(7));
+    let Op::Set { path, data, version: 3 } = ops[1] else { panic!("{ops:?}") };
+    assert_eq!(path, &crate::path::record(&job(1)));
+    let ended = crate::wire::decode::<JobRecord>(data).unwrap();
+    assert_eq!(ended.state, JobState::Terminal { verdict: Verdict::Dead, at: NOW });
+    assert!(ended.last_error.unwrap().contains("expired"));
+    assert_eq!(ops[2].path(), crate::path::queue_entry(&job(1)));
+    assert!(ops[3].leaves_turn());
+    let told = bench.handle(Event::Committed(sent, Outcome::Applied(())));
+    assert!(matches!(&told[..], [Effect::Ended(Item { .. })]), "{told:?}");
+    assert!(bench.0.is_empty());
+}
+
+/// S2, S12: what was assigned, cancelled or retried meanwhile is not ended.
+#[test]
+fn a_job_that_moved_on_is_let_alone() {
+    let over = record(None).expire(NOW);
+    let later = JobRecord { expires_at: Some(WallMillis(500)), ..record(None) };
+    let reopened = JobRecord { expires_at: None, generation: 2, ..record(None) };
+    for there in [over, later, reopened] {
+        let mut bench = Bench::new();
+        bench.overdue([1]);
+        assert_eq!(bench.read([(1, there.clone())]), [], "{there:?}");
+        assert!(bench.0.is_empty());
+    }
+    for (at, reason) in [(1, Reason::BadVersion), (2, Reason::NoNode)] {
+        let mut bench = Bench::new();
+        bench.overdue([1, 2]);
+        let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
+        let again = bench.handle(Event::Committed(sent, rejected(at, reason)));
+        assert_eq!(again, [Effect::Read(vec![job(2)])], "the rest is tried again");
+    }
+}
+
+/// What if the reply is lost?
+#[test]
+fn a_lost_reply_is_resolved_by_reading_the_record_once_the_session_is_back() {
+    let mut bench = Bench::new();
+    bench.overdue([1, 2]);
+    let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
+    assert_eq!(bench.handle(Event::Committed(sent, Outcome::Unknown)), []);
+    assert_eq!(bench.overdue([3]), [], "nothing is asked while nobody answers");
+    assert_eq!(bench.handle(Event::Resync), [Effect::Read(vec![job(1), job(2), job(3)])]);
+    let sent = batch(&bench.read([(1, record(None).expire(NOW)), (2, record(None)), (3, record(None))]));
+    assert_eq!(sent.keys().map(|item| item.job.clone()).collect::<Vec<_>>(), [job(2), job(3)]);
+}
+
+#[test]
+fn one_whose_turn_a_hand_took_away_is_ended_without_it() {
+    let mut bench = Bench::new();
+    bench.overdue([1]);
+    let sent = batch(&bench.read([(1, record(Some("l")))]));
+    let again = bench.handle(Event::Committed(sent, rejected(3, Reason::NoNode)));
+    assert_eq!(again, [Effect::Read(vec![job(1)])]);
+    let sent = batch(&bench.read([(1, record(Some("l")))]));
+    assert!(!sent.ops().any(Op::leaves_turn));
+}
+
+/// S3
+#[test]
+fn another_epoch_ends_the_term_and_a_failed_read_waits_for_the_session() {
+    let mut bench = Bench::new();
+    bench.overdue([1]);
+    assert_eq!(bench.handle(Event::ReadFailed(vec![job(1)])), []);
+    assert_eq!(bench.handle(Event::Resync), [Effect::Read(vec![job(1)])]);
+    let sent = batch(&bench.read([(1, record(None))]));
+    let out = bench.handle(Event::Committed(sent, rejected(0, Reason::BadVersion)));
+    assert_eq!(out, [Effect::FencedOut]);
+}
+
+#[test]
+fn few_records_are_held_at_a_time() {
+    let mut bench = Bench::new();
+    let asked = bench.overdue(0..250);
+    let [Effect::Read(jobs)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!(jobs.len(), MAX_READ_BATCH);
+    assert_eq!(bench.overdue([900]), [], "one after the other");
+}
