@@ -98,11 +98,13 @@ impl Told for Error {
         match self {
             Self::Unavailable(_) => Kind::Unreachable,
             Self::NotFound(_) => Kind::NotFound,
+            Self::Invalid { .. } => Kind::Usage,
             Self::Refused(_)
             | Self::Unreadable { .. }
             | Self::Settings { .. }
             | Self::Busy { .. }
-            | Self::Contended { .. } => Kind::Failed,
+            | Self::Contended { .. }
+            | Self::PauseContended(_) => Kind::Failed,
         }
     }
 }
@@ -133,6 +135,7 @@ impl Told for SubmitError {
             Self::Unknown { .. } => Kind::TimedOut,
             Self::Conflict { .. }
             | Self::Overloaded { .. }
+            | Self::MinuteFull { .. }
             | Self::Refused { .. }
             | Self::Unreadable { .. } => Kind::Failed,
         }

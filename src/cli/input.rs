@@ -1,7 +1,7 @@
 //! Values of arguments.
 
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether::Job;
 
@@ -26,6 +26,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(refused()),
     };
     number.checked_mul(millis).map(Duration::from_millis).ok_or_else(refused)
+}
+
+/// RFC 3339 with an offset: `2026-11-21T11:33:00Z`, `2026-11-21T12:33:00+01:00`.
+pub(crate) fn instant(text: &str) -> Result<SystemTime, String> {
+    let at = text.parse::<jiff::Timestamp>().map_err(|_| {
+        format!("{text:?} is not an instant: give date, time and offset, such as 2026-11-21T11:33:00Z")
+    })?;
+    Ok(at.into())
 }
 
 /// A job whose payload is given as text, as `@FILE`, or as `-` for stdin.
@@ -58,7 +66,20 @@ fn read(name: &str, from: impl Read) -> Result<Vec<u8>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
+
+    #[test]
+    fn an_instant_has_an_offset() {
+        let noon = UNIX_EPOCH + Duration::from_secs(12 * 3600);
+        for text in ["1970-01-01T12:00:00Z", "1970-01-01T13:00:00+01:00", "1970-01-01T12:00:00.000Z"] {
+            assert_eq!(instant(text), Ok(noon), "{text}");
+        }
+        for refused in ["", "now", "12:00", "1970-01-01", "1970-01-01T12:00:00", "1970-02-30T12:00:00Z"] {
+            assert!(instant(refused).unwrap_err().contains("such as 2026"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_duration_is_a_number_and_a_unit() {

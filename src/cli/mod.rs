@@ -10,6 +10,7 @@ pub(crate) mod fuzz;
 mod input;
 mod job;
 mod keeper;
+mod kind;
 mod leader;
 mod logging;
 mod node;
@@ -80,6 +81,9 @@ enum Command {
     /// Submit jobs and follow them.
     #[command(subcommand, after_help = EXIT_CODES)]
     Job(job::Job),
+    /// See the kinds of jobs, and pause them.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Kind(kind::KindCommand),
     /// See the workers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Worker(worker::Worker),
@@ -128,6 +132,7 @@ async fn run(global: &Global, command: Command) -> Result<(), Failure> {
     let output = Output::new(global.output);
     match command {
         Command::Job(command) => job::run(global, output, command).await,
+        Command::Kind(command) => kind::run(global, output, command).await,
         Command::Worker(command) => worker::run(global, output, command).await,
         Command::Leader(command) => leader::run(global, output, command).await,
         Command::Retention(command) => retention::run(global, output, command).await,

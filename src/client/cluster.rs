@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::name::{NodeId, WorkerId};
+use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
@@ -13,6 +13,7 @@ use futures::future::try_join_all;
 
 use super::Client;
 use super::error::Error;
+use super::kinds::{Paused, pauses};
 use super::link::Deadline;
 use super::view::Waiting;
 use bellwether_core::job::JobRecord;
@@ -66,7 +67,7 @@ impl Client {
     }
 }
 
-async fn workers(zk: Zk) -> ReadResult<Vec<WorkerView>> {
+pub(super) async fn workers(zk: Zk) -> ReadResult<Vec<WorkerView>> {
     let names = zk.children(path::WORKERS.to_owned()).await?.unwrap_or_default();
     let mut ids = names.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
     ids.sort();
@@ -107,14 +108,17 @@ async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec
 #[derive(Debug)]
 pub(super) struct Cluster {
     workers: BTreeMap<WorkerId, WorkerView>,
+    paused: BTreeMap<Kind, Paused>,
     led: bool,
 }
 
 impl Cluster {
     pub(super) async fn read(zk: Zk) -> ReadResult<Self> {
-        let (workers, leader) = futures::try_join!(workers(zk.clone()), leader(zk.clone()))?;
+        let (workers, leader, paused) =
+            futures::try_join!(workers(zk.clone()), leader(zk.clone()), pauses(zk.clone()))?;
         let led = leader.is_some_and(|leader| leader.standing);
-        Ok(Self { workers: workers.into_iter().map(|worker| (worker.id, worker)).collect(), led })
+        let workers = workers.into_iter().map(|worker| (worker.id, worker)).collect();
+        Ok(Self { workers, paused, led })
     }
 
     /// A live worker's node; `None` when it is gone.
@@ -132,7 +136,9 @@ impl Cluster {
         let of_kind = || workers().filter(|(_, info)| info.kinds.binary_search(&job.kind).is_ok());
         let able = || workers().filter(|(_, info)| info.can_run(&job.kind, &job.placement));
         let taking = || able().filter(|(_, info)| !info.draining);
-        if of_kind().next().is_none() {
+        if self.paused.contains_key(&job.kind) {
+            Waiting::Paused
+        } else if of_kind().next().is_none() {
             Waiting::UnknownKind
         } else if able().next().is_none() {
             Waiting::Tags
@@ -145,5 +151,25 @@ impl Cluster {
         } else {
             Waiting::Assignment
         }
+    }
+
+    /// The pause of a kind, if it is paused.
+    pub(super) fn paused(&self, kind: &Kind) -> Option<&Paused> {
+        self.paused.get(kind)
+    }
+
+    /// How many live workers could take a job, and their slots.
+    pub(super) fn room(&self, job: &JobRecord) -> (usize, usize) {
+        let infos = self.workers.values().filter_map(|view| view.info.as_ref().ok());
+        let able = infos.filter(|info| info.can_run(&job.kind, &job.placement));
+        able.fold((0, 0), |(workers, slots), info| (workers + 1, slots + info.slots as usize))
+    }
+
+    /// Those of the tags that no live worker of the kind has.
+    pub(super) fn missing_tags(&self, kind: &Kind, tags: &[Tag]) -> Vec<Tag> {
+        let infos = || self.workers.values().filter_map(|view| view.info.as_ref().ok());
+        let of_kind = || infos().filter(|info| info.kinds.binary_search(kind).is_ok());
+        let missing = |tag: &&Tag| !of_kind().any(|info| info.tags.binary_search(tag).is_ok());
+        tags.iter().filter(missing).cloned().collect()
     }
 }

@@ -166,7 +166,7 @@ impl Client {
                 // It may have gone since the job's last turn in it.
                 self.0.link.make_container(by, path::lane(lane)).await?;
             }
-            match self.0.link.commit(by, txn::reopen(id, found.version, &record)).await? {
+            match self.0.link.commit(by, txn::reopen(id, found.version, &record, 0)).await? {
                 Written::Applied => return Ok(Retried::Reopened(generation)),
                 Written::Lost => {}
                 Written::Unknown => wanted = Some(generation),

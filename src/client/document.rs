@@ -14,7 +14,8 @@
 //! | `lane`, `behind` | its lane, and the job whose turn it is there while this one waits for it; or null |
 //! | `cancel_requested` | whether the attempt under way was asked to stop |
 //! | `generation`, `failures`, `losses` | counts |
-//! | `submitted_at`, `not_before`, `finished_at` | RFC 3339 in UTC, or null |
+//! | `priority` | 0 to 9; 9 goes first |
+//! | `submitted_at`, `not_before`, `expires_at`, `finished_at` | RFC 3339 in UTC, or null |
 
 use bellwether_core::job::{Payload, Progress};
 use bellwether_core::time::as_millis;
@@ -33,7 +34,7 @@ impl Serialize for State {
 
 impl Serialize for JobView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("JobView", 24)?;
+        let mut document = serializer.serialize_struct("JobView", 26)?;
         document.serialize_field("id", self.id.as_str())?;
         document.serialize_field("kind", &self.kind)?;
         document.serialize_field("state", &self.state)?;
@@ -57,6 +58,8 @@ impl Serialize for JobView {
         document.serialize_field("generation", &self.generation)?;
         document.serialize_field("failures", &self.failures)?;
         document.serialize_field("losses", &self.losses)?;
+        document.serialize_field("priority", &self.priority)?;
+        document.serialize_field("expires_at", &self.expires_at.map(rfc3339))?;
         document.serialize_field("submitted_at", &self.submitted_at.map(rfc3339))?;
         document.serialize_field("not_before", &self.not_before.map(rfc3339))?;
         document.serialize_field("finished_at", &self.finished_at.map(rfc3339))?;

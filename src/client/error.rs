@@ -59,6 +59,19 @@ pub enum Error {
     /// There is no such job: it was never submitted here, or its retention is over.
     #[error("there is no job {0}: it was never submitted to this namespace, or is over and removed")]
     NotFound(JobId),
+    /// An argument is out of its bounds. Nothing was sent.
+    #[error("{field} must be {allowed}, not {given}")]
+    Invalid {
+        /// Which argument.
+        field: &'static str,
+        /// What it may be.
+        allowed: String,
+        /// What was given.
+        given: String,
+    },
+    /// A pause was made and lifted again and again while it was being changed.
+    #[error("the pause of kind {0} changed again and again while it was being changed: try again")]
+    PauseContended(Kind),
     /// The job's stored bytes cannot be read, so that it cannot be changed either.
     #[error("the stored record of job {id} cannot be read")]
     Unreadable {
@@ -120,6 +133,17 @@ pub enum SubmitError {
         /// The job that was not accepted.
         id: JobId,
         /// How many jobs are there.
+        entries: usize,
+    },
+    /// As many jobs wait for the minute of this one as may. Nothing was sent.
+    #[error(
+        "overloaded: {entries} jobs of at most {MAX_BUCKET_ENTRIES} wait for the minute that job {id} is to run at: \
+         choose another minute, or spread such jobs over several"
+    )]
+    MinuteFull {
+        /// The job that was not accepted.
+        id: JobId,
+        /// How many wait for that minute.
         entries: usize,
     },
     /// There was no session in time. Nothing was sent.

@@ -55,11 +55,16 @@ impl Client {
         let over = matches!(&found, Ok(found) if found.record.is_terminal());
         let cluster = if over { None } else { Some(self.cluster(by).await?) };
         let mut view = view(id.clone(), found, cluster.as_ref());
-        // What is known of the job is worth more than why it waits, which a long lane may take too long to tell.
-        if let Err(error) = Turns::default().tell(&self.0.link, by, [&mut view]).await {
+        self.tell_turn(by, &mut view).await;
+        Ok(Some(view))
+    }
+
+    /// What is known of the job is worth more than why it waits, which a long lane may take too long to tell.
+    pub(super) async fn tell_turn(&self, by: Deadline, view: &mut JobView) {
+        let id = view.id.clone();
+        if let Err(error) = Turns::default().tell(&self.0.link, by, [view]).await {
             tracing::debug!(job = %id, %error, "nobody told whose turn it is in the lane");
         }
-        Ok(Some(view))
     }
 
     pub(super) async fn cluster(&self, by: Deadline) -> Result<Cluster, Error> {
@@ -78,6 +83,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
         JobState::Open { not_before } => not_before,
         JobState::Terminal { .. } => None,
     };
+    let untried = record.attempts == 0;
     let mut view = JobView::of(id, record);
     match place {
         Place::Terminal => {}
@@ -86,7 +92,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
         Place::Delayed { .. } => {
             view.state = State::Delayed;
             view.not_before = backoff;
-            view.waiting = Some(Waiting::Backoff);
+            view.waiting = Some(if untried { Waiting::NotBefore } else { Waiting::Backoff });
         }
         Place::Assigned { worker, assignment, .. } => {
             view.state = State::Running;

@@ -5,18 +5,23 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use bellwether_actors::clock;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::job::{
-    ContentType, ContentTypeError, JobRecord, Payload, PayloadError, Placement, Policy, PolicyError,
+    ContentType, ContentTypeError, JobRecord, JobState, Payload, PayloadError, Placement, Policy,
+    PolicyError, Priority, PriorityError,
 };
 use bellwether_core::name::{AffinityKey, JobId, Kind, Lane, NameError, Tag};
 use bellwether_core::time::WallMillis;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
+
+use super::identity::IfExists;
+use super::timing::{Moment, Times, Timing, TimingError};
 
 /// A kind of job with the types of its payload and result, so that the three cannot be mixed up.
 ///
@@ -64,6 +69,9 @@ pub struct Job<K = Untyped> {
     payload: Payload,
     policy: Policy,
     placement: Placement,
+    priority: Priority,
+    timing: Timing,
+    if_exists: IfExists,
     problem: Option<JobError>,
     typed: PhantomData<fn() -> K>,
 }
@@ -86,6 +94,12 @@ pub enum JobError {
     /// A bound on attempts or waits is out of its range.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The priority is out of its range.
+    #[error(transparent)]
+    Priority(#[from] PriorityError),
+    /// It cannot start at such a time.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
     /// There are too many tags.
     #[error(
         "a job has at most {MAX_TAGS} tags, not {given}: tag the workers by what they are, not by what they hold"
@@ -141,16 +155,82 @@ impl<K> Job<K> {
             payload,
             policy: Policy::default(),
             placement: Placement::default(),
+            priority: Priority::default(),
+            timing: Timing::default(),
+            if_exists: IfExists::default(),
             problem: None,
             typed: PhantomData,
         })
     }
 
-    /// Names the job. Submitting the same id, kind and payload again is the same job, so a named job can be
-    /// submitted again after any doubt. Without a name it gets a UUIDv7.
+    /// Gives the job this id. Submitting the same id, kind and payload again is the same job, so a job with an id can be
+    /// submitted again after any doubt. Without one it gets a UUIDv7.
+    ///
+    /// `:` and `@` are refused: they stand between the parts of composed ids ([`Job::named`], members of groups, ticks of
+    /// schedules), which no other job may meet by chance.
     #[must_use]
     pub fn id(mut self, id: impl AsRef<str>) -> Self {
         self.id = self.note(JobId::plain(id)).or(self.id.take());
+        self
+    }
+
+    /// Gives the job the id `{kind}:{name}`: a name of its own within its kind.
+    #[must_use]
+    pub fn named(mut self, name: impl AsRef<str>) -> Self {
+        let id = JobId::named(&self.kind, name);
+        self.id = self.note(id).or(self.id.take());
+        self
+    }
+
+    /// What its submission does when there is a job with its id. Default [`IfExists::Same`].
+    #[must_use]
+    pub fn if_exists(mut self, if_exists: IfExists) -> Self {
+        self.if_exists = if_exists;
+        self
+    }
+
+    /// How urgent it is: 0 to 9, 9 goes first. Default 5.
+    ///
+    /// Of the jobs that wait for the same workers, each step counts for an hour of waiting: so a job of priority 9 is
+    /// assigned before those of priority 5 that were submitted up to four hours earlier, and none waits for ever.
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        match Priority::new(priority) {
+            Ok(priority) => self.priority = priority,
+            Err(error) => self.wrong(error.into()),
+        }
+        self
+    }
+
+    /// Not to be started before this instant, by the leader's wall clock; at most ten years ahead. One in the past means
+    /// at once. The last of this and [`Job::delay`] that is called stands.
+    ///
+    /// In a [lane](Job::lane) it takes its turn at its submission: those behind it wait for it.
+    #[must_use]
+    pub fn run_at(mut self, at: SystemTime) -> Self {
+        self.timing.start = Some(Moment::At(at));
+        self
+    }
+
+    /// Not to be started before this time has passed since its submission, as [`Job::run_at`].
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.timing.start = Some(Moment::In(delay));
+        self
+    }
+
+    /// Never to be started after this instant: no attempt begins after it, by the wall clocks of the leader and of the
+    /// worker, and the job is dead then. An attempt that has begun goes on; when it fails after that, no other begins.
+    #[must_use]
+    pub fn expires_at(mut self, at: SystemTime) -> Self {
+        self.timing.expiry = Some(Moment::At(at));
+        self
+    }
+
+    /// Never to be started after this time has passed since its submission, as [`Job::expires_at`].
+    #[must_use]
+    pub fn expires_in(mut self, wait: Duration) -> Self {
+        self.timing.expiry = Some(Moment::In(wait));
         self
     }
 
@@ -238,6 +318,7 @@ impl<K> Job<K> {
         if given > MAX_TAGS {
             return Err(JobError::Tags { given });
         }
+        self.timing.at(clock::wall())?;
         Ok(self.policy.check()?)
     }
 
@@ -245,19 +326,32 @@ impl<K> Job<K> {
         match made {
             Ok(value) => Some(value),
             Err(error) => {
-                self.problem.get_or_insert(JobError::Name(error));
+                self.wrong(JobError::Name(error));
                 None
             }
         }
     }
 
+    /// The first thing that is wrong is told.
+    fn wrong(&mut self, error: JobError) {
+        self.problem.get_or_insert(error);
+    }
+
+    pub(crate) fn mode(&self) -> IfExists {
+        self.if_exists
+    }
+
     /// The id and record to store: checked, with an id and a token of their own.
     pub(crate) fn into_record(self, submitted_at: WallMillis) -> Result<(JobId, JobRecord), JobError> {
         self.check()?;
+        let Times { not_before, expires_at } = self.timing.at(submitted_at)?;
         let id = self.id.unwrap_or_else(|| JobId::from_uuid(Uuid::now_v7()));
         let record = JobRecord {
             policy: self.policy,
             placement: self.placement,
+            priority: self.priority,
+            expires_at,
+            state: JobState::Open { not_before },
             ..JobRecord::new(self.kind, self.payload, Uuid::now_v7(), submitted_at)
         };
         Ok((id, record))
@@ -272,6 +366,9 @@ impl<K> Clone for Job<K> {
             payload: self.payload.clone(),
             policy: self.policy.clone(),
             placement: self.placement.clone(),
+            priority: self.priority,
+            timing: self.timing,
+            if_exists: self.if_exists,
             problem: self.problem.clone(),
             typed: PhantomData,
         }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::job::{Assignment, JobRecord, JobState};
+use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::wire::{self, WireError};
@@ -95,11 +95,11 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
         version: node.version,
     });
     let delayed =
-        get(&zk, open(&found, &jobs), |job, record| Some(path::delayed_entry(minute(record)?, job)));
+        get(&zk, open(&found, &jobs), |job, record| Some(path::delayed_entry(record.minute()?, job)));
     let delayed = delayed.await?;
     for (at, _) in delayed {
         if let Some(Ok(found)) = &mut found[at]
-            && let Some(minute) = minute(&found.record)
+            && let Some(minute) = found.record.minute()
         {
             found.place = Place::Delayed { minute };
         }
@@ -153,13 +153,6 @@ fn place<T>(
         if let Some(Ok(found)) = &mut found[at] {
             found.place = place(node);
         }
-    }
-}
-
-fn minute(record: &JobRecord) -> Option<u64> {
-    match record.state {
-        JobState::Open { not_before } => not_before.map(bellwether_core::time::WallMillis::minute),
-        JobState::Terminal { .. } => None,
     }
 }
 

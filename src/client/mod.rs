@@ -12,13 +12,18 @@
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `wait`, `list`, `control` | waiting, listing, cancelling and retrying |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
+//! | `identity`, `timing` | what submitting an id again means; from when and until when a job may start |
+//! | `kinds`, `explain` | pausing kinds; why a job is not running |
 
 mod cluster;
 mod control;
 mod document;
 mod error;
+mod explain;
 mod get;
+mod identity;
 mod job;
+mod kinds;
 mod lanes;
 mod link;
 mod list;
@@ -27,6 +32,7 @@ mod purge;
 mod retention;
 mod submit;
 mod timestamp;
+mod timing;
 mod view;
 mod wait;
 
@@ -41,12 +47,16 @@ use tokio::sync::Semaphore;
 pub use cluster::{LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
+pub use explain::{Explanation, Why};
+pub use identity::{Accepted, IfExists};
 pub use job::{Job, JobError, JobKind, Untyped};
+pub use kinds::{KindView, Paused};
 pub use list::{Filter, Listing};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
+pub use timing::TimingError;
 pub use view::{JobView, State, Waiting};
 pub use wait::MAX_WATCHED;
 

@@ -13,7 +13,7 @@ use bellwether_core::wire::WireError;
 pub enum State {
     /// Waits for a worker.
     Queued,
-    /// Waits for its time: for the end of a backoff.
+    /// Waits for its time: to start at all, or for the end of a backoff.
     Delayed,
     /// Assigned to a worker.
     Running,
@@ -79,6 +79,10 @@ pub enum Waiting {
     Busy,
     /// Nobody leads, so nobody assigns.
     NoLeader,
+    /// Its kind is paused.
+    Paused,
+    /// It may not start yet: [`JobView::not_before`].
+    NotBefore,
     /// Its backoff is not over.
     Backoff,
     /// Its worker is gone, and the leader will queue it again.
@@ -103,6 +107,8 @@ impl Waiting {
             Self::Draining => "draining",
             Self::Busy => "busy",
             Self::NoLeader => "no_leader",
+            Self::Paused => "paused",
+            Self::NotBefore => "not_before",
             Self::Backoff => "backoff",
             Self::WorkerLost => "worker_lost",
             Self::Lane => "lane",
@@ -121,6 +127,8 @@ impl fmt::Display for Waiting {
             Self::Draining => "the workers that could take it are draining",
             Self::Busy => "the workers that could take it have no free slot",
             Self::NoLeader => "no leader is there to assign it",
+            Self::Paused => "its kind is paused",
+            Self::NotBefore => "it may not start yet",
             Self::Backoff => "its backoff is not over",
             Self::WorkerLost => "its worker is gone; the leader will queue it again",
             Self::Lane => "another job of its lane comes first",
@@ -170,9 +178,13 @@ pub struct JobView {
     pub failures: u32,
     /// Attempts of this generation that lost their worker.
     pub losses: u32,
+    /// How urgent it is, 0 to 9.
+    pub priority: Option<u8>,
+    /// Not to be started after this.
+    pub expires_at: Option<WallMillis>,
     /// When it was submitted, by the client's clock.
     pub submitted_at: Option<WallMillis>,
-    /// When its backoff ends, while it is delayed.
+    /// When it may start, or its backoff ends, while it is delayed.
     pub not_before: Option<WallMillis>,
     /// When it ended, by the clock of whoever ended it.
     pub finished_at: Option<WallMillis>,
@@ -208,6 +220,8 @@ impl JobView {
             generation: record.generation,
             failures: record.failures,
             losses: record.losses,
+            priority: Some(record.priority.get()),
+            expires_at: record.expires_at,
             submitted_at: Some(record.submitted_at),
             not_before: None,
             finished_at,
@@ -235,6 +249,8 @@ impl JobView {
             generation: 0,
             failures: 0,
             losses: 0,
+            priority: None,
+            expires_at: None,
             submitted_at: None,
             not_before: None,
             finished_at: None,

@@ -94,6 +94,10 @@ impl Hand {
         let (record, version) = self.record(job).await;
         let attempt = Attempt { number: record.attempts + 1, worker };
         let (record, next) = record.close(attempt, ending, clock::wall(), 0);
+        if let Some(minute) = record.minute() {
+            // There already, or not.
+            let _made = self.zk.create_container(path::delayed_minute(minute)).await;
+        }
         self.apply(txn::close(job, worker, version, None, &record, &next)).await;
     }
 

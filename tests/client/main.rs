@@ -3,9 +3,12 @@
 
 mod control;
 mod hand;
+mod identity;
+mod kinds;
 mod lanes;
 mod list;
 mod lost;
 mod retention;
 mod submit;
+mod timing;
 mod wait;

@@ -18,6 +18,7 @@ mod expiry;
 mod lanes;
 mod leader_steps;
 mod lost_replies;
+mod order;
 mod pause;
 mod retention;
 mod server;

@@ -1,6 +1,7 @@
 //! `bellwether job`.
 
 mod change;
+mod explain;
 mod list;
 mod purge;
 mod show;
@@ -21,14 +22,20 @@ pub(crate) enum Job {
     /// ZooKeeper servers has it on disk.
     ///
     /// JSON: an object, or with --count an array of them. Fields: id, kind, state, attempt, worker, node, result,
-    /// error, waiting, waiting_for, cancel_requested, generation, failures, losses, submitted_at, not_before,
-    /// finished_at, payload; and duplicate, whether the job was there already. Payloads and results that are JSON
+    /// error, waiting, waiting_for, cancel_requested, generation, failures, losses, priority, submitted_at, not_before,
+    /// expires_at, finished_at, payload; and duplicate, whether the job was there already. Payloads and results that are JSON
     /// are embedded as they are.
     Submit(submit::Submit),
     /// Show jobs: where they are in their life, and what they wait for.
     ///
     /// JSON: an object for one id, an array for several; the fields are those of `job submit`.
     Show(Ids),
+    /// Explain why jobs are not running, in a sentence each.
+    ///
+    /// JSON: an object for one id, an array for several. Fields: id, state, why (a word), sentence, and what the sentence
+    /// is made of, by that word: kind, tags, missing, by, since, workers, slots, not_before, until, failures, error,
+    /// expired_at, lane, behind, status, worker, node, attempt, cancel_requested, note, finished_at.
+    Explain(Ids),
     /// Wait until jobs are over, up to --timeout.
     ///
     /// Exit code 1 when one is dead or cancelled, 5 when one is not over in time. JSON as of `job show`.
@@ -67,6 +74,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
     match command {
         Job::Submit(submit) => submit::run(global, output, submit).await,
         Job::Show(Ids { ids }) => show::show(global, output, &ids).await,
+        Job::Explain(Ids { ids }) => explain::run(global, output, &ids).await,
         Job::Wait(Ids { ids }) => show::wait(global, output, &ids).await,
         Job::Cancel(Ids { ids }) => change::cancel(global, output, &ids).await,
         Job::Retry(Ids { ids }) => change::retry(global, output, &ids).await,
@@ -80,7 +88,13 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
 pub(crate) fn fuzzed(command: Job) {
     match command {
         Job::Submit(submit) => submit::fuzzed(submit),
-        Job::Show(_) | Job::Wait(_) | Job::Cancel(_) | Job::Retry(_) | Job::Purge(_) | Job::List(_) => {}
+        Job::Show(_)
+        | Job::Explain(_)
+        | Job::Wait(_)
+        | Job::Cancel(_)
+        | Job::Retry(_)
+        | Job::Purge(_)
+        | Job::List(_) => {}
     }
 }
 

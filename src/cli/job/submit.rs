@@ -1,10 +1,10 @@
 //! `job submit`.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use bellwether::{Client, JobId, JobView};
-use clap::Args;
+use bellwether::{Client, JobId, JobView, client};
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 
@@ -58,6 +58,39 @@ pub(crate) struct Submit {
     /// Jobs of one lane run one at a time, in the order of their submission.
     #[arg(long, value_name = "NAME")]
     lane: Option<String>,
+    /// A name within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2 and so on.
+    #[arg(long, conflicts_with = "id")]
+    name: Option<String>,
+    /// What to do when there is a job with this id.
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    if_exists: IfExists,
+    /// How urgent it is: 0 to 9, 9 goes first.
+    #[arg(long, default_value_t = 5)]
+    priority: u8,
+    /// Not to be started before this instant, such as 2026-11-21T11:33:00Z.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "in")]
+    at: Option<SystemTime>,
+    /// Not to be started before this time has passed.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    r#in: Option<Duration>,
+    /// Never to be started after this instant: it is dead then.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "expires_in")]
+    expires_at: Option<SystemTime>,
+    /// Never to be started after this time has passed.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    expires_in: Option<Duration>,
+}
+
+/// As the client's.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum IfExists {
+    /// It is the same job if kind and payload are the same, and a conflict otherwise.
+    #[default]
+    Same,
+    /// Do nothing, whatever that job is.
+    Ignore,
+    /// As same; a job that is over is opened again.
+    Again,
 }
 
 /// A job as it was submitted.
@@ -126,11 +159,36 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     if let Some(lane) = &submit.lane {
         job = job.lane(lane);
     }
+    if let Some(at) = submit.at {
+        job = job.run_at(at);
+    }
+    if let Some(delay) = submit.r#in {
+        job = job.delay(delay);
+    }
+    if let Some(at) = submit.expires_at {
+        job = job.expires_at(at);
+    }
+    if let Some(wait) = submit.expires_in {
+        job = job.expires_in(wait);
+    }
+    job = job.priority(submit.priority).if_exists(match submit.if_exists {
+        IfExists::Same => client::IfExists::Same,
+        IfExists::Ignore => client::IfExists::Ignore,
+        IfExists::Again => client::IfExists::Again,
+    });
     job = submit.tag.iter().fold(job, bellwether::Job::tag);
-    let jobs = match (&submit.id, submit.count) {
+    type Name = fn(bellwether::Job, String) -> bellwether::Job;
+    let named = match (&submit.id, &submit.name) {
+        (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),
+        (None, Some(name)) => Some((name, (|job, name| job.named(name)) as Name)),
+        (None, None) => None,
+    };
+    let jobs = match (named, submit.count) {
         (None, count) => (0..count.unwrap_or(1)).map(|_| job.clone()).collect(),
-        (Some(id), None) => vec![job.id(id)],
-        (Some(id), Some(count)) => (1..=count).map(|n| job.clone().id(format!("{id}-{n}"))).collect(),
+        (Some((id, named)), None) => vec![named(job, id.clone())],
+        (Some((id, named)), Some(count)) => {
+            (1..=count).map(|n| named(job.clone(), format!("{id}-{n}"))).collect()
+        }
     };
     // The last has the longest id.
     let checked = jobs.first().into_iter().chain(jobs.last()).try_for_each(bellwether::Job::check);

@@ -28,8 +28,7 @@ use tokio::sync::mpsc;
 
 use super::super::link::Link;
 use super::Submission;
-use super::occupancy::Occupancy;
-use super::round::round;
+use super::round::{Room, round};
 
 /// Jobs of one multi: past 50 to 100 a larger one is not faster, and more is in doubt when its reply is lost.
 pub(super) const BATCH_JOBS: usize = 100;
@@ -54,7 +53,7 @@ pub(in crate::client) fn start(link: Arc<Link>) -> Inbox {
 }
 
 async fn run(link: Arc<Link>, mut submissions: mpsc::UnboundedReceiver<Submission>) {
-    let occupancy = Arc::new(Occupancy::default());
+    let room = Arc::new(Room::default());
     let mut pending = Pending::default();
     let mut in_flight = FuturesUnordered::new();
     let mut open = true;
@@ -65,7 +64,7 @@ async fn run(link: Arc<Link>, mut submissions: mpsc::UnboundedReceiver<Submissio
         let idle = in_flight.is_empty() && !pending.is_empty();
         if idle || (pending.fills_a_round() && in_flight.len() < WINDOW) {
             let (jobs, lanes) = pending.take();
-            let round = round(Arc::clone(&link), Arc::clone(&occupancy), jobs);
+            let round = round(Arc::clone(&link), Arc::clone(&room), jobs);
             in_flight.push(async move { (round.await, lanes) });
             continue;
         }

@@ -5,7 +5,7 @@
 //!
 //! **What if the reply is lost?** The record holds a token that this submission alone chose. After the
 //! reconnection (or under a new session) the record is read back: our token ⇒ accepted; absent ⇒ sent again;
-//! another's ⇒ the same job if kind and payload agree, else a conflict.
+//! another's ⇒ what the job's [`IfExists`] says ([`identity`](super::identity)).
 //!
 //! **What if the first copy is applied late,** after the read-back found nothing? Then one of the two copies
 //! comes first, and the other is rejected as a whole because the record exists. If it is the second that is
@@ -19,6 +19,7 @@
 
 mod batcher;
 mod fate;
+mod minutes;
 mod occupancy;
 mod round;
 
@@ -38,6 +39,7 @@ pub(super) use batcher::{Inbox, start};
 
 use super::Client;
 use super::error::{ResultError, SubmitError, Unavailable, WaitError};
+use super::identity::{Accepted, IfExists};
 use super::job::{Job, JobKind, Untyped};
 use super::link::Deadline;
 use super::view::{JobView, State};
@@ -52,6 +54,9 @@ const MANY_UNDER_WAY: usize = 2 * batcher::WINDOW * batcher::BATCH_JOBS;
 pub(super) struct Submission {
     id: JobId,
     record: JobRecord,
+    if_exists: IfExists,
+    /// The version of the record that is over and that ours replaces; `None` while there is none.
+    reopens: Option<i32>,
     fate: Arc<Fate>,
     /// Whether an earlier copy of it may have been applied, or may yet be.
     maybe: bool,
@@ -62,21 +67,24 @@ pub(super) struct Submission {
 
 type Reply = Result<Accepted, SubmitError>;
 
-/// How a submission was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Accepted {
-    Made,
-    Duplicate,
-}
-
 impl Submission {
+    fn new(
+        id: JobId,
+        record: JobRecord,
+        if_exists: IfExists,
+        fate: Arc<Fate>,
+        reply: oneshot::Sender<Reply>,
+    ) -> Self {
+        Self { id, record, if_exists, reopens: None, fate, maybe: false, puzzles: 0, reply }
+    }
+
     /// Whether its caller has neither given up nor dropped the call.
     fn is_waited_for(&self) -> bool {
         !self.reply.is_closed()
     }
 
     fn settle(self, reply: Reply) {
-        if let Ok(Accepted::Made) = reply {
+        if reply.as_ref().is_ok_and(|accepted| !accepted.is_duplicate()) {
             let kind = self.record.kind.to_string();
             metrics::counter!(bellwether_core::metric::JOBS_SUBMITTED, "kind" => kind).increment(1);
         }
@@ -92,7 +100,7 @@ impl Submission {
     fn sample() -> (Self, oneshot::Receiver<Reply>) {
         let (id, record) = Job::new("sum", &1).unwrap().into_record(clock::wall()).unwrap();
         let (reply, accepted) = oneshot::channel();
-        (Self { id, record, fate: Arc::default(), maybe: false, puzzles: 0, reply }, accepted)
+        (Self::new(id, record, IfExists::Same, Arc::default(), reply), accepted)
     }
 }
 
@@ -101,14 +109,14 @@ impl Submission {
 pub struct JobHandle<K = Untyped> {
     client: Client,
     id: JobId,
-    duplicate: bool,
+    accepted: Accepted,
     typed: PhantomData<fn() -> K>,
 }
 
 impl<K> Clone for JobHandle<K> {
     fn clone(&self) -> Self {
         let (client, id) = (self.client.clone(), self.id.clone());
-        Self { client, id, duplicate: self.duplicate, typed: PhantomData }
+        Self { client, id, accepted: self.accepted, typed: PhantomData }
     }
 }
 
@@ -119,10 +127,16 @@ impl<K> JobHandle<K> {
         &self.id
     }
 
-    /// Whether the job was there already, from an earlier submission of the same id, kind and payload.
+    /// How the submission was accepted.
+    #[must_use]
+    pub fn accepted(&self) -> Accepted {
+        self.accepted
+    }
+
+    /// Whether nothing was made, because there was a job with this id already.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
-        self.duplicate
+        self.accepted.is_duplicate()
     }
 
     /// As [`Client::wait`].
@@ -156,7 +170,7 @@ impl Client {
     /// Submits a job, and returns when ZooKeeper has it on a majority's disks: from then on it is not lost.
     ///
     /// Submitting the same id, kind and payload again is the same job, and the handle says so. The policy and
-    /// placement of the first submission stand.
+    /// placement of the first submission stand, unless the job is over and is to be opened [again](IfExists::Again).
     ///
     /// # Errors
     /// [`SubmitError`]. All but [`SubmitError::Unknown`] are certain: no job was made.
@@ -171,11 +185,11 @@ impl Client {
     /// # Connection loss
     /// Resolved here, by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
+        let if_exists = job.mode();
         let (id, record) = job.into_record(clock::wall())?;
         let by = Deadline::after(self.0.deadline);
         let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
-        let submission =
-            Submission { id: id.clone(), record, fate: Arc::clone(&fate), maybe: false, puzzles: 0, reply };
+        let submission = Submission::new(id.clone(), record, if_exists, Arc::clone(&fate), reply);
         // Without a wait before it, so that the order of first polls is the order in which the batcher has them. When
         // the batcher is gone the submission is dropped here, and its reply with it.
         if self.0.inbox.send(submission).is_err() {
@@ -192,8 +206,7 @@ impl Client {
             }
             Ok(Err(_)) | Err(_) => return Err(SubmitError::Unknown { id, within: by.within }),
         };
-        let duplicate = accepted == Accepted::Duplicate;
-        Ok(JobHandle { client: self.clone(), id, duplicate, typed: PhantomData })
+        Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
     }
 
     /// Submits many jobs; the answers are in the order of the jobs. `progress` hears how many are answered.

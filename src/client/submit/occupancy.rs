@@ -36,9 +36,14 @@ struct Counts {
 impl Counts {
     fn serve(&self, buckets: impl Iterator<Item = Bucket>) -> bool {
         let fullest = buckets.map(|bucket| self.entries[bucket.index()]).max().unwrap_or(0);
-        let age = self.read.elapsed();
-        fullest < FULL_SOON && (age <= TIGHT_FOR || (age <= ROOMY_FOR && fullest < MAX_BUCKET_ENTRIES / 2))
+        is_fresh(fullest, self.read)
     }
+}
+
+/// Whether a count is good enough to go by, at its age.
+pub(super) fn is_fresh(entries: usize, read: Instant) -> bool {
+    let age = read.elapsed();
+    entries < FULL_SOON && (age <= TIGHT_FOR || (age <= ROOMY_FOR && entries < MAX_BUCKET_ENTRIES / 2))
 }
 
 impl Occupancy {

@@ -1,6 +1,6 @@
 //! One multi of submissions, and what becomes of each.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
@@ -10,45 +10,74 @@ use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Batch, Locus};
 use bellwether_core::wire;
-use bellwether_zk::{Node, ReadError, Zk};
-use futures::future::join_all;
+use bellwether_zk::{Node, ReadError, ReadResult, Zk};
+use futures::future::{join_all, try_join};
 use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
+use super::super::identity::{self, Accepted, Sight};
 use super::super::link::Link;
+use super::Submission;
+use super::minutes::Minutes;
 use super::occupancy::Occupancy;
-use super::{Accepted, Submission};
 
 /// How often a job is sent again after a rejection that a read cannot explain. Something else makes and
 /// deletes znodes of that name then; a job id has no honest use for it.
 const PUZZLES: u32 = 5;
 
-/// Where a submission makes the job's turn in its lane.
+/// Where a submission makes the job's entry, whose minute may be missing.
+const ENTRY: usize = 1;
+
+/// Where a submission makes the job's turn in its lane, which may be missing.
 const TURN: usize = 2;
 
+/// How full it is where submissions go.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    buckets: Occupancy,
+    minutes: Minutes,
+}
+
+impl Room {
+    async fn refresh(&self, zk: &Zk, jobs: &[Submission]) -> ReadResult<()> {
+        let minutes = jobs.iter().filter_map(|job| job.record.minute()).collect();
+        try_join(self.buckets.refresh(zk, jobs.iter().map(|job| &job.id)), self.minutes.refresh(zk, minutes))
+            .await?;
+        Ok(())
+    }
+
+    /// Takes the places of a job, or says why there is none. A job that is opened again has its record's.
+    fn take(&self, job: &Submission) -> Result<(), SubmitError> {
+        let id = || job.id.clone();
+        if let Some(minute) = job.record.minute() {
+            self.minutes.take(minute).map_err(|entries| SubmitError::MinuteFull { id: id(), entries })?;
+        }
+        if job.reopens.is_none() {
+            self.buckets.take(&job.id).map_err(|entries| SubmitError::Overloaded { id: id(), entries })?;
+        }
+        Ok(())
+    }
+}
+
 /// Sends these jobs and answers those that are decided. What comes back is to be sent again.
-pub(super) async fn round(
-    link: Arc<Link>,
-    occupancy: Arc<Occupancy>,
-    jobs: Vec<Submission>,
-) -> Vec<Submission> {
+pub(super) async fn round(link: Arc<Link>, room: Arc<Room>, jobs: Vec<Submission>) -> Vec<Submission> {
     let zk = match link.usable().await {
         Ok(zk) => zk,
         Err(reason) => return end(jobs, &reason),
     };
-    match occupancy.refresh(&zk, jobs.iter().map(|job| &job.id)).await {
+    match room.refresh(&zk, &jobs).await {
         Ok(()) => {}
         Err(ReadError::Disconnected) => return jobs,
         Err(ReadError::Refused(reason)) => return refuse(jobs, &reason),
     }
-    let (batch, mut again) = gather(&occupancy, jobs);
+    let (batch, mut again) = gather(&room, jobs);
     if batch.is_empty() {
         return again;
     }
     let (batch, outcome) = zk.commit_batch(batch).await;
     let mut back = match outcome {
         Outcome::Applied(()) => {
-            submissions(batch).into_iter().for_each(|job| job.settle(Ok(Accepted::Made)));
+            submissions(batch).into_iter().for_each(Submission::made);
             Vec::new()
         }
         Outcome::Rejected(rejection) => rejected(&zk, batch, rejection).await,
@@ -61,7 +90,7 @@ pub(super) async fn round(
 /// Fills a batch with the jobs that somebody waits for and that have room. What does not fit its bytes, and a
 /// second job of one id, which would make the multi reject itself, is left for later; so is what follows such a job in
 /// its lane.
-fn gather(occupancy: &Occupancy, jobs: Vec<Submission>) -> (Batch<Submission>, Vec<Submission>) {
+fn gather(room: &Room, jobs: Vec<Submission>) -> (Batch<Submission>, Vec<Submission>) {
     let (mut batch, mut left) = (Batch::new(Vec::new()), Vec::new());
     let mut ids = HashSet::new();
     let mut blocked = BTreeSet::new();
@@ -77,15 +106,17 @@ fn gather(occupancy: &Occupancy, jobs: Vec<Submission>) -> (Batch<Submission>, V
             continue;
         }
         // One whose first copy may yet be applied cannot be told that nothing was sent.
-        if let Err(entries) = occupancy.take(&job.id)
+        if let Err(full) = room.take(&job)
             && !job.maybe
         {
-            let id = job.id.clone();
-            job.settle(Err(SubmitError::Overloaded { id, entries }));
+            job.settle(Err(full));
             continue;
         }
         let index = u32::try_from(batch.len()).expect("a multi has few operations");
-        let ops = txn::submit(&job.id, &job.record, index);
+        let ops = match job.reopens {
+            Some(version) => txn::reopen(&job.id, version, &job.record, index),
+            None => txn::submit(&job.id, &job.record, index),
+        };
         // The fate is asked last: from here on the job counts as sent.
         if !job.fate.send() {
             continue;
@@ -100,6 +131,20 @@ fn gather(occupancy: &Occupancy, jobs: Vec<Submission>) -> (Batch<Submission>, V
 }
 
 impl Submission {
+    /// What it was to open again is gone: it is the first of its id.
+    fn anew(&mut self) {
+        self.reopens = None;
+        self.record = identity::anew(self.record.clone());
+    }
+
+    fn made(self) {
+        let accepted = match self.record.generation {
+            1 => Accepted::New,
+            generation => Accepted::Again(generation),
+        };
+        self.settle(Ok(accepted));
+    }
+
     /// What was about to be sent was not.
     fn unsent(&self) {
         if !self.maybe {
@@ -147,7 +192,15 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
             jobs[group].puzzles += 1;
             taken(zk, jobs).await
         }
-        (Reason::NoNode, Some(Locus::Group { group, op: TURN })) => make_lanes(zk, jobs, group).await,
+        // What it would open again has changed, or is gone.
+        (Reason::BadVersion | Reason::NoNode, Some(Locus::Group { group, op: 0 }))
+            if jobs[group].reopens.is_some() =>
+        {
+            taken(zk, jobs).await
+        }
+        (Reason::NoNode, Some(Locus::Group { group, op: ENTRY | TURN })) => {
+            make_parents(zk, jobs, group).await
+        }
         (reason, Some(Locus::Group { group, .. })) => {
             refuse(vec![jobs.remove(group)], &reason);
             jobs
@@ -157,20 +210,28 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
     }
 }
 
-/// The lane of one is not there, and those of others may not be either: all are made, and all is sent again.
-async fn make_lanes(zk: &Zk, mut jobs: Vec<Submission>, culprit: usize) -> Vec<Submission> {
-    let lanes = jobs.iter().filter_map(|job| job.record.placement.lane.clone()).collect::<BTreeSet<_>>();
-    let made = lanes.iter().map(|lane| zk.create_container(path::lane(lane)));
-    let made = lanes
-        .iter()
-        .zip(join_all(made).await)
-        .find(|(lane, _)| Some(*lane) == jobs[culprit].record.placement.lane.as_ref());
-    if let Some((_, Outcome::Rejected(Rejection { reason, .. }))) = made
-        && !matches!(reason, Reason::NodeExists | Reason::NotSent)
-    {
-        refuse(vec![jobs.remove(culprit)], &reason);
+/// A lane or a minute of one is not there, and those of others may not be either: all are made, and all is sent again.
+async fn make_parents(zk: &Zk, mut jobs: Vec<Submission>, culprit: usize) -> Vec<Submission> {
+    let parents = jobs.iter().flat_map(parents_of).collect::<BTreeSet<_>>();
+    let made = join_all(parents.iter().map(|parent| zk.create_container(parent.clone()))).await;
+    let refused = parents.iter().zip(made).filter_map(|(parent, made)| match made {
+        Outcome::Rejected(Rejection { reason: Reason::NodeExists | Reason::NotSent, .. }) => None,
+        Outcome::Rejected(Rejection { reason, .. }) => Some((parent.as_str(), reason)),
+        // Whether it is there, when that is not known, the submission tells.
+        Outcome::Applied(()) | Outcome::Unknown => None,
+    });
+    let refused = refused.collect::<BTreeMap<_, _>>();
+    let own = parents_of(&jobs[culprit]);
+    if let Some(reason) = own.iter().find_map(|parent| refused.get(parent.as_str())) {
+        refuse(vec![jobs.remove(culprit)], reason);
     }
     jobs
+}
+
+/// The containers that a submission needs.
+fn parents_of(job: &Submission) -> Vec<String> {
+    let minute = job.record.minute().map(path::delayed_minute);
+    minute.into_iter().chain(job.record.placement.lane.as_ref().map(path::lane)).collect()
 }
 
 /// A record exists. When many do, one would be found per multi: so all are looked for at once.
@@ -179,9 +240,13 @@ async fn taken(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     // Without an answer all are sent again, and the rejection comes again.
     let Ok(nodes) = zk.get_many(paths).await else { return jobs };
     let (mut again, mut puzzles) = (Vec::new(), Vec::new());
-    for (job, node) in jobs.into_iter().zip(nodes) {
+    for (mut job, node) in jobs.into_iter().zip(nodes) {
         match node {
-            Some(node) => decide(job, &node),
+            Some(node) => again.extend(decide(job, &node)),
+            None if job.reopens.is_some() => {
+                job.anew();
+                again.push(job);
+            }
             None if job.puzzles >= PUZZLES => puzzles.push(job),
             None => again.push(job),
         }
@@ -206,34 +271,45 @@ async fn resolve(link: &Link, mut jobs: Vec<Submission>) -> Vec<Submission> {
         }
     };
     let mut again = Vec::new();
-    for (job, node) in jobs.into_iter().zip(nodes) {
-        match node {
-            Some(node) => {
-                counter!(UNKNOWN_RESOLVED, "as" => "applied").increment(1);
-                decide(job, &node);
-            }
+    for (mut job, node) in jobs.into_iter().zip(nodes) {
+        let left = match node {
+            Some(node) => decide(job, &node),
             None => {
-                counter!(UNKNOWN_RESOLVED, "as" => "not_applied").increment(1);
-                again.push(job);
+                job.anew();
+                Some(job)
             }
-        }
+        };
+        let resolved = if left.is_some() { "not_applied" } else { "applied" };
+        counter!(UNKNOWN_RESOLVED, "as" => resolved).increment(1);
+        again.extend(left);
     }
     again
 }
 
-/// The id is taken: by this submission, by an earlier one of the same job, or by another job.
-fn decide(job: Submission, node: &Node) {
+/// The id is taken: by this submission, by an earlier one of the same job, or by another job. Gives the submission back
+/// when it is to open the job again.
+fn decide(job: Submission, node: &Node) -> Option<Submission> {
     let id = job.id.clone();
-    let reply = match wire::decode::<JobRecord>(&node.data) {
-        Ok(there) if there.token == job.record.token => Ok(Accepted::Made),
-        Ok(there) if there.is_same_submission(&job.record) => Ok(Accepted::Duplicate),
-        Ok(there) => {
+    let there = match wire::decode::<JobRecord>(&node.data) {
+        Ok(there) => there,
+        Err(reason) => {
+            job.settle(Err(SubmitError::Unreadable { id, reason }));
+            return None;
+        }
+    };
+    let reply = match identity::look(&there, &job.record, job.if_exists) {
+        Sight::Accepted(accepted) => Ok(accepted),
+        Sight::Conflict => {
             let same_kind = there.kind == job.record.kind;
             Err(SubmitError::Conflict { id, kind: there.kind, same_kind })
         }
-        Err(reason) => Err(SubmitError::Unreadable { id, reason }),
+        Sight::Over => {
+            let record = identity::again(job.record, there);
+            return Some(Submission { record, reopens: Some(node.version), ..job });
+        }
     };
     job.settle(reply);
+    None
 }
 
 #[cfg(test)]
@@ -255,8 +331,8 @@ mod tests {
         type Change = fn(&mut JobRecord);
         type IsRight = fn(&super::super::Reply) -> bool;
         let table: [(Change, IsRight); 3] = [
-            (|_| {}, |reply| matches!(reply, Ok(Accepted::Made))),
-            (|there| there.token = uuid::Uuid::nil(), |reply| matches!(reply, Ok(Accepted::Duplicate))),
+            (|_| {}, |reply| matches!(reply, Ok(Accepted::New))),
+            (|there| there.token = uuid::Uuid::nil(), |reply| matches!(reply, Ok(Accepted::Same))),
             (
                 |there| {
                     there.token = uuid::Uuid::nil();
@@ -270,10 +346,9 @@ mod tests {
             let mut there = job.record.clone();
             change(&mut there);
             let data = wire::encode(&there);
-            decide(
-                job,
-                &Node { data, version: 0, owner: 0, created: 1, modified: there.submitted_at, children: 0 },
-            );
+            let modified = there.submitted_at;
+            let left = decide(job, &Node { data, version: 0, owner: 0, created: 1, modified, children: 0 });
+            assert!(left.is_none());
             let reply = answer.try_recv().unwrap();
             assert!(is_right(&reply), "{reply:?}");
         }

@@ -241,6 +241,7 @@ impl Caller {
             Err(
                 error @ (SubmitError::Invalid(_)
                 | SubmitError::Overloaded { .. }
+                | SubmitError::MinuteFull { .. }
                 | SubmitError::NotSent { .. }
                 | SubmitError::Refused { .. }
                 | SubmitError::Unreadable { .. }),
@@ -300,9 +301,14 @@ impl Caller {
 fn not_done(error: &Error) -> Answer {
     let why = error.to_string();
     match error {
-        Error::NotFound(_) | Error::Unreadable { .. } | Error::Refused(_) => Answer::Failed { why },
-        Error::Settings { .. } => Answer::Failed { why },
-        Error::Unavailable(_) | Error::Contended { .. } | Error::Busy { .. } => Answer::Unknown { why },
+        Error::NotFound(_)
+        | Error::Unreadable { .. }
+        | Error::Refused(_)
+        | Error::Settings { .. }
+        | Error::Invalid { .. } => Answer::Failed { why },
+        Error::Unavailable(_) | Error::Contended { .. } | Error::PauseContended(_) | Error::Busy { .. } => {
+            Answer::Unknown { why }
+        }
     }
 }
 

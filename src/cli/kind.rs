@@ -1,0 +1,128 @@
+//! `bellwether kind`.
+
+use bellwether::Kind;
+use bellwether::client::{KindView, rfc3339};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::Global;
+use super::exit::Failure;
+use super::output::{Format, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KindCommand {
+    /// List the kinds that live workers serve, and those that are paused.
+    ///
+    /// JSON: an array of objects with kind, workers, slots, assigned, paused (an object with by and since, or null).
+    List,
+    /// Have no jobs of these kinds assigned until they are resumed. What runs goes on; jobs may be submitted.
+    ///
+    /// JSON: an array of objects with kind and outcome: paused, or already_paused.
+    Pause(Pause),
+    /// Have jobs of these kinds assigned again.
+    ///
+    /// JSON: an array of objects with kind and outcome: resumed, or not_paused.
+    Resume(Kinds),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Kinds {
+    /// The kinds.
+    #[arg(required = true, value_name = "KIND")]
+    kinds: Vec<Kind>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    #[command(flatten)]
+    kinds: Kinds,
+    /// Who does it, and why: for people.
+    #[arg(long, default_value = "the command line", value_name = "TEXT")]
+    by: String,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: KindCommand) -> Result<(), Failure> {
+    match command {
+        KindCommand::List => list(global, output).await,
+        KindCommand::Pause(Pause { kinds: Kinds { kinds }, by }) => {
+            change(global, output, &kinds, ["paused", "already_paused"], async |client, kind| {
+                client.pause_kind(kind, &by).await
+            })
+            .await
+        }
+        KindCommand::Resume(Kinds { kinds }) => {
+            change(global, output, &kinds, ["resumed", "not_paused"], async |client, kind| {
+                client.resume_kind(kind).await
+            })
+            .await
+        }
+    }
+}
+
+/// `outcomes`: when it was changed, and when it was so already.
+async fn change(
+    global: &Global,
+    output: Output,
+    kinds: &[Kind],
+    outcomes: [&'static str; 2],
+    change: impl AsyncFn(&bellwether::Client, &Kind) -> Result<bool, bellwether::client::Error>,
+) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let mut changed = Vec::new();
+    let mut failed = Ok(());
+    for kind in kinds {
+        match change(&client, kind).await {
+            Ok(done) => changed.push((kind, outcomes[usize::from(!done)])),
+            Err(error) => {
+                failed = Err(error.into());
+                break;
+            }
+        }
+    }
+    client.close().await;
+    // What was done is told in any case.
+    match output.format {
+        Format::Json => {
+            let documents = changed.iter().map(|(kind, outcome)| json!({ "kind": kind, "outcome": outcome }));
+            output.json(&documents.collect::<Vec<_>>())?;
+        }
+        Format::Table if changed.is_empty() => {}
+        Format::Table => {
+            let rows = changed.iter().map(|(kind, outcome)| [kind.to_string(), outcome.replace('_', " ")]);
+            output.rows(["KIND", "OUTCOME"], rows.collect())?;
+        }
+    }
+    failed
+}
+
+async fn list(global: &Global, output: Output) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let kinds = client.kinds().await?;
+    client.close().await;
+    match output.format {
+        Format::Json => output.json(&kinds.iter().map(document).collect::<Vec<_>>()),
+        Format::Table => {
+            let header = ["KIND", "WORKERS", "ASSIGNED", "PAUSED"];
+            output.rows(header, kinds.iter().map(row).collect())
+        }
+    }
+}
+
+fn document(kind: &KindView) -> Value {
+    let paused = kind.paused.as_ref();
+    json!({
+        "kind": kind.kind, "workers": kind.workers, "slots": kind.slots.0, "assigned": kind.slots.1,
+        "paused": paused.map(|pause| json!({ "by": pause.by, "since": pause.since.map(rfc3339) })),
+    })
+}
+
+fn row(kind: &KindView) -> [String; 4] {
+    let (slots, assigned) = kind.slots;
+    let paused = kind.paused.as_ref().map_or_else(String::new, |pause| {
+        let since = pause.since.map(|since| format!("since {}", rfc3339(since)));
+        let by = pause.by.as_ref().map(|by| format!("by {by}"));
+        let told = since.into_iter().chain(by).collect::<Vec<_>>().join(" ");
+        if told.is_empty() { "yes".to_owned() } else { told }
+    });
+    [kind.kind.to_string(), kind.workers.len().to_string(), format!("{assigned}/{slots}"), paused]
+}

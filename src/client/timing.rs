@@ -1,0 +1,132 @@
+//! From when and until when a job may start.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bellwether_core::budget::MAX_AHEAD;
+use bellwether_core::time::WallMillis;
+
+use super::timestamp::rfc3339;
+
+/// As they were given: what is relative counts from the submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Timing {
+    pub(super) start: Option<Moment>,
+    pub(super) expiry: Option<Moment>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    At(SystemTime),
+    In(Duration),
+}
+
+/// As they are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Times {
+    /// `None`: at once.
+    pub(super) not_before: Option<WallMillis>,
+    pub(super) expires_at: Option<WallMillis>,
+}
+
+/// A time that a job cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimingError {
+    /// It is too far ahead.
+    #[error("{field} must be at most {} days ahead", MAX_AHEAD.as_secs() / 86_400)]
+    TooFar {
+        /// Which time.
+        field: &'static str,
+    },
+    /// The job expires before anybody could start it.
+    #[error("expiry must be in the future, not {}: leave it out, or give a later one", rfc3339(*.0))]
+    Expired(WallMillis),
+    /// The job expires before it may start.
+    #[error(
+        "expiry must be after run_at, not {} with run_at {}: it would never start",
+        rfc3339(*.expires_at),
+        rfc3339(*.run_at)
+    )]
+    Never {
+        /// From when it may start.
+        run_at: WallMillis,
+        /// Until when.
+        expires_at: WallMillis,
+    },
+}
+
+impl Timing {
+    /// At the instant of the submission.
+    ///
+    /// # Errors
+    /// The first thing that is wrong. A start in the past is not: it means at once.
+    pub(super) fn at(self, now: WallMillis) -> Result<Times, TimingError> {
+        let start = self.start.map(|start| start.at(now, "run_at")).transpose()?;
+        let not_before = start.filter(|start| *start > now);
+        let expires_at = self.expiry.map(|expiry| expiry.at(now, "expiry")).transpose()?;
+        if let Some(expires_at) = expires_at {
+            if expires_at <= now {
+                return Err(TimingError::Expired(expires_at));
+            }
+            if let Some(run_at) = not_before.filter(|run_at| *run_at >= expires_at) {
+                return Err(TimingError::Never { run_at, expires_at });
+            }
+        }
+        Ok(Times { not_before, expires_at })
+    }
+}
+
+impl Moment {
+    fn at(self, now: WallMillis, field: &'static str) -> Result<WallMillis, TimingError> {
+        let at = match self {
+            Self::In(wait) => now + wait,
+            // Before 1970 is past enough.
+            Self::At(at) => WallMillis(0) + at.duration_since(UNIX_EPOCH).unwrap_or_default(),
+        };
+        if at.since(now) > MAX_AHEAD {
+            return Err(TimingError::TooFar { field });
+        }
+        Ok(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: WallMillis = WallMillis(1_795_260_780_000);
+
+    fn at(start: Option<Moment>, expiry: Option<Moment>) -> Result<Times, TimingError> {
+        Timing { start, expiry }.at(NOW)
+    }
+
+    #[test]
+    fn a_wait_counts_from_the_submission_and_a_start_in_the_past_is_at_once() {
+        let minute = Duration::from_secs(60);
+        let times = at(Some(Moment::In(minute)), Some(Moment::In(2 * minute))).unwrap();
+        assert_eq!(times, Times { not_before: Some(NOW + minute), expires_at: Some(NOW + 2 * minute) });
+        for past in [UNIX_EPOCH, UNIX_EPOCH - minute] {
+            assert_eq!(at(Some(Moment::At(past)), None).unwrap().not_before, None);
+        }
+        assert_eq!(at(Some(Moment::In(Duration::ZERO)), None).unwrap().not_before, None);
+    }
+
+    #[test]
+    fn an_impossible_time_is_told_with_its_field_and_the_way_out() {
+        let (second, age) = (Duration::from_secs(1), Duration::from_secs(u64::MAX));
+        let said = |start, expiry| at(start, expiry).unwrap_err().to_string();
+        assert_eq!(said(Some(Moment::In(age)), None), "run_at must be at most 3653 days ahead");
+        assert_eq!(
+            said(None, Some(Moment::In(MAX_AHEAD + second))),
+            "expiry must be at most 3653 days ahead"
+        );
+        assert_eq!(
+            said(None, Some(Moment::At(UNIX_EPOCH))),
+            "expiry must be in the future, not 1970-01-01T00:00:00.000Z: leave it out, or give a later one"
+        );
+        assert_eq!(
+            said(Some(Moment::In(2 * second)), Some(Moment::In(second))),
+            "expiry must be after run_at, not 2026-11-21T11:33:01.000Z with run_at 2026-11-21T11:33:02.000Z: \
+             it would never start"
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! Pausing kinds, and explaining why a job is not running.
+
+use std::time::Duration;
+
+use bellwether::client::{Error, Waiting, Why};
+use bellwether::{Job, JobId, Kind};
+use bellwether_core::job::{Ending, Payload};
+use bellwether_core::path;
+use bellwether_core::txn::{Lifetime, Op};
+use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
+
+use crate::hand::{Hand, client, id};
+
+fn kind(name: &str) -> Kind {
+    Kind::new(name).unwrap()
+}
+
+#[tokio::test]
+async fn a_kind_is_paused_once_and_listed_with_who_serves_it_and_who_paused_it() {
+    let to = namespace("kinds");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (one, two) = (hand.worker(&["echo", "sum"], 2, &[]).await, hand.worker(&["sum"], 3, &[]).await);
+    assert_eq!(client.pause_kind(&kind("sum"), "ops").await, Ok(true));
+    assert_eq!(client.pause_kind(&kind("sum"), "others").await, Ok(false), "the first pause stands");
+    assert_eq!(client.pause_kind(&kind("nobody"), "").await, Ok(true), "before anybody serves it");
+    // A pause that nobody can read is one all the same.
+    let path = path::pause(&kind("odd"));
+    hand.apply(vec![Op::Create { path, data: b"?".to_vec(), lifetime: Lifetime::Persistent }]).await;
+    let kinds = client.kinds().await.unwrap();
+    let told = kinds.iter().map(|view| {
+        let by = view.paused.as_ref().map(|pause| pause.by.as_deref().unwrap_or("?"));
+        (view.kind.as_str(), view.workers.clone(), view.slots, by)
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            ("echo", vec![one], (2, 0), None),
+            ("nobody", vec![], (0, 0), Some("")),
+            ("odd", vec![], (0, 0), Some("?")),
+            ("sum", vec![one, two], (5, 0), Some("ops")),
+        ]
+    );
+    assert_eq!(client.resume_kind(&kind("sum")).await, Ok(true));
+    assert_eq!(client.resume_kind(&kind("sum")).await, Ok(false));
+    let long = client.pause_kind(&kind("sum"), &"x".repeat(257)).await.unwrap_err();
+    assert_eq!(long.to_string(), "by must be at most 256 bytes, not 257 bytes");
+}
+
+/// What if the reply is lost?
+#[tokio::test]
+async fn a_pause_whose_reply_is_lost_is_told_as_done_by_this_call() {
+    let to = namespace("pause-lost");
+    let proxy = Proxy::to(&to);
+    let client = client(&proxy.connect_string()).await;
+    let change = |request: &Request<'_>| request.op == op::MULTI && request.mentions("/pauses/sum");
+    for _ in 0..2 {
+        let lost = proxy.swallow_reply_and_cut(change, Cut::Fin);
+        assert_eq!(client.pause_kind(&kind("sum"), "ops").await, Ok(true));
+        assert!(lost.has_fired());
+        let lost = proxy.swallow_reply_and_cut(change, Cut::Fin);
+        assert_eq!(client.resume_kind(&kind("sum")).await, Ok(true));
+        assert!(lost.has_fired());
+    }
+}
+
+struct Explained {
+    client: bellwether::Client,
+}
+
+impl Explained {
+    async fn why(&self, job: &JobId) -> Why {
+        let explanation = self.client.explain(job).await.unwrap();
+        let document = serde_json::to_value(&explanation).unwrap();
+        assert_eq!(document["why"], explanation.why.as_str());
+        assert_eq!(document["sentence"], explanation.why.to_string());
+        explanation.why
+    }
+}
+
+#[tokio::test]
+async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
+    let to = namespace("explain");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let explained = Explained { client: client.clone() };
+    let sum = || Job::new("sum", &1).unwrap();
+    let job = client.submit(sum().id("a").tag("eu").tag("gpu").lane("l")).await.unwrap();
+    let job = job.id();
+    assert_eq!(explained.why(job).await.to_string(), "no live worker has a handler for kind sum");
+    hand.worker(&["sum"], 1, &["eu"]).await;
+    assert_eq!(explained.why(job).await.to_string(), "no live worker of kind sum has the tag gpu");
+    let worker = hand.worker(&["sum"], 1, &["eu", "gpu"]).await;
+    assert_eq!(explained.why(job).await, Why::NoLeader);
+    hand.lead().await;
+    assert_eq!(explained.why(job).await, Why::Assignment);
+    client.pause_kind(&kind("sum"), "ops").await.unwrap();
+    let paused = explained.why(job).await.to_string();
+    assert!(paused.starts_with("kind sum is paused since 20") && paused.ends_with(" by ops"), "{paused}");
+    assert_eq!(client.get(job).await.unwrap().unwrap().waiting, Some(Waiting::Paused));
+    client.resume_kind(&kind("sum")).await.unwrap();
+
+    let second = client.submit(sum().id("b").lane("l")).await.unwrap();
+    hand.assign(job, worker).await;
+    let behind = explained.why(second.id()).await.to_string();
+    assert_eq!(behind, "a comes first in lane l, and is running");
+    let busy = client.submit(sum().id("c").tag("gpu")).await.unwrap();
+    let Why::Busy { workers: 1, slots: 1 } = explained.why(busy.id()).await else { panic!("not busy") };
+    let running = explained.why(job).await;
+    assert!(matches!(&running, Why::Running { attempt: 1, cancel_requested: false, .. }), "{running:?}");
+    client.cancel(job).await.unwrap();
+    assert!(explained.why(job).await.to_string().ends_with("and was asked to stop"));
+
+    hand.close(job, worker, Ending::Failed("boom".into())).await;
+    let backoff = explained.why(job).await.to_string();
+    assert!(backoff.ends_with("after 1 failures, the last: boom"), "{backoff}");
+    client.cancel(job).await.unwrap();
+    let over = explained.why(job).await;
+    assert_eq!(over.as_str(), "over");
+    assert!(over.to_string().ends_with(": boom"), "{over}");
+
+    let later = client.submit(sum().id("d").delay(Duration::from_secs(3_600))).await.unwrap();
+    assert!(matches!(explained.why(later.id()).await, Why::NotBefore { .. }));
+    let expired = client.submit(sum().id("e").expires_in(Duration::from_millis(1))).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    assert!(matches!(explained.why(expired.id()).await, Why::Overdue { .. }));
+    hand.assign(busy.id(), worker).await;
+    hand.set_aside(busy.id(), worker).await;
+    let aside = explained.why(busy.id()).await.to_string();
+    assert_eq!(aside, "it was set aside: assignment unreadable");
+    assert_eq!(client.explain(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
+
+    let gone = client.submit(sum().id("f")).await.unwrap();
+    hand.assign(gone.id(), worker).await;
+    hand.apply(vec![Op::Delete { path: path::worker(worker), version: None }]).await;
+    assert_eq!(explained.why(gone.id()).await, Why::WorkerLost { worker });
+    let done = client.submit(sum().id("g")).await.unwrap();
+    hand.assign(done.id(), worker).await;
+    hand.close(done.id(), worker, Ending::Succeeded(Payload::json(*b"1").unwrap())).await;
+    let done = explained.why(done.id()).await.to_string();
+    assert!(done.starts_with("it is over since 20") && !done.contains("boom"), "{done}");
+}
