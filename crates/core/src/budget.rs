@@ -53,6 +53,12 @@ pub const MAX_AHEAD: Duration = Duration::from_secs(3_653 * 86_400);
 
 /// Longest text that says who paused a kind: a line for people.
 pub const MAX_BY_BYTES: usize = 256;
+/// Largest payload of a schedule: the leader holds all of them.
+pub const MAX_SCHEDULE_PAYLOAD_BYTES: usize = 16 * 1024;
+
+/// Most schedules of a namespace. They have one parent: a list of so many of the longest names stays under ZooKeeper's
+/// 1 MB reply limit for Java tools.
+pub const MAX_SCHEDULES: usize = 10_000;
 
 /// Hash buckets under `/jobs` and `/queue`.
 pub const BUCKETS: u16 = 256;

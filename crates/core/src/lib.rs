@@ -20,6 +20,7 @@ pub mod name;
 pub mod outcome;
 pub mod path;
 pub mod retention;
+pub mod schedule;
 pub mod time;
 pub mod txn;
 pub mod wire;

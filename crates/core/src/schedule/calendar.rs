@@ -1,0 +1,89 @@
+//! The ticks of a [`When`], as pure functions of an instant.
+
+use croner::Cron;
+use jiff::Zoned;
+use jiff::tz::TimeZone;
+
+use super::{SpecError, When, instant};
+use crate::time::{WallMillis, as_millis};
+
+/// Computes ticks. Everything ends at [`instant::END`].
+#[derive(Debug, Clone)]
+pub struct Calendar(Rule);
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Cron { pattern: Box<Cron>, zone: TimeZone },
+    Every { interval: u64, anchor: u64 },
+    Once(WallMillis),
+}
+
+impl Calendar {
+    pub(super) fn new(when: &When) -> Result<Self, SpecError> {
+        Ok(Self(match when {
+            When::Cron { expression, zone } => {
+                Rule::Cron { pattern: Box::new(expression.pattern()?), zone: zone.rules()? }
+            }
+            When::Every { interval, anchor } => {
+                Rule::Every { interval: as_millis(*interval).max(1), anchor: anchor.0 }
+            }
+            When::Once(at) => Rule::Once(*at),
+        }))
+    }
+
+    /// The first tick after an instant; `None` when there is none any more.
+    #[must_use]
+    pub fn next_after(&self, after: WallMillis) -> Option<WallMillis> {
+        if after >= instant::END {
+            return None;
+        }
+        let next = match &self.0 {
+            Rule::Cron { pattern, zone } => {
+                // Its only errors are the end of the search and of the calendar.
+                wall(&pattern.find_next_occurrence(&zoned(after, zone), false).ok()?)?
+            }
+            Rule::Every { interval, anchor } => WallMillis(match after.0.checked_sub(*anchor) {
+                None => *anchor,
+                Some(since) => anchor.saturating_add((since / interval + 1).saturating_mul(*interval)),
+            }),
+            Rule::Once(at) => Some(*at).filter(|at| *at > after)?,
+        };
+        debug_assert!(next > after, "{next:?} after {after:?}");
+        Some(next).filter(|next| *next < instant::END)
+    }
+
+    /// The last tick that is not after an instant.
+    #[must_use]
+    pub fn last_through(&self, through: WallMillis) -> Option<WallMillis> {
+        match &self.0 {
+            Rule::Cron { pattern, zone } => {
+                let through = WallMillis(through.0.min(instant::END.0 - 1));
+                wall(&pattern.find_previous_occurrence(&zoned(through, zone), true).ok()?)
+            }
+            Rule::Every { interval, anchor } => {
+                let since = through.0.min(instant::END.0 - 1).checked_sub(*anchor)?;
+                Some(WallMillis(anchor + since / interval * interval))
+            }
+            Rule::Once(at) => Some(*at).filter(|at| *at <= through),
+        }
+    }
+
+    /// All ticks after an instant, in order.
+    pub fn ticks_after(&self, after: WallMillis) -> impl Iterator<Item = WallMillis> + '_ {
+        std::iter::successors(self.next_after(after), |at| self.next_after(*at))
+    }
+}
+
+/// At the whole second: cron knows no parts of one, and its search begins at the next.
+fn zoned(at: WallMillis, zone: &TimeZone) -> Zoned {
+    instant::stamp(WallMillis(at.0 / 1_000 * 1_000)).to_zoned(zone.clone())
+}
+
+fn wall(at: &Zoned) -> Option<WallMillis> {
+    u64::try_from(at.timestamp().as_millisecond()).ok().map(WallMillis)
+}
+
+#[cfg(test)]
+mod dst_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! What a schedule is, as its author says it.
+
+use std::time::Duration;
+
+use super::{MAX_CATCH_UP, Misfire, SpecError, When};
+use crate::budget::{MAX_NAME_BYTES, MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
+use crate::job::{Payload, Placement, Policy, Priority};
+use crate::name::{Kind, ScheduleId};
+
+/// Longest name of a schedule: with `@` and a UUID behind it, as a triggered job's id has, it is a job's id.
+pub const MAX_ID_BYTES: usize = MAX_NAME_BYTES - 37;
+
+/// How late a tick may be and still be on time, unless said otherwise: longer than a change of leader takes with the
+/// longest session timeout that is usual.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(60);
+
+/// The longest time after a tick, of its job's expiry and of what is caught up with: a leap year.
+const MAX_AFTER: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// What becomes of a tick while the job of the last one is not over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Overlap {
+    /// It gets its job.
+    #[default]
+    Allow,
+    /// It is passed over.
+    Forbid,
+    /// It gets its job, which waits for the others in the schedule's lane.
+    Queue,
+}
+
+/// What each tick submits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Template {
+    /// Which handler runs it.
+    pub kind: Kind,
+    /// What the handler gets.
+    pub payload: Payload,
+    /// How often and how long it is tried.
+    pub policy: Policy,
+    /// Where it may run.
+    pub placement: Placement,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// How long after its tick it may be started.
+    pub expires_after: Option<Duration>,
+}
+
+/// A schedule: when it ticks, what a tick submits, and what happens when that is not possible in time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ScheduleSpec {
+    /// When it ticks.
+    pub when: When,
+    /// What becomes of ticks that nobody was there for.
+    pub misfire: Misfire,
+    /// How late a tick may be and still be on time.
+    pub grace: Duration,
+    /// What becomes of a tick while the last one's job is not over.
+    pub overlap: Overlap,
+    /// What a tick submits.
+    pub template: Template,
+}
+
+impl ScheduleSpec {
+    /// Checks every bound.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.when.check()?;
+        let second = Duration::from_secs(1);
+        wait("grace", self.grace, second, MAX_WAIT)?;
+        if let Misfire::CatchUp { at_most, within } = self.misfire {
+            if !(1..=MAX_CATCH_UP).contains(&at_most) {
+                return Err(SpecError::Bound {
+                    field: "ticks to catch up with",
+                    allowed: format!("1 to {MAX_CATCH_UP}"),
+                    given: at_most.to_string(),
+                });
+            }
+            wait("time to catch up with", within, second, MAX_AFTER)?;
+        }
+        self.template.check(self.overlap)
+    }
+}
+
+impl Template {
+    fn check(&self, overlap: Overlap) -> Result<(), SpecError> {
+        let payload = self.payload.bytes().len();
+        if payload > MAX_SCHEDULE_PAYLOAD_BYTES {
+            return Err(SpecError::Bound {
+                field: "a schedule's payload",
+                allowed: format!("at most {MAX_SCHEDULE_PAYLOAD_BYTES} bytes, for the leader holds it"),
+                given: format!("{payload} bytes"),
+            });
+        }
+        let tags = self.placement.tags.len();
+        if tags > MAX_TAGS {
+            let allowed = format!("at most {MAX_TAGS}");
+            return Err(SpecError::Bound { field: "tags", allowed, given: tags.to_string() });
+        }
+        if let (Overlap::Queue, Some(lane)) = (overlap, &self.placement.lane) {
+            return Err(SpecError::Lane(lane.clone()));
+        }
+        if let Some(after) = self.expires_after {
+            wait("expiry", after, Duration::from_secs(1), MAX_AFTER)?;
+        }
+        Ok(self.policy.check()?)
+    }
+}
+
+/// Checks that the ids of a schedule's jobs fit.
+///
+/// # Errors
+/// When the name is too long for them.
+pub fn check_id(id: &ScheduleId) -> Result<(), SpecError> {
+    let len = id.as_str().len();
+    if len > MAX_ID_BYTES {
+        return Err(SpecError::Bound {
+            field: "schedule",
+            allowed: format!("at most {MAX_ID_BYTES} bytes long, so that its jobs' ids are names"),
+            given: format!("{len} bytes"),
+        });
+    }
+    Ok(())
+}
+
+fn wait(field: &'static str, given: Duration, least: Duration, most: Duration) -> Result<(), SpecError> {
+    if !(least..=most).contains(&given) {
+        let allowed = format!("{least:?} to {} s", most.as_secs());
+        return Err(SpecError::Bound { field, allowed, given: format!("{given:?}") });
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! When a schedule ticks: by the calendar of a zone, at an interval, or once.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+
+use super::calendar::Calendar;
+use super::{CronExpression, SpecError, instant};
+use crate::time::{WallMillis, as_millis};
+
+/// Shortest interval: a tick is a transaction and a job.
+pub const MIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Longest interval: a leap year. What comes more seldom is a calendar's matter.
+pub const MAX_INTERVAL: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// When a schedule ticks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum When {
+    /// At the times of day that an expression names in a zone.
+    Cron {
+        /// Which times.
+        expression: CronExpression,
+        /// Of which zone.
+        zone: Zone,
+    },
+    /// At the anchor and every interval after it.
+    Every {
+        /// How far apart, [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
+        interval: Duration,
+        /// Where they begin. The Unix epoch makes an interval of an hour tick at the full hours of UTC.
+        anchor: WallMillis,
+    },
+    /// At one instant.
+    Once(WallMillis),
+}
+
+impl When {
+    /// Cron in a zone.
+    ///
+    /// # Errors
+    /// As [`When::check`], and for what is no expression and no zone.
+    pub fn cron(expression: &str, zone: &str) -> Result<Self, SpecError> {
+        let when = Self::Cron { expression: CronExpression::new(expression)?, zone: Zone::new(zone)? };
+        when.check()?;
+        Ok(when)
+    }
+
+    /// At the Unix epoch and every interval after it.
+    ///
+    /// # Errors
+    /// When the interval is out of its bounds.
+    pub fn every(interval: Duration) -> Result<Self, SpecError> {
+        let when = Self::Every { interval, anchor: WallMillis::default() };
+        when.check()?;
+        Ok(when)
+    }
+
+    /// Checks every bound, and that there is a tick at all.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match self {
+            Self::Cron { expression, .. } => {
+                if self.calendar()?.next_after(WallMillis::default()).is_none() {
+                    return Err(SpecError::Never(expression.clone()));
+                }
+            }
+            Self::Every { interval, anchor } => {
+                if !(MIN_INTERVAL..=MAX_INTERVAL).contains(interval)
+                    || as_millis(*interval) * 1_000_000 != nanos(*interval)
+                {
+                    return Err(SpecError::Bound {
+                        field: "interval",
+                        allowed: "1 s to 366 d in whole milliseconds".to_owned(),
+                        given: format!("{interval:?}"),
+                    });
+                }
+                within_calendar("anchor", *anchor)?;
+            }
+            Self::Once(at) => within_calendar("instant", *at)?,
+        }
+        Ok(())
+    }
+
+    /// What computes its ticks. Making one for cron takes some microseconds: keep it where many are asked for.
+    ///
+    /// # Errors
+    /// For an expression or zone that this build does not know, which only another build's record can have.
+    pub fn calendar(&self) -> Result<Calendar, SpecError> {
+        Calendar::new(self)
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cron { expression, zone } => write!(f, "{expression} ({zone})"),
+            Self::Every { interval, .. } => write!(f, "every {interval:?}"),
+            Self::Once(at) => write!(f, "once at {}", instant::text(*at)),
+        }
+    }
+}
+
+fn nanos(interval: Duration) -> u64 {
+    u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn within_calendar(field: &'static str, at: WallMillis) -> Result<(), SpecError> {
+    if at >= instant::END {
+        let allowed = format!("before {}", instant::text(instant::END));
+        return Err(SpecError::Bound { field, allowed, given: at.to_string() });
+    }
+    Ok(())
+}
+
+/// An IANA zone, by the name that the database of this build has for it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Zone(Arc<str>);
+
+impl Zone {
+    /// Looks a zone up, in any case of letters.
+    ///
+    /// # Errors
+    /// When the database that is compiled in has no such zone.
+    pub fn new(given: &str) -> Result<Self, SpecError> {
+        let zone = lookup(given)?;
+        Ok(Self(Arc::from(zone.iana_name().ok_or_else(|| unknown(given))?)))
+    }
+
+    /// UTC, which has no changes.
+    #[must_use]
+    pub fn utc() -> Self {
+        Self(Arc::from("UTC"))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn rules(&self) -> Result<TimeZone, SpecError> {
+        lookup(&self.0)
+    }
+}
+
+/// Only what is compiled in: the files of a machine would make two nodes disagree.
+fn lookup(name: &str) -> Result<TimeZone, SpecError> {
+    // The database answers this one, for "unknown".
+    if name.eq_ignore_ascii_case("Etc/Unknown") {
+        return Err(unknown(name));
+    }
+    TimeZoneDatabase::bundled().get(name).map_err(|_| unknown(name))
+}
+
+fn unknown(given: &str) -> SpecError {
+    SpecError::Zone { given: given.chars().take(64).collect() }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expression_that_never_comes_is_refused() {
+        let refused = |expression| When::cron(expression, "UTC").unwrap_err().to_string();
+        assert_eq!(
+            refused("0 0 31 2 *"),
+            "cron expression \"0 0 31 2 *\" never comes: no day until 2500 has it"
+        );
+        assert!(refused("0 0 30 2 *").contains("never comes"));
+        assert!(refused("0 0 31 4,6,9,11 ?").contains("never comes"));
+        assert!(When::cron("0 0 29 2 *", "UTC").is_ok(), "every fourth year");
+        assert!(When::cron("0 0 29 2 +MON", "UTC").is_ok(), "every 28 years or so");
+    }
+
+    #[test]
+    fn a_zone_is_known_in_any_case_and_an_unknown_one_is_refused() {
+        assert_eq!(Zone::new("europe/berlin").unwrap().as_str(), "Europe/Berlin");
+        assert_eq!(Zone::new("utc").unwrap(), Zone::utc());
+        for given in ["Europe/Atlantis", "", "CEST", "+01:00", "Etc/Unknown", "../etc/passwd"] {
+            let error = Zone::new(given).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "zone {given:?} is not an IANA zone that this build knows: give one such as Europe/Berlin or UTC"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn intervals_and_instants_have_bounds() {
+        for interval in [
+            Duration::ZERO,
+            Duration::from_millis(999),
+            MAX_INTERVAL + Duration::from_millis(1),
+            Duration::MAX,
+            Duration::from_micros(1_000_001),
+        ] {
+            let error = When::every(interval).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("interval must be 1 s to 366 d in whole milliseconds, not {interval:?}")
+            );
+        }
+        assert!(When::every(MIN_INTERVAL).is_ok() && When::every(MAX_INTERVAL).is_ok());
+        let late = When::Once(instant::END).check().unwrap_err().to_string();
+        assert_eq!(late, "instant must be before 2500-01-01T00:00:00Z, not 16725225600000 ms");
+    }
+}
