@@ -66,6 +66,9 @@ metrics! {
     QUARANTINED = "bellwether_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes could not be read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::None, "Jobs that wait for a worker, as this leader sees them.";
     DELAYED = "bellwether_delayed_jobs", Gauge, Labels::None, "Jobs that wait for their time, within this leader's horizon.";
+    SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules, as this leader sees them.";
+    TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Ticks of schedules that this leader made a job of.";
+    TICKS_PASSED_OVER = "bellwether_schedule_ticks_passed_over_total", Counter, Labels::Fixed("why", &["misfire", "overlap", "taken"]), "Ticks of schedules that this leader passed over; of missed ones, a thousand at a time at most are counted.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers, as this leader sees them.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers, as this leader sees them.";
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Slots that hold a job, as this leader sees them.";

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::budget::BUCKETS;
 use crate::job::Turn;
-use crate::name::{JobId, Kind, Lane, WorkerId};
+use crate::name::{JobId, Kind, Lane, ScheduleId, WorkerId};
 
 /// The layout version of a namespace.
 pub const LAYOUT: &str = "/layout";
@@ -33,12 +33,15 @@ pub const CONFIG: &str = "/config";
 pub const RETENTION: &str = "/config/retention";
 /// Parent of the kinds that are paused.
 pub const PAUSES: &str = "/pauses";
+/// Parent of the schedules. Its version grows with every removal, so that no version of a schedule is taken for that of
+/// a later one of the same name.
+pub const SCHEDULES: &str = "/schedules";
 /// Parent of jobs whose stored bytes could not be read.
 pub const QUARANTINE: &str = "/quarantine";
 
 /// The parents that a namespace consists of, besides the buckets.
-pub const PARENTS: [&str; 10] =
-    [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, PAUSES, QUARANTINE, CONFIG];
+pub const PARENTS: [&str; 11] =
+    [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, PAUSES, QUARANTINE, CONFIG, SCHEDULES];
 
 /// A hash bucket, so that no child list grows near `jute.maxbuffer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,6 +171,12 @@ pub fn pause(kind: &Kind) -> String {
     format!("{PAUSES}/{kind}")
 }
 
+/// A schedule.
+#[must_use]
+pub fn schedule(schedule: &ScheduleId) -> String {
+    format!("{SCHEDULES}/{schedule}")
+}
+
 /// The note about a job whose stored bytes could not be read.
 #[must_use]
 pub fn quarantine(job: &JobId) -> String {
@@ -201,6 +210,8 @@ pub enum Place {
     Assignment(WorkerId, JobId),
     /// A job's turn in its lane.
     Turn(Turn, JobId),
+    /// A schedule.
+    Schedule(ScheduleId),
     /// Something else, or a name that is not ours.
     Other,
 }
@@ -228,6 +239,9 @@ pub fn parse(path: &str) -> Place {
             .filter(|lane| format!("{:02x}", Bucket::of_lane(lane).0) == bucket)
             .zip(parse_turn(name))
             .map(|(lane, (generation, job))| Place::Turn(Turn { lane, generation }, job)),
+        (Some("schedules"), Some(schedule), None, None) => {
+            ScheduleId::new(schedule).ok().map(Place::Schedule)
+        }
         (_, _, _, _) => None,
     };
     place.unwrap_or(Place::Other)
@@ -248,6 +262,8 @@ mod tests {
         assert_eq!(parse(&assignment(id, &job)), Place::Assignment(id, job.clone()));
         let second = Turn { lane: Lane::new("account-7").unwrap(), generation: 2 };
         assert_eq!(parse(&turn(&second, &job)), Place::Turn(second, job));
+        let nightly = ScheduleId::new("nightly").unwrap();
+        assert_eq!(parse(&schedule(&nightly)), Place::Schedule(nightly));
     }
 
     #[test]

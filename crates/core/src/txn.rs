@@ -19,6 +19,9 @@
 //! | [`register_parents`] | nothing: making them twice is refused | the next registration tells |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
 //! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
+//! | [`add_schedule`] | the schedule's absence | read it: the same spec ⇒ done |
+//! | [`set_schedule`], [`remove_schedule`] | the schedule's version | read it again and decide anew |
+//! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the schedule: its cursor tells |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
 //!
 //! # Lanes
@@ -43,9 +46,11 @@ use crate::worker::{PauseRecord, WorkerInfo};
 
 mod batch;
 mod claim;
+mod schedule;
 
 pub use batch::{Batch, Locus};
 pub use claim::Claim;
+pub use schedule::{add_schedule, check_removals, remove_schedule, set_schedule, tick, trigger};
 
 /// How long a znode lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

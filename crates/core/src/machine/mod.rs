@@ -14,4 +14,5 @@ pub mod lease;
 pub mod membership;
 pub mod promoter;
 pub mod recovery;
+pub mod schedule;
 pub mod worker;

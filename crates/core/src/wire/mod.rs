@@ -23,6 +23,7 @@ use crate::budget::MAX_RECORD_BYTES;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::name::NameError;
 use crate::retention::Retention;
+use crate::schedule::ScheduleRecord;
 use crate::worker::{EpochRecord, PauseRecord, WorkerInfo};
 
 const MAGIC: [u8; 2] = *b"BW";
@@ -131,6 +132,10 @@ impl Stored for TurnIndex {
 impl Stored for Retention {
     const KIND: u8 = 10;
     type Body = v1::RetentionV1;
+}
+impl Stored for ScheduleRecord {
+    const KIND: u8 = 9;
+    type Body = v1::ScheduleRecordV1;
 }
 
 impl Stored for PauseRecord {

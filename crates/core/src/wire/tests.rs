@@ -12,6 +12,7 @@ use crate::job::{
     Progress, Role, Verdict,
 };
 use crate::name::{AffinityKey, GroupId, Kind, Lane, NodeId, Tag, WorkerId};
+use crate::schedule::{Misfire, Missed, Overlap, Passed, PassedOver, ScheduleSpec, Template, When};
 use crate::time::WallMillis;
 
 fn progress() -> Progress {
@@ -115,6 +116,65 @@ fn pause() -> PauseRecord {
     PauseRecord { by: "ops@example".into(), since: WallMillis(6) }
 }
 
+fn schedule() -> ScheduleRecord {
+    let ticks =
+        Missed { from: WallMillis(1_795_226_400_000), through: WallMillis(1_795_312_800_000), count: 2 };
+    let template = Template {
+        kind: job().kind,
+        payload: job().payload,
+        policy: job().policy,
+        placement: Placement { lane: None, ..job().placement },
+        priority: Priority::HIGHEST,
+        expires_after: Some(Duration::from_secs(600)),
+    };
+    let spec = ScheduleSpec {
+        when: When::cron("30 2 * * MON-FRI", "Europe/Berlin").unwrap(),
+        misfire: Misfire::CatchUp { at_most: 3, within: Duration::from_secs(86_400) },
+        grace: Duration::from_secs(60),
+        overlap: Overlap::Queue,
+        template,
+    };
+    ScheduleRecord {
+        spec_version: 2,
+        paused: true,
+        cursor: WallMillis(1_795_312_800_000),
+        ticked: 7,
+        passed_over: 2,
+        last_tick: Some(WallMillis(1_795_140_000_000)),
+        last_passed: Some(Passed { why: PassedOver::Misfire, ticks }),
+        ..ScheduleRecord::new(spec, WallMillis(1_790_000_000_000))
+    }
+}
+
+/// One for each other form of a schedule's parts.
+fn schedules() -> [(ScheduleRecord, &'static str); 4] {
+    let with = |when, misfire, overlap, why| {
+        let spec = ScheduleSpec { when, misfire, overlap, ..schedule().spec };
+        let passed = schedule().last_passed.map(|passed| Passed { why, ..passed });
+        ScheduleRecord { spec, last_passed: passed, ..schedule() }
+    };
+    let every = When::Every { interval: Duration::from_secs(90), anchor: WallMillis(30_000) };
+    let once = When::Once(WallMillis(1_795_226_400_000));
+    [
+        (
+            with(every.clone(), Misfire::Skip, Overlap::Allow, PassedOver::Overlap),
+            include_str!("golden/schedule_every.v1.hex"),
+        ),
+        (
+            with(once, Misfire::Once, Overlap::Forbid, PassedOver::Pause),
+            include_str!("golden/schedule_once.v1.hex"),
+        ),
+        (
+            with(every.clone(), Misfire::Skip, Overlap::Allow, PassedOver::Replacement),
+            include_str!("golden/schedule_replaced.v1.hex"),
+        ),
+        (
+            with(every, Misfire::Skip, Overlap::Allow, PassedOver::Taken),
+            include_str!("golden/schedule_taken.v1.hex"),
+        ),
+    ]
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -191,6 +251,7 @@ fn version_1_has_these_bytes() {
         ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
         ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
         ("pause", hex(&encode(&pause())), include_str!("golden/pause.v1.hex")),
+        ("schedule", hex(&encode(&schedule())), include_str!("golden/schedule.v1.hex")),
         ("layout", hex(&encode(&Layout { version: LAYOUT_VERSION })), include_str!("golden/layout.v1.hex")),
         ("retention", hex(&encode(&Retention::default())), include_str!("golden/retention.v1.hex")),
         ("older layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout_1.v1.hex")),
@@ -202,6 +263,30 @@ fn version_1_has_these_bytes() {
         assert_eq!(hex(&encode(&job)), golden.trim(), "{job:?}");
         assert_eq!(decode::<JobRecord>(&encode(&job)), Ok(job));
     }
+    for (schedule, golden) in schedules() {
+        assert_eq!(hex(&encode(&schedule)), golden.trim(), "{schedule:?}");
+        assert_eq!(decode::<ScheduleRecord>(&encode(&schedule)), Ok(schedule));
+    }
+}
+
+#[test]
+fn a_stored_schedule_that_no_build_accepts_is_refused() {
+    let wrong = |change: fn(&mut ScheduleRecord)| {
+        let mut schedule = schedule();
+        change(&mut schedule);
+        stored(&schedule).unwrap_err().to_string()
+    };
+    assert!(wrong(|schedule| schedule.spec.grace = Duration::ZERO).starts_with("grace must be"));
+    assert!(wrong(|schedule| schedule.ticked = u64::MAX).contains("ticks"));
+    assert!(wrong(|schedule| schedule.spec_version = u32::MAX).starts_with("spec version"));
+    assert!(
+        wrong(|schedule| schedule.last_passed.as_mut().unwrap().ticks.count = 0)
+            .starts_with("0 ticks passed over")
+    );
+    let every = |schedule: &mut ScheduleRecord| {
+        schedule.spec.when = When::Every { interval: Duration::from_millis(1), anchor: WallMillis(0) };
+    };
+    assert!(wrong(every).starts_with("interval must be"));
 }
 
 #[test]
@@ -213,6 +298,7 @@ fn every_type_reads_back_what_it_wrote() {
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
     assert_eq!(decode::<Retention>(&encode(&Retention::default())), Ok(Retention::default()));
     assert_eq!(decode::<PauseRecord>(&encode(&pause())), Ok(pause()));
+    assert_eq!(decode::<ScheduleRecord>(&encode(&schedule())), Ok(schedule()));
     assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
     assert_eq!(decode::<Layout>(&encode(&Layout { version: 7 })), Ok(Layout { version: 7 }));
 }

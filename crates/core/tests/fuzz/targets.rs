@@ -14,6 +14,7 @@ use bellwether_core::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Sch
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, Place};
 use bellwether_core::retention::Retention;
+use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::time::Millis;
 use bellwether_core::wire::{Layout, Stored, WireError, decode, encode};
 use bellwether_core::worker::{EpochRecord, PauseRecord, WorkerInfo};
@@ -35,6 +36,7 @@ pub(crate) fn wire(bytes: &[u8]) {
         stored::<TurnIndex>(bytes),
         stored::<Retention>(bytes),
         stored::<PauseRecord>(bytes),
+        stored::<ScheduleRecord>(bytes),
     ];
     assert!(taken.iter().filter(|taken| **taken).count() <= 1, "one value of two types");
 }
@@ -74,6 +76,7 @@ pub(crate) fn path(bytes: &[u8]) {
         Place::Inbox(worker) => paths::inbox(worker),
         Place::Assignment(worker, job) => paths::assignment(worker, &job),
         Place::Turn(turn, job) => paths::turn(&turn, &job),
+        Place::Schedule(schedule) => paths::schedule(&schedule),
         Place::Other => return,
     };
     assert_eq!(spelt, path, "a path of another spelling is somebody else's znode");

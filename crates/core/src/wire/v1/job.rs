@@ -39,14 +39,14 @@ pub struct JobRecordV1 {
 }
 
 #[derive(Serialize, Deserialize)]
-struct PayloadV1 {
+pub(super) struct PayloadV1 {
     content_type: String,
     #[serde(with = "bytes")]
     bytes: Vec<u8>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct PolicyV1 {
+pub(super) struct PolicyV1 {
     max_attempts: u32,
     max_losses: u32,
     backoff_initial_ms: u64,

@@ -5,10 +5,12 @@ mod job;
 mod parts;
 mod pause;
 mod retention;
+mod schedule;
 mod worker;
 
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
 pub(super) use job::JobRecordV1;
 pub(super) use pause::PauseRecordV1;
 pub(super) use retention::RetentionV1;
+pub(super) use schedule::ScheduleRecordV1;
 pub(super) use worker::{EpochRecordV1, LayoutV1, WorkerInfoV1};

@@ -1,0 +1,618 @@
+//! Making each tick's job, once (S8).
+//!
+//! The machine knows every schedule with its version, and when each ticks next. When one is due it says what becomes of
+//! it ([`due`]) and commits that: the cursor moves and the job is made, in one multi ([`txn::tick`]). All that decides is
+//! in that multi's fences; what is known here may be old.
+//!
+//! ```text
+//! unread ──read──▶ waiting ──due──▶ ready ──batch──▶ committing ──applied──▶ waiting
+//!   ▲                                │ ▲                  │
+//!   │              forbid: last job ─┘ └─ queue: lane ────┤
+//!   └── a hint · rejected · unknown ──────────────────────┘
+//! ```
+//!
+//! | an operation was rejected | what it means | what follows |
+//! | --- | --- | --- |
+//! | check epoch | another leader has claimed | the term is over |
+//! | check `/schedules` | a schedule was removed; one of its name may have come with the version that is known | list, and read all again |
+//! | set schedule | it changed, or is gone | read it again |
+//! | check the last job | it was retried, or its record was deleted | look at it again |
+//! | create the job | it has its job: this happens only when a removed schedule came again under a clock that was set back | pass the tick over, as taken |
+//! | create the turn | the lane is not there | make it, and commit again |
+//! | anything else | – | read it again; after [`PUZZLES`] times at the next sweep |
+//!
+//! **What if the reply is lost?** Nothing is done until the session is back and everything was read again: the cursor
+//! tells whether the tick was made. A copy that is applied after that read makes the next one of the same tick fail at
+//! the schedule's version.
+//!
+//! **The wall clock** is passed in. When it jumps back, nothing is due until it is past the cursor again. When it jumps
+//! forward, what was jumped over is due at once, or was missed: the misfire policy decides, and what is passed over is
+//! written into the schedule.
+//!
+//! **Hints.** Each write of ours comes back as a hint about the schedule. One is expected for each, and no read follows;
+//! a count that is off costs a read, or a read that comes with the next sweep.
+//!
+//! Limits: [`READ_WINDOW`] reads and [`COMMIT_WINDOW`] batches of [`BATCH`] in flight, one write of each schedule. No
+//! more is prepared than these hold, however many are due.
+
+mod calendars;
+mod event;
+mod standing;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use event::{Effect, Event, Found, Key, LastJob, Stamp};
+
+use self::calendars::Calendars;
+use self::standing::{Known, Plan, Standing, Write};
+use crate::budget::MAX_READ_BATCH;
+use crate::name::ScheduleId;
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::path::{self, Place};
+use crate::schedule::{Due, Missed, Overlap, Passed, PassedOver, due, tick_id};
+use crate::time::WallMillis;
+use crate::txn::{self, Batch, Locus, Op};
+
+/// Ticks a batch, each three to five operations.
+pub const BATCH: usize = 100;
+
+/// Batches in flight: one is applied while others are on their way.
+pub const COMMIT_WINDOW: usize = 4;
+
+/// Reads in flight, of schedules and of jobs.
+pub const READ_WINDOW: usize = 4;
+
+/// How often a write of a schedule is refused for no reason that is known, before the next sweep is waited for.
+pub const PUZZLES: u32 = 3;
+
+/// The machine of one term.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Keeper {
+    epoch: i32,
+    /// The parent's version, from before anything that is known was read.
+    removals: Option<i32>,
+    known: BTreeMap<ScheduleId, Known>,
+    calendars: Calendars,
+    unread: BTreeSet<ScheduleId>,
+    waiting: BTreeSet<(WallMillis, ScheduleId)>,
+    to_check: VecDeque<ScheduleId>,
+    ready: VecDeque<ScheduleId>,
+    listing: bool,
+    reads: usize,
+    commits: usize,
+    /// How many are between due and answered.
+    busy: usize,
+    serial: u64,
+    acting: bool,
+}
+
+impl Keeper {
+    /// A machine for the term of `epoch`.
+    #[must_use]
+    pub fn new(epoch: i32) -> Self {
+        Self {
+            epoch,
+            removals: None,
+            known: BTreeMap::new(),
+            calendars: Calendars::default(),
+            unread: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            to_check: VecDeque::new(),
+            ready: VecDeque::new(),
+            listing: false,
+            reads: 0,
+            commits: 0,
+            busy: 0,
+            serial: 0,
+            acting: false,
+        }
+    }
+
+    /// Handles one event at the wall time `now`.
+    pub fn handle(&mut self, now: WallMillis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Resync => {
+                self.acting = true;
+                if !self.listing {
+                    self.listing = true;
+                    out.push(Effect::List);
+                }
+            }
+            Event::Listed { removals, schedules } => {
+                self.listing = false;
+                self.listed(removals, schedules);
+            }
+            Event::ListFailed => {
+                self.listing = false;
+                self.acting = false;
+            }
+            Event::Changed(schedule) => self.changed(schedule),
+            Event::Gone(schedule) => self.forget(&schedule),
+            Event::Read(found) => {
+                self.reads -= 1;
+                for (schedule, found) in found {
+                    self.read(schedule, found);
+                }
+            }
+            Event::ReadFailed(schedules) => {
+                self.reads -= 1;
+                self.acting = false;
+                for schedule in schedules {
+                    if self.known.get(&schedule).is_some_and(|known| known.standing == Standing::Reading) {
+                        self.reread(&schedule);
+                    }
+                }
+            }
+            Event::JobsRead(jobs) => {
+                self.reads -= 1;
+                for (key, last) in jobs {
+                    self.job_read(&key, last);
+                }
+            }
+            Event::JobsReadFailed(keys) => {
+                self.reads -= 1;
+                self.acting = false;
+                for key in keys {
+                    if self.has_at(&key, |standing| matches!(standing, Standing::Checking(_))) {
+                        self.reread(&key.schedule);
+                    }
+                }
+            }
+            Event::LaneMade(key) => {
+                if let Some(Known { standing, .. }) = self.known.get_mut(&key.schedule)
+                    && let Standing::MakingLane(write) = standing
+                    && write.serial == key.serial
+                {
+                    *standing = Standing::Ready(write.clone());
+                    self.ready.push_back(key.schedule);
+                }
+            }
+            Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
+            Event::Tick => {}
+        }
+        self.advance(now, out);
+    }
+
+    /// When the next known schedule is due, unless something else is waited for.
+    #[must_use]
+    pub fn next_due(&self) -> Option<WallMillis> {
+        self.waiting.first().map(|(at, _)| *at)
+    }
+
+    /// Whether a schedule is known as it was read at this stamp.
+    #[must_use]
+    pub fn knows(&self, schedule: &ScheduleId, stamp: Stamp) -> bool {
+        self.known.get(schedule).is_some_and(|known| known.stamp == Some(stamp))
+    }
+
+    /// How many schedules are known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    fn listed(&mut self, removals: i32, schedules: Vec<ScheduleId>) {
+        let fresh = self.removals == Some(removals);
+        self.removals = Some(removals);
+        let listed = schedules.into_iter().collect::<BTreeSet<_>>();
+        let gone = self.known.keys().filter(|known| !listed.contains(*known)).cloned().collect::<Vec<_>>();
+        // One that was added since the list was asked for comes with its hint, or with the next list.
+        gone.iter().for_each(|schedule| self.forget(schedule));
+        for schedule in listed {
+            match self.known.get_mut(&schedule) {
+                // Its answer tells; it was asked for with a parent's version that may be old by now.
+                Some(known) if matches!(known.standing, Standing::Committing(_)) && fresh => {}
+                Some(known) => {
+                    known.echoes = 0;
+                    if !fresh {
+                        // Another one of this name may have this version.
+                        known.stamp = None;
+                    }
+                    self.reread(&schedule);
+                }
+                None => self.reread(&schedule),
+            }
+        }
+    }
+
+    fn changed(&mut self, schedule: ScheduleId) {
+        match self.known.get_mut(&schedule) {
+            Some(known) => match known.standing {
+                Standing::Committing(_) => known.hints += 1,
+                Standing::Reading => known.hints = 1,
+                Standing::Unread => {}
+                Standing::Waiting(_)
+                | Standing::ToCheck(_)
+                | Standing::Checking(_)
+                | Standing::Ready(_)
+                | Standing::MakingLane(_)
+                | Standing::Puzzling => {
+                    if known.echoes > 0 {
+                        known.echoes -= 1;
+                    } else {
+                        self.reread(&schedule);
+                    }
+                }
+            },
+            None => self.reread(&schedule),
+        }
+    }
+
+    /// Takes it from wherever it stands, to be read.
+    fn reread(&mut self, schedule: &ScheduleId) {
+        self.leave(schedule);
+        self.known.entry(schedule.clone()).or_default().standing = Standing::Unread;
+        self.unread.insert(schedule.clone());
+    }
+
+    fn forget(&mut self, schedule: &ScheduleId) {
+        self.leave(schedule);
+        self.known.remove(schedule);
+    }
+
+    /// Out of the queue in which it stands, if it stands in one.
+    fn leave(&mut self, schedule: &ScheduleId) {
+        let Some(known) = self.known.get(schedule) else { return };
+        match &known.standing {
+            Standing::Unread => {
+                self.unread.remove(schedule);
+            }
+            Standing::Waiting(next) => {
+                if let Some(next) = next {
+                    self.waiting.remove(&(*next, schedule.clone()));
+                }
+            }
+            Standing::ToCheck(_) => self.to_check.retain(|other| other != schedule),
+            Standing::Ready(_) => self.ready.retain(|other| other != schedule),
+            Standing::Reading
+            | Standing::Checking(_)
+            | Standing::MakingLane(_)
+            | Standing::Committing(_)
+            | Standing::Puzzling => {}
+        }
+        if known.standing.is_busy() {
+            self.busy -= 1;
+        }
+    }
+
+    fn read(&mut self, schedule: ScheduleId, found: Found) {
+        let Some(known) = self.known.get_mut(&schedule) else { return };
+        if known.standing != Standing::Reading {
+            return;
+        }
+        let hinted = std::mem::take(&mut known.hints) > 0;
+        match found {
+            Found::Nothing => {
+                // Its hint, or the next list, brings it back.
+                self.forget(&schedule);
+                if hinted {
+                    self.reread(&schedule);
+                }
+                return;
+            }
+            Found::Same => {}
+            Found::Record(stamp, record) => {
+                let Ok(calendar) = self.calendars.of(&record.spec.when) else {
+                    // Of another build: decoding refuses it before it comes here.
+                    self.forget(&schedule);
+                    return;
+                };
+                known.stamp = Some(stamp);
+                known.record = Some(record);
+                known.calendar = Some(calendar);
+            }
+        }
+        if hinted {
+            self.reread(&schedule);
+        } else {
+            self.wait(&schedule);
+        }
+    }
+
+    /// Until its next tick.
+    fn wait(&mut self, schedule: &ScheduleId) {
+        let Some(known) = self.known.get_mut(schedule) else { return };
+        let next = known.next();
+        known.standing = Standing::Waiting(next);
+        if let Some(next) = next {
+            self.waiting.insert((next, schedule.clone()));
+        }
+    }
+
+    fn job_read(&mut self, key: &Key, last: LastJob) {
+        if !self.has_at(key, |standing| matches!(standing, Standing::Checking(_))) {
+            return;
+        }
+        let Some(known) = self.known.get_mut(&key.schedule) else { return };
+        let Standing::Checking(write) = &known.standing else { return };
+        let mut write = write.clone();
+        if let Plan::Tick { at, before, over } = &mut write.plan {
+            match last {
+                LastJob::Over(version) => *over = version,
+                LastJob::Open => {
+                    // One reason at a time: what was missed before it first, and then this one.
+                    let passed = match before {
+                        Some(ticks) => Passed { why: PassedOver::Misfire, ticks: *ticks },
+                        None => Passed { why: PassedOver::Overlap, ticks: single(*at) },
+                    };
+                    write.plan = Plan::PassOver(passed);
+                }
+            }
+        }
+        known.standing = Standing::Ready(write);
+        self.ready.push_back(key.schedule.clone());
+    }
+
+    fn has_at(&self, key: &Key, at: impl Fn(&Standing) -> bool) -> bool {
+        self.known.get(&key.schedule).is_some_and(|known| {
+            at(&known.standing) && known.standing.write().is_some_and(|write| write.serial == key.serial)
+        })
+    }
+
+    fn committed(&mut self, mut batch: Batch<Key>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        self.commits -= 1;
+        match outcome {
+            Outcome::Applied(()) => {
+                for (key, _) in batch.into_groups() {
+                    self.applied(&key, out);
+                }
+            }
+            // Made or not: what is read after the resync tells.
+            Outcome::Unknown => {
+                self.acting = false;
+                self.read_all(batch);
+            }
+            Outcome::Rejected(rejection) if rejection.is_whole() => {
+                self.acting = false;
+                self.read_all(batch);
+            }
+            Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
+                Some(Locus::Group { group, op }) => {
+                    let (key, ops) = batch.remove(group);
+                    self.rejected(&key, &ops[op], &rejection, out);
+                    self.put_back(batch);
+                }
+                Some(Locus::Fence(FENCE)) => {
+                    self.acting = false;
+                    if rejection.is_fence() {
+                        out.push(Effect::FencedOut);
+                    }
+                    self.read_all(batch);
+                }
+                // A schedule was removed.
+                Some(Locus::Fence(_)) | None => {
+                    self.removals = None;
+                    self.read_all(batch);
+                    if !self.listing {
+                        self.listing = true;
+                        out.push(Effect::List);
+                    }
+                }
+            },
+        }
+    }
+
+    fn applied(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
+            return;
+        }
+        self.busy -= 1;
+        let Some(known) = self.known.get_mut(&key.schedule) else { return };
+        let Standing::Committing(write) = std::mem::replace(&mut known.standing, Standing::Unread) else {
+            return;
+        };
+        known.puzzles = 0;
+        known.apply(&write.plan);
+        match write.plan {
+            Plan::Tick { at, before, .. } => {
+                let passed = before.map(|ticks| Passed { why: PassedOver::Misfire, ticks });
+                out.extend(passed.map(|passed| Effect::PassedOver(key.schedule.clone(), passed)));
+                out.push(Effect::Ticked(key.schedule.clone(), at));
+            }
+            Plan::PassOver(passed) => out.push(Effect::PassedOver(key.schedule.clone(), passed)),
+        }
+        let hints = std::mem::take(&mut known.hints);
+        if hints == 0 {
+            known.echoes += 1;
+        }
+        if hints > 1 {
+            self.reread(&key.schedule);
+        } else {
+            self.wait(&key.schedule);
+        }
+    }
+
+    fn rejected(&mut self, key: &Key, op: &Op, rejection: &Rejection, out: &mut Vec<Effect>) {
+        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
+            return;
+        }
+        let Some(known) = self.known.get_mut(&key.schedule) else { return };
+        let Standing::Committing(write) = &known.standing else { return };
+        let mut write = write.clone();
+        match (op, &rejection.reason) {
+            (Op::Check { .. }, Reason::BadVersion | Reason::NoNode) => {
+                known.standing = Standing::ToCheck(write);
+                self.to_check.push_back(key.schedule.clone());
+            }
+            (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
+                known.standing = Standing::MakingLane(write);
+                out.push(Effect::MakeLane(key.clone()));
+            }
+            (Op::Create { .. }, Reason::NodeExists) => {
+                if let Plan::Tick { at, before, .. } = write.plan {
+                    write.plan = Plan::PassOver(match before {
+                        Some(ticks) => Passed { why: PassedOver::Misfire, ticks },
+                        None => Passed { why: PassedOver::Taken, ticks: single(at) },
+                    });
+                }
+                known.standing = Standing::Ready(write);
+                self.ready.push_back(key.schedule.clone());
+            }
+            (_, _) => {
+                known.puzzles += u32::from(rejection.reason != Reason::BadVersion);
+                let puzzling = known.puzzles >= PUZZLES;
+                self.reread(&key.schedule);
+                if puzzling {
+                    self.unread.remove(&key.schedule);
+                    if let Some(known) = self.known.get_mut(&key.schedule) {
+                        known.puzzles = 0;
+                        known.standing = Standing::Puzzling;
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_all(&mut self, batch: Batch<Key>) {
+        for (key, _) in batch.into_groups() {
+            if self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
+                self.reread(&key.schedule);
+            }
+        }
+    }
+
+    fn put_back(&mut self, batch: Batch<Key>) {
+        for (key, _) in batch.into_groups().into_iter().rev() {
+            if !self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
+                continue;
+            }
+            if let Some(known) = self.known.get_mut(&key.schedule)
+                && let Standing::Committing(write) = &known.standing
+            {
+                known.standing = Standing::Ready(write.clone());
+                self.ready.push_front(key.schedule);
+            }
+        }
+    }
+
+    fn advance(&mut self, now: WallMillis, out: &mut Vec<Effect>) {
+        if !self.acting {
+            return;
+        }
+        self.read_some(out);
+        let Some(removals) = self.removals else { return };
+        self.prepare(now);
+        self.check_some(out);
+        while self.commits < COMMIT_WINDOW && (self.commits == 0 || self.ready.len() >= BATCH) {
+            let fence = vec![txn::fence(self.epoch), txn::check_removals(removals)];
+            let Some(batch) = self.batch(now, fence) else { break };
+            self.commits += 1;
+            out.push(Effect::Commit(batch));
+        }
+    }
+
+    fn read_some(&mut self, out: &mut Vec<Effect>) {
+        while self.reads < READ_WINDOW && !self.unread.is_empty() {
+            let mut schedules = Vec::new();
+            while schedules.len() < MAX_READ_BATCH
+                && let Some(schedule) = self.unread.pop_first()
+            {
+                if let Some(known) = self.known.get_mut(&schedule) {
+                    known.standing = Standing::Reading;
+                    known.hints = 0;
+                    schedules.push(schedule);
+                }
+            }
+            if !schedules.is_empty() {
+                self.reads += 1;
+                out.push(Effect::Read(schedules));
+            }
+        }
+    }
+
+    /// Decides what becomes of those that are due, as many as there is room for on the way.
+    fn prepare(&mut self, now: WallMillis) {
+        while self.busy < COMMIT_WINDOW * BATCH
+            && let Some((at, schedule)) = self.waiting.pop_first()
+        {
+            if at > now {
+                self.waiting.insert((at, schedule));
+                return;
+            }
+            let Some(known) = self.known.get_mut(&schedule) else { continue };
+            let Some((record, calendar)) = known.record.as_deref().zip(known.calendar.as_deref()) else {
+                continue;
+            };
+            let spec = &record.spec;
+            let plan = match due(calendar, spec.misfire, spec.grace, record.cursor, now) {
+                // The clock has been set back since it began to wait.
+                Due::Later(next) => {
+                    known.standing = Standing::Waiting(next);
+                    self.waiting.extend(next.map(|next| (next, schedule)));
+                    continue;
+                }
+                Due::Tick { at, missed } => Plan::Tick { at, before: missed, over: None },
+                Due::PassOver(ticks) => Plan::PassOver(Passed { why: PassedOver::Misfire, ticks }),
+            };
+            self.serial += 1;
+            let asks = spec.overlap == Overlap::Forbid && record.last_tick.is_some();
+            let write = Write { serial: self.serial, plan };
+            self.busy += 1;
+            if asks && matches!(write.plan, Plan::Tick { .. }) {
+                known.standing = Standing::ToCheck(write);
+                self.to_check.push_back(schedule);
+            } else {
+                known.standing = Standing::Ready(write);
+                self.ready.push_back(schedule);
+            }
+        }
+    }
+
+    fn check_some(&mut self, out: &mut Vec<Effect>) {
+        while self.reads < READ_WINDOW && !self.to_check.is_empty() {
+            let mut jobs = Vec::new();
+            while jobs.len() < MAX_READ_BATCH
+                && let Some(schedule) = self.to_check.pop_front()
+            {
+                let Some(known) = self.known.get_mut(&schedule) else { continue };
+                let Standing::ToCheck(write) = &known.standing else { continue };
+                let Some(last) = known.record.as_ref().and_then(|record| record.last_tick) else { continue };
+                let (write, job) = (write.clone(), tick_id(&schedule, last));
+                jobs.push((Key { schedule, serial: write.serial }, job));
+                known.standing = Standing::Checking(write);
+            }
+            if !jobs.is_empty() {
+                self.reads += 1;
+                out.push(Effect::ReadJobs(jobs));
+            }
+        }
+    }
+
+    fn batch(&mut self, now: WallMillis, fence: Vec<Op>) -> Option<Batch<Key>> {
+        let mut batch = Batch::new(fence);
+        while batch.len() < BATCH
+            && let Some(schedule) = self.ready.pop_front()
+        {
+            let Some(known) = self.known.get_mut(&schedule) else { continue };
+            let Standing::Ready(write) = &known.standing else { continue };
+            let Some(ops) = known.ops(&schedule, &write.plan, now) else {
+                self.reread(&schedule);
+                continue;
+            };
+            let (write, key) = (write.clone(), Key { schedule: schedule.clone(), serial: write.serial });
+            if batch.push(key, ops).is_err() {
+                self.ready.push_front(schedule);
+                break;
+            }
+            known.hints = 0;
+            known.standing = Standing::Committing(write);
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+}
+
+/// Where the epoch's check stands among a batch's fences.
+const FENCE: usize = 0;
+
+fn single(at: WallMillis) -> Missed {
+    Missed { from: at, through: at, count: 1 }
+}
+
+#[cfg(test)]
+mod model;

@@ -1,0 +1,461 @@
+//! Keepers against a server that answers late or not at all, while leaders change, clocks jump, and operators pause,
+//! replace, remove and add again. What the server applied is judged, write by write (S3, S8).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
+use crate::name::{JobId, Kind};
+use crate::schedule::{Misfire, ScheduleRecord, ScheduleSpec, Template, When, lane, parse_tick};
+use crate::txn::Op;
+use crate::wire::{decode, encode};
+
+fn id(n: usize) -> ScheduleId {
+    ScheduleId::new(format!("s{n}")).unwrap()
+}
+
+fn spec(every: u64, misfire: Misfire, overlap: Overlap) -> ScheduleSpec {
+    ScheduleSpec {
+        when: When::every(Duration::from_secs(every)).unwrap(),
+        misfire,
+        grace: Duration::from_secs(20),
+        overlap,
+        template: Template {
+            kind: Kind::new("report").unwrap(),
+            payload: Payload::json(*b"1").unwrap(),
+            policy: Policy::default(),
+            placement: Placement::default(),
+            priority: Priority::default(),
+            expires_after: None,
+        },
+    }
+}
+
+struct Znode {
+    data: Vec<u8>,
+    version: i32,
+    created: i64,
+}
+
+#[derive(Default)]
+struct Server {
+    tree: BTreeMap<String, Znode>,
+    zxid: i64,
+    /// For whoever watches.
+    events: Vec<Event>,
+    /// Instants that got a job, by schedule.
+    ticks: BTreeMap<ScheduleId, Vec<WallMillis>>,
+}
+
+impl Server {
+    fn reason(&self, op: &Op) -> Option<Reason> {
+        let there = self.tree.get(op.path());
+        let versioned = |version: i32| match there {
+            None => Some(Reason::NoNode),
+            Some(node) if version >= 0 && node.version != version => Some(Reason::BadVersion),
+            Some(_) => None,
+        };
+        match op {
+            Op::Check { version, .. } | Op::Set { version, .. } => versioned(*version),
+            Op::Delete { version, .. } => versioned(version.unwrap_or(-1)),
+            Op::Create { .. } if there.is_some() => Some(Reason::NodeExists),
+            Op::Create { path, .. } => match path::parse(path) {
+                Place::Turn(turn, _) if !self.tree.contains_key(&path::lane(&turn.lane)) => {
+                    Some(Reason::NoNode)
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// No operation of a multi is about what another one of it makes.
+    fn commit(&mut self, ops: &[Op]) -> Result<(), Rejection> {
+        for (at, op) in ops.iter().enumerate() {
+            if let Some(reason) = self.reason(op) {
+                return Err(Rejection { at, reason });
+            }
+        }
+        self.zxid += 1;
+        self.judge(ops);
+        for op in ops {
+            let schedule = match path::parse(op.path()) {
+                Place::Schedule(schedule) => Some(schedule),
+                _ => None,
+            };
+            match op {
+                Op::Check { .. } => {}
+                Op::Create { path, data, .. } => {
+                    let node = Znode { data: data.clone(), version: 0, created: self.zxid };
+                    self.tree.insert(path.clone(), node);
+                    self.events.extend(schedule.map(Event::Changed));
+                }
+                Op::Set { path, data, .. } => {
+                    let node = self.tree.get_mut(path).unwrap();
+                    node.data = data.clone();
+                    node.version += 1;
+                    self.events.extend(schedule.map(Event::Changed));
+                }
+                Op::Delete { path, .. } => {
+                    self.tree.remove(path);
+                    self.events.extend(schedule.map(Event::Gone));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every move of a cursor decides each instant that it passes: it got its job in this write, or the write says that
+    /// it was passed over.
+    fn judge(&mut self, ops: &[Op]) {
+        let made = ops.iter().filter_map(|op| match op {
+            Op::Create { path, .. } if path.starts_with(path::JOBS) => {
+                parse_tick(&JobId::new(path.rsplit('/').next().unwrap()).unwrap())
+            }
+            _ => None,
+        });
+        let mut made = made.collect::<BTreeMap<_, _>>();
+        for op in ops {
+            let (Op::Set { path, data, .. }, Place::Schedule(schedule)) = (op, path::parse(op.path())) else {
+                continue;
+            };
+            let before = decode::<ScheduleRecord>(&self.tree[path].data).unwrap();
+            let after = decode::<ScheduleRecord>(data).unwrap();
+            assert!(after.cursor >= before.cursor, "S8: the cursor of {schedule} went back");
+            let tick = made.remove(&schedule);
+            assert!(tick.is_none() || !before.paused, "{schedule} is paused and ticked");
+            assert!(tick.is_none() || after.spec == before.spec, "{schedule} ticked with another's spec");
+            let passed = after.last_passed.filter(|_| after.passed_over > before.passed_over);
+            let calendar = before.spec.when.calendar().unwrap();
+            for at in calendar.ticks_after(before.cursor).take_while(|at| *at <= after.cursor) {
+                let over =
+                    passed.is_some_and(|passed| (passed.ticks.from..=passed.ticks.through).contains(&at));
+                assert!(over != (tick == Some(at)), "S8: {schedule} at {at}: {tick:?}, {passed:?}");
+            }
+            if let Some(at) = tick {
+                assert!(calendar.last_through(at) == Some(at) && at <= after.cursor, "{at} is no tick");
+                self.ticks.entry(schedule).or_default().push(at);
+            }
+        }
+        assert!(made.is_empty(), "S8: a job without a move of its schedule's cursor: {made:?}");
+    }
+
+    fn set(&mut self, schedule: &ScheduleId, change: impl FnOnce(ScheduleRecord) -> ScheduleRecord) {
+        let Some(node) = self.tree.get(&path::schedule(schedule)) else { return };
+        let (record, version) = (decode(&node.data).unwrap(), node.version);
+        self.commit(&txn::set_schedule(schedule, version, &change(record))).unwrap();
+    }
+
+    fn create(&mut self, path: String, data: Vec<u8>) {
+        self.tree.entry(path).or_insert(Znode { data, version: 0, created: 0 });
+    }
+}
+
+struct Leader {
+    machine: Keeper,
+    /// Ahead of true time, or behind it.
+    skew: i64,
+    asked: VecDeque<Effect>,
+    told: VecDeque<Event>,
+    seen: usize,
+    watching: bool,
+}
+
+impl Leader {
+    fn now(&self, now: WallMillis) -> WallMillis {
+        WallMillis(now.0.saturating_add_signed(self.skew))
+    }
+
+    fn feed(&mut self, now: WallMillis, event: Event) {
+        let now = self.now(now);
+        let mut out = Vec::new();
+        self.machine.handle(now, event, &mut out);
+        self.asked.extend(out);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Time passes.
+    Wait(u64),
+    /// The clock of a leader is set.
+    Skew(usize, i64),
+    /// The server carries out the oldest request of a leader, and answers, or its answer is lost.
+    Serve(usize, bool),
+    /// The oldest request is lost on its way, and its sender is told nothing definite.
+    Lose(usize),
+    /// A leader hears an answer, or a hint.
+    Hear(usize),
+    Hint(usize),
+    /// A leader's connection is back, or its sweep comes.
+    Resync(usize),
+    /// The others do not know it yet.
+    Claim,
+    Pause(usize),
+    Resume(usize),
+    Replace(usize, u64),
+    Remove(usize),
+    Add(usize, u64, u8),
+    /// The job of the last tick ends.
+    End(usize),
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let leader = 0..3usize;
+    let schedule = 0..3usize;
+    prop_oneof![
+        8 => (0..15u64).prop_map(Step::Wait),
+        1 => (0..200u64).prop_map(Step::Wait),
+        1 => (leader.clone(), -60..60i64).prop_map(|(n, by)| Step::Skew(n, by)),
+        20 => (leader.clone(), prop::bool::weighted(0.9)).prop_map(|(n, answered)| Step::Serve(n, answered)),
+        1 => leader.clone().prop_map(Step::Lose),
+        20 => leader.clone().prop_map(Step::Hear),
+        8 => leader.clone().prop_map(Step::Hint),
+        2 => leader.prop_map(Step::Resync),
+        1 => Just(Step::Claim),
+        1 => schedule.clone().prop_map(Step::Pause),
+        1 => schedule.clone().prop_map(Step::Resume),
+        1 => (schedule.clone(), 1..20u64).prop_map(|(n, every)| Step::Replace(n, every)),
+        1 => schedule.clone().prop_map(Step::Remove),
+        3 => (schedule.clone(), 1..20u64, 0..9u8).prop_map(|(n, every, how)| Step::Add(n, every, how)),
+        4 => schedule.prop_map(Step::End),
+    ]
+}
+
+struct World {
+    server: Server,
+    leaders: Vec<Leader>,
+    now: WallMillis,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut server = Server::default();
+        server.create(path::EPOCH.into(), Vec::new());
+        server.create(path::SCHEDULES.into(), Vec::new());
+        Self { server, leaders: Vec::new(), now: WallMillis(1_000_000_000) }
+    }
+
+    fn claim(&mut self) {
+        let epoch = self.server.tree.get_mut(path::EPOCH).unwrap();
+        epoch.version += 1;
+        let machine = Keeper::new(epoch.version);
+        let seen = self.server.events.len();
+        let (asked, told) = (VecDeque::new(), VecDeque::new());
+        let mut leader = Leader { machine, skew: 0, asked, told, seen, watching: true };
+        leader.feed(self.now, Event::Resync);
+        self.leaders.insert(0, leader);
+        self.leaders.truncate(3);
+    }
+
+    fn step(&mut self, step: Step) {
+        let now = self.now;
+        match step {
+            Step::Wait(by) => {
+                self.now.0 += by * 1_000;
+                let now = self.now;
+                self.leaders.iter_mut().for_each(|leader| leader.feed(now, Event::Tick));
+            }
+            Step::Skew(n, by) => {
+                if let Some(leader) = self.leaders.get_mut(n) {
+                    leader.skew = by * 1_000;
+                }
+            }
+            Step::Serve(n, answered) => self.serve(n, answered),
+            Step::Lose(n) => {
+                if let Some(effect) = self.leaders.get_mut(n).and_then(|leader| leader.asked.pop_front()) {
+                    let lost = lost(effect);
+                    self.leaders[n].told.extend(lost);
+                    self.leaders[n].watching = false;
+                }
+            }
+            Step::Hear(n) => {
+                if let Some(leader) = self.leaders.get_mut(n)
+                    && let Some(event) = leader.told.pop_front()
+                {
+                    leader.feed(now, event);
+                }
+            }
+            Step::Hint(n) => {
+                if let Some(leader) = self.leaders.get_mut(n)
+                    && let Some(event) = self.server.events.get(leader.seen)
+                {
+                    leader.seen += 1;
+                    if leader.watching {
+                        leader.feed(now, event.clone());
+                    }
+                }
+            }
+            Step::Resync(n) => {
+                if let Some(leader) = self.leaders.get_mut(n) {
+                    if !leader.watching {
+                        leader.watching = true;
+                        leader.seen = self.server.events.len();
+                    }
+                    leader.feed(now, Event::Resync);
+                }
+            }
+            Step::Claim => self.claim(),
+            Step::Pause(n) => self.server.set(&id(n), ScheduleRecord::pause),
+            Step::Resume(n) => self
+                .server
+                .set(&id(n), |record| if record.paused { record.resume(now).unwrap() } else { record }),
+            Step::Replace(n, every) => self.server.set(&id(n), |record| {
+                let spec = spec(every, record.spec.misfire, record.spec.overlap);
+                record.replace(spec, now).unwrap()
+            }),
+            Step::Remove(n) => {
+                if let Some(node) = self.server.tree.get(&path::schedule(&id(n))) {
+                    let version = node.version;
+                    self.server.commit(&txn::remove_schedule(&id(n), version)).unwrap();
+                    self.server.ticks.remove(&id(n));
+                }
+            }
+            Step::Add(n, every, how) => {
+                let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(60) };
+                let misfire = [Misfire::Skip, Misfire::Once, catch_up][usize::from(how % 3)];
+                let overlap = [Overlap::Allow, Overlap::Forbid, Overlap::Queue][usize::from(how / 3)];
+                let record = ScheduleRecord::new(spec(every, misfire, overlap), now);
+                if !self.server.tree.contains_key(&path::schedule(&id(n))) {
+                    self.server.commit(&txn::add_schedule(&id(n), &record)).unwrap();
+                }
+            }
+            Step::End(n) => {
+                let Some(node) = self.server.tree.get(&path::schedule(&id(n))) else { return };
+                let record = decode::<ScheduleRecord>(&node.data).unwrap();
+                let Some(last) = record.last_tick else { return };
+                let job = tick_id(&id(n), last);
+                let node = self.server.tree.get_mut(&path::record(&job)).unwrap();
+                let ended = decode::<JobRecord>(&node.data).unwrap().cancel(now);
+                node.data = encode(&ended);
+                node.version += 1;
+            }
+        }
+    }
+
+    fn serve(&mut self, n: usize, answered: bool) {
+        let Some(leader) = self.leaders.get_mut(n) else { return };
+        let Some(effect) = leader.asked.pop_front() else { return };
+        let server = &mut self.server;
+        let there = |path: String| server.tree.get(&path);
+        let answer = match &effect {
+            Effect::List => {
+                let removals = there(path::SCHEDULES.into()).unwrap().version;
+                let schedules = server.tree.keys().filter_map(|path| match path::parse(path) {
+                    Place::Schedule(schedule) => Some(schedule),
+                    _ => None,
+                });
+                Event::Listed { removals, schedules: schedules.collect() }
+            }
+            Effect::Read(schedules) => Event::Read(
+                schedules
+                    .iter()
+                    .map(|schedule| {
+                        let found = there(path::schedule(schedule)).map_or(Found::Nothing, |node| {
+                            let stamp = Stamp { created: node.created, version: node.version };
+                            if leader.machine.knows(schedule, stamp) {
+                                return Found::Same;
+                            }
+                            Found::Record(stamp, Box::new(decode(&node.data).unwrap()))
+                        });
+                        (schedule.clone(), found)
+                    })
+                    .collect(),
+            ),
+            Effect::ReadJobs(jobs) => Event::JobsRead(
+                jobs.iter()
+                    .map(|(key, job)| {
+                        let last = match there(path::record(job)) {
+                            None => LastJob::Over(None),
+                            Some(node) if decode::<JobRecord>(&node.data).unwrap().is_terminal() => {
+                                LastJob::Over(Some(node.version))
+                            }
+                            Some(_) => LastJob::Open,
+                        };
+                        (key.clone(), last)
+                    })
+                    .collect(),
+            ),
+            Effect::MakeLane(key) => {
+                server.create(path::lane(&lane(&key.schedule)), Vec::new());
+                Event::LaneMade(key.clone())
+            }
+            Effect::Commit(batch) => {
+                let ops = batch.ops().cloned().collect::<Vec<_>>();
+                assert!(matches!(&ops[0], Op::Check { path, .. } if path == path::EPOCH), "S3");
+                let outcome = match server.commit(&ops) {
+                    Ok(()) => Outcome::Applied(()),
+                    Err(rejection) => Outcome::Rejected(rejection),
+                };
+                Event::Committed(batch.clone(), outcome)
+            }
+            Effect::Ticked(..) | Effect::PassedOver(..) => return,
+            Effect::FencedOut => {
+                self.leaders.remove(n);
+                return;
+            }
+        };
+        if answered {
+            leader.told.push_back(answer);
+        } else {
+            leader.told.extend(lost(effect));
+            leader.watching = false;
+        }
+    }
+
+    /// From now on everything is answered and heard, and the last leader leads with the right clock.
+    fn heal(&mut self) {
+        self.leaders.clear();
+        self.claim();
+        for _ in 0..4_000 {
+            let leader = &self.leaders[0];
+            let hints = leader.seen < self.server.events.len();
+            if leader.asked.is_empty() && leader.told.is_empty() && !hints {
+                return;
+            }
+            self.step(Step::Serve(0, true));
+            self.step(Step::Hear(0));
+            self.step(Step::Hint(0));
+        }
+        panic!("it does not come to rest");
+    }
+}
+
+/// What its sender hears of a request whose answer is lost.
+fn lost(effect: Effect) -> Option<Event> {
+    Some(match effect {
+        Effect::List => Event::ListFailed,
+        Effect::Read(schedules) => Event::ReadFailed(schedules),
+        Effect::ReadJobs(jobs) => Event::JobsReadFailed(jobs.into_iter().map(|(key, _)| key).collect()),
+        Effect::MakeLane(key) => Event::LaneMade(key),
+        Effect::Commit(batch) => Event::Committed(batch, Outcome::Unknown),
+        Effect::Ticked(..) | Effect::PassedOver(..) | Effect::FencedOut => return None,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// S8, L4: no instant is decided twice or forgotten, and in the end each that is due is decided.
+    #[test]
+    fn every_tick_is_made_once_or_passed_over_and_recorded(steps in prop::collection::vec(steps(), 1..300)) {
+        let mut world = World::new();
+        world.claim();
+        world.step(Step::Add(0, 7, 0));
+        for step in steps {
+            world.step(step);
+        }
+        world.heal();
+        for n in 0..3 {
+            let Some(node) = world.server.tree.get(&path::schedule(&id(n))) else { continue };
+            let record = decode::<ScheduleRecord>(&node.data).unwrap();
+            let next = record.next(&record.spec.when.calendar().unwrap());
+            prop_assert!(record.paused || next > Some(world.now), "L4: {record:?} at {}", world.now);
+            let ticks = world.server.ticks.get(&id(n)).map_or(&[][..], Vec::as_slice);
+            prop_assert!(ticks.is_sorted_by(|a, b| a < b));
+            prop_assert_eq!(ticks.len() as u64, record.ticked);
+        }
+    }
+}

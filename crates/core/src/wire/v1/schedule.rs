@@ -1,0 +1,236 @@
+//! A schedule's record.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::job::{PayloadV1, PlacementV1, PolicyV1};
+use super::parts::{count, value};
+use crate::job::Priority;
+use crate::name::Kind;
+use crate::schedule::{
+    CronExpression, MAX_COUNTED, Misfire, Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec,
+    Template, When, Zone,
+};
+use crate::time::{WallMillis, as_millis};
+use crate::wire::WireError;
+
+#[derive(Serialize, Deserialize)]
+pub struct ScheduleRecordV1 {
+    spec: SpecV1,
+    spec_version: u32,
+    paused: bool,
+    cursor: u64,
+    created_at: u64,
+    ticked: u64,
+    passed_over: u64,
+    last_tick: Option<u64>,
+    last_passed: Option<PassedV1>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SpecV1 {
+    when: WhenV1,
+    misfire: MisfireV1,
+    grace_ms: u64,
+    overlap: OverlapV1,
+    template: TemplateV1,
+}
+
+#[derive(Serialize, Deserialize)]
+enum WhenV1 {
+    Cron { expression: String, zone: String },
+    Every { interval_ms: u64, anchor: u64 },
+    Once { at: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+enum MisfireV1 {
+    Skip,
+    Once,
+    CatchUp { at_most: u32, within_ms: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+enum OverlapV1 {
+    Allow,
+    Forbid,
+    Queue,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TemplateV1 {
+    kind: String,
+    payload: PayloadV1,
+    policy: PolicyV1,
+    placement: PlacementV1,
+    priority: u8,
+    expires_after_ms: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PassedV1 {
+    why: PassedOverV1,
+    from: u64,
+    through: u64,
+    count: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+enum PassedOverV1 {
+    Misfire,
+    Overlap,
+    Pause,
+    Replacement,
+    Taken,
+}
+
+impl From<&ScheduleRecord> for ScheduleRecordV1 {
+    fn from(schedule: &ScheduleRecord) -> Self {
+        Self {
+            spec: (&schedule.spec).into(),
+            spec_version: schedule.spec_version,
+            paused: schedule.paused,
+            cursor: schedule.cursor.0,
+            created_at: schedule.created_at.0,
+            ticked: schedule.ticked,
+            passed_over: schedule.passed_over,
+            last_tick: schedule.last_tick.map(|at| at.0),
+            last_passed: schedule.last_passed.as_ref().map(Into::into),
+        }
+    }
+}
+
+impl TryFrom<ScheduleRecordV1> for ScheduleRecord {
+    type Error = WireError;
+    fn try_from(stored: ScheduleRecordV1) -> Result<Self, WireError> {
+        Ok(Self {
+            spec: stored.spec.try_into()?,
+            spec_version: count("spec version", stored.spec_version)?,
+            paused: stored.paused,
+            cursor: WallMillis(stored.cursor),
+            created_at: WallMillis(stored.created_at),
+            ticked: total("ticks", stored.ticked)?,
+            passed_over: total("ticks passed over", stored.passed_over)?,
+            last_tick: stored.last_tick.map(WallMillis),
+            last_passed: stored.last_passed.map(TryInto::try_into).transpose()?,
+        })
+    }
+}
+
+/// A number that is counted on from, a second of which is a tick of the fastest schedule.
+fn total(field: &str, stored: u64) -> Result<u64, WireError> {
+    if stored > u64::MAX / 2 {
+        return Err(WireError::Value(format!("{stored} {field}: at most {} are allowed", u64::MAX / 2)));
+    }
+    Ok(stored)
+}
+
+impl From<&ScheduleSpec> for SpecV1 {
+    fn from(spec: &ScheduleSpec) -> Self {
+        let when = match &spec.when {
+            When::Cron { expression, zone } => {
+                WhenV1::Cron { expression: expression.as_str().to_owned(), zone: zone.as_str().to_owned() }
+            }
+            When::Every { interval, anchor } => {
+                WhenV1::Every { interval_ms: as_millis(*interval), anchor: anchor.0 }
+            }
+            When::Once(at) => WhenV1::Once { at: at.0 },
+        };
+        let misfire = match spec.misfire {
+            Misfire::Skip => MisfireV1::Skip,
+            Misfire::Once => MisfireV1::Once,
+            Misfire::CatchUp { at_most, within } => {
+                MisfireV1::CatchUp { at_most, within_ms: as_millis(within) }
+            }
+        };
+        let overlap = match spec.overlap {
+            Overlap::Allow => OverlapV1::Allow,
+            Overlap::Forbid => OverlapV1::Forbid,
+            Overlap::Queue => OverlapV1::Queue,
+        };
+        let template = &spec.template;
+        let template = TemplateV1 {
+            kind: template.kind.to_string(),
+            payload: (&template.payload).into(),
+            policy: (&template.policy).into(),
+            placement: (&template.placement).into(),
+            priority: template.priority.get(),
+            expires_after_ms: template.expires_after.map(as_millis),
+        };
+        Self { when, misfire, grace_ms: as_millis(spec.grace), overlap, template }
+    }
+}
+
+impl TryFrom<SpecV1> for ScheduleSpec {
+    type Error = WireError;
+    fn try_from(stored: SpecV1) -> Result<Self, WireError> {
+        let when = match stored.when {
+            WhenV1::Cron { expression, zone } => When::Cron {
+                expression: CronExpression::new(&expression).map_err(value)?,
+                zone: Zone::new(&zone).map_err(value)?,
+            },
+            WhenV1::Every { interval_ms, anchor } => {
+                When::Every { interval: Duration::from_millis(interval_ms), anchor: WallMillis(anchor) }
+            }
+            WhenV1::Once { at } => When::Once(WallMillis(at)),
+        };
+        let misfire = match stored.misfire {
+            MisfireV1::Skip => Misfire::Skip,
+            MisfireV1::Once => Misfire::Once,
+            MisfireV1::CatchUp { at_most, within_ms } => {
+                Misfire::CatchUp { at_most, within: Duration::from_millis(within_ms) }
+            }
+        };
+        let overlap = match stored.overlap {
+            OverlapV1::Allow => Overlap::Allow,
+            OverlapV1::Forbid => Overlap::Forbid,
+            OverlapV1::Queue => Overlap::Queue,
+        };
+        let template = stored.template;
+        let template = Template {
+            kind: Kind::new(template.kind)?,
+            payload: template.payload.try_into()?,
+            policy: template.policy.try_into()?,
+            placement: template.placement.try_into()?,
+            priority: Priority::new(template.priority).map_err(value)?,
+            expires_after: template.expires_after_ms.map(Duration::from_millis),
+        };
+        let spec = Self { when, misfire, grace: Duration::from_millis(stored.grace_ms), overlap, template };
+        spec.check().map_err(value)?;
+        Ok(spec)
+    }
+}
+
+impl From<&Passed> for PassedV1 {
+    fn from(passed: &Passed) -> Self {
+        let why = match passed.why {
+            PassedOver::Misfire => PassedOverV1::Misfire,
+            PassedOver::Overlap => PassedOverV1::Overlap,
+            PassedOver::Pause => PassedOverV1::Pause,
+            PassedOver::Replacement => PassedOverV1::Replacement,
+            PassedOver::Taken => PassedOverV1::Taken,
+        };
+        let Missed { from, through, count } = passed.ticks;
+        Self { why, from: from.0, through: through.0, count }
+    }
+}
+
+impl TryFrom<PassedV1> for Passed {
+    type Error = WireError;
+    fn try_from(stored: PassedV1) -> Result<Self, WireError> {
+        let why = match stored.why {
+            PassedOverV1::Misfire => PassedOver::Misfire,
+            PassedOverV1::Overlap => PassedOver::Overlap,
+            PassedOverV1::Pause => PassedOver::Pause,
+            PassedOverV1::Replacement => PassedOver::Replacement,
+            PassedOverV1::Taken => PassedOver::Taken,
+        };
+        let PassedV1 { from, through, count, .. } = stored;
+        if from > through || !(1..=MAX_COUNTED).contains(&count) {
+            return Err(WireError::Value(format!("{count} ticks passed over from {from} to {through}")));
+        }
+        let ticks = Missed { from: WallMillis(from), through: WallMillis(through), count };
+        Ok(Self { why, ticks })
+    }
+}
