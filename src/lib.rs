@@ -22,15 +22,16 @@ pub mod fuzz;
 pub mod handler;
 pub mod metrics;
 pub mod node;
+pub mod schedule;
 mod session_timeout;
 pub mod stock;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use bellwether_core::job::{ContentType, Payload};
-pub use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
+pub use bellwether_core::name::{JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};
-pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, State};
+pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, Schedule, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};
 pub use session_timeout::SessionTimeoutError;

@@ -341,6 +341,11 @@ impl<K> Job<K> {
         self.if_exists
     }
 
+    /// Whether it was given an id.
+    pub(crate) fn is_named(&self) -> bool {
+        self.id.is_some()
+    }
+
     /// The id and record to store: checked, with an id and a token of their own.
     pub(crate) fn into_record(self, submitted_at: WallMillis) -> Result<(JobId, JobRecord), JobError> {
         self.check()?;

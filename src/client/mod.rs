@@ -10,6 +10,7 @@
 //! | `link` | waiting for a usable session |
 //! | `submit/` | batching, lost replies, full buckets |
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
+//! | `schedule/` | adding, changing and listing schedules |
 //! | `wait`, `list`, `control` | waiting, listing, cancelling and retrying |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
 //! | `identity`, `timing` | what submitting an id again means; from when and until when a job may start |
@@ -30,6 +31,7 @@ mod list;
 mod locate;
 mod purge;
 mod retention;
+mod schedule;
 mod submit;
 mod timestamp;
 mod timing;
@@ -54,6 +56,7 @@ pub use kinds::{KindView, Paused};
 pub use list::{Filter, Listing};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
+pub use schedule::{Added, Schedule, ScheduleError, ScheduleView, Schedules};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
 pub use timing::TimingError;

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
 use bellwether::{Job, Kind as JobKind, State};
@@ -50,6 +51,7 @@ situations![
     cancels,
     leases,
     taken,
+    ticks,
     leaving,
     outstayed,
     cut_off,
@@ -95,6 +97,8 @@ async fn expires(stage: &Stage) {
 /// An operator pauses a kind for a while.
 async fn pauses(stage: &Stage) {
     let (client, kind) = (stage.cluster.client(), JobKind::new("quick").unwrap());
+    // Who has not begun to watch hears of it by its list.
+    stage.met("assigner", "Pauses.Watching").await;
     client.pause_kind(&kind, "operator").await.unwrap();
     stage.met("assigner", "Pauses.Changes").await;
     stage.submit_some("paused").await;
@@ -135,6 +139,15 @@ async fn taken(stage: &Stage) {
     assert_eq!(zk.commit(vec![shorter]).await, Outcome::Applied(()));
     stage.met("status_reporter", "Beat.Over").await;
     stage.runs.release();
+    stage.over().await;
+}
+
+/// Schedules: the ticks of one look at the job of the last one, those of the other have a lane.
+async fn ticks(stage: &Stage) {
+    stage.tick("alone", Overlap::Forbid).await;
+    stage.tick("line", Overlap::Queue).await;
+    stage.ticked("alone", 2).await;
+    stage.ticked("line", 2).await;
     stage.over().await;
 }
 

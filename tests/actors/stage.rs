@@ -6,12 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellwether::node::NodeError;
+use bellwether::schedule::Overlap;
 use bellwether::testing::actors::{Kind, Planned, Probe, Struck};
 use bellwether::testing::{Cluster, ClusterNode};
-use bellwether::{HandlerError, Handlers, Job, JobId, JobView, Retention, State, WorkerId};
+use bellwether::{
+    HandlerError, Handlers, Job, JobId, JobView, Retention, Schedule, ScheduleId, State, WorkerId,
+};
 use bellwether_core::outcome::Outcome;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::schedule::parse_tick;
 use bellwether_core::txn::Op;
-use bellwether_core::{path, wire};
+use bellwether_core::wire;
 use bellwether_testkit::{Proxy, RawClient, eventually};
 use bellwether_zk::{Zk, connect};
 use futures::FutureExt as _;
@@ -44,8 +49,16 @@ const PARTS: &[&str] = &["node", "session", "election", "leader", "worker"];
 /// Of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
 /// Of the leader wing.
-const MEMBERS: [&str; 7] =
-    ["janitor", "job_watcher", "promoter", "worker_registry", "lease_watcher", "assigner", "expirer"];
+const MEMBERS: [&str; 8] = [
+    "janitor",
+    "job_watcher",
+    "promoter",
+    "schedule_keeper",
+    "worker_registry",
+    "lease_watcher",
+    "assigner",
+    "expirer",
+];
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
@@ -104,6 +117,34 @@ impl Stage {
 
     pub(crate) async fn submit_held(&self, id: &str) {
         self.submit([job("held", id)], &[State::Succeeded]).await;
+    }
+
+    /// Ticks each second, which nothing but a fault makes late.
+    pub(crate) async fn tick(&self, schedule: &str, overlap: Overlap) {
+        let tick = Schedule::every(schedule, Duration::from_secs(1), plain("quick")).overlap(overlap);
+        self.cluster.client().schedules().add(&tick).await.unwrap();
+    }
+
+    /// Waits until it has ticked as often, and removes it. Its jobs are as if they were submitted.
+    pub(crate) async fn ticked(&self, schedule: &str, ticks: u64) {
+        let (schedules, id) = (self.cluster.client().schedules(), ScheduleId::new(schedule).unwrap());
+        let record = async || schedules.get(&id).await.unwrap().record.unwrap();
+        eventually("it ticks", SOON, async || record().await.ticked >= ticks).await;
+        let last = schedules.pause(&id).await.unwrap().record.unwrap();
+        let zk = self.onlooker().await;
+        let mut made = 0;
+        for bucket in Bucket::all() {
+            let names = zk.children(bucket.jobs()).await.unwrap().unwrap();
+            for job in names.iter().map(|name| JobId::new(name).unwrap()) {
+                if parse_tick(&job).is_some_and(|(of, _)| of == id) {
+                    self.jobs.borrow_mut().push((job, &[State::Succeeded]));
+                    made += 1;
+                }
+            }
+        }
+        // S8: one job for each instant that the schedule says it made one for.
+        assert_eq!(made, last.ticked, "{last:?}");
+        assert!(schedules.remove(&id).await.unwrap());
     }
 
     /// Waits until all that was submitted is over.
@@ -308,7 +349,11 @@ fn rebuilt(part: &str, dead: &str) -> bool {
 }
 
 pub(crate) fn job(kind: &str, id: &str) -> Job {
-    let job = Job::new(kind, &()).unwrap().id(id).backoff(BACKOFF, BACKOFF);
+    plain(kind).id(id)
+}
+
+fn plain(kind: &str) -> Job {
+    let job = Job::new(kind, &()).unwrap().backoff(BACKOFF, BACKOFF);
     // No fault of ours shall use them up.
     job.max_losses(20).max_attempts(20)
 }

@@ -43,6 +43,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("job_watcher", &["Sweep"]),
             ("promoter", &["Sweep", "Listed"]),
             ("janitor", &["Sweep", "Tick", "Settings", "Counted", "Listed", "Read"]),
+            ("schedule_keeper", &["Sweep"]),
             ("worker_registry", &["Sweep"]),
             ("lease_watcher", &["Sweep"]),
             ("assigner", &["Sweep"]),
@@ -53,6 +54,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("expires", &[("assigner", &["Tick"]), ("expirer", &["Overdue", "Read", "Committed"])]),
     ("pauses", &[("assigner", &["Pauses.Changes"])]),
     ("cancels", &[("executor_pool", &["Tell.Cancel", "Tell.GraceOver"])]),
+    ("ticks", &[("schedule_keeper", &["Tick", "Feed.Changes", "Read", "JobsRead", "LaneMade", "Committed"])]),
     (
         "leases",
         &[
@@ -89,6 +91,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("job_watcher", &["Resume"]),
             ("promoter", &["Resume"]),
             ("janitor", &["Resume"]),
+            ("schedule_keeper", &["Resume"]),
             ("worker_registry", &["Resume"]),
             ("lease_watcher", &["Resume"]),
             ("assigner", &["Pause", "Resume"]),

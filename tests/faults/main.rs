@@ -21,6 +21,7 @@ mod lost_replies;
 mod order;
 mod pause;
 mod retention;
+mod schedules;
 mod server;
 mod stale_leader;
 mod thousands;

@@ -57,6 +57,16 @@ impl Runs {
         self.script(id, RUN)
     }
 
+    /// A job that leaves a line and ends, of whichever name.
+    pub(crate) fn unnamed(&self) -> Job {
+        self.command(RUN)
+    }
+
+    /// One that leaves a line and runs while runs are held.
+    pub(crate) fn unnamed_held(&self) -> Job {
+        self.command(HELD)
+    }
+
     /// A job that leaves a line and runs while runs are held.
     pub(crate) fn held(&self, id: &str) -> Job {
         self.script(id, HELD)
@@ -84,8 +94,12 @@ impl Runs {
     }
 
     fn script(&self, id: &str, script: &str) -> Job {
+        self.command(script).id(id)
+    }
+
+    fn command(&self, script: &str) -> Job {
         let argv = ["/bin/sh", "-c", script, "run", self.dir().to_str().unwrap()];
-        Job::new("exec", &json!({ "argv": argv })).unwrap().id(id)
+        Job::new("exec", &json!({ "argv": argv })).unwrap()
     }
 
     pub(crate) fn hold(&self) {

@@ -153,4 +153,8 @@ pub(crate) mod step {
     pub(crate) fn promote(request: &Request<'_>) -> bool {
         multi(request, &["/epoch", "/delayed/", "/queue/"])
     }
+
+    pub(crate) fn tick(request: &Request<'_>) -> bool {
+        multi(request, &["/epoch", "/schedules/", "/jobs/", "/queue/"])
+    }
 }

@@ -264,6 +264,7 @@ fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
         | Place::Worker(_)
         | Place::Inbox(_)
         | Place::Turn(..)
+        | Place::Schedule(_)
         | Place::Other => None,
     };
     deleted.filter_map(worker).collect()
@@ -279,6 +280,7 @@ fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
         | Place::Worker(_)
         | Place::Inbox(_)
         | Place::Assignment(..)
+        | Place::Schedule(_)
         | Place::Other => None,
     })
 }
@@ -325,5 +327,6 @@ fn set_gauges(waiting: usize, workers: usize, slots: usize, used: usize) {
 /// A node that does not lead sees nothing.
 pub(super) fn clear_gauges() {
     gauge!(metric::DELAYED).set(0.0);
+    gauge!(metric::SCHEDULES).set(0.0);
     set_gauges(0, 0, 0, 0);
 }

@@ -24,6 +24,7 @@ mod janitor;
 mod job_watcher;
 mod lease_watcher;
 mod promoter;
+mod schedule_keeper;
 mod worker_registry;
 
 use std::time::Duration;
@@ -44,6 +45,7 @@ use janitor::{Janitor, JanitorMsg};
 use job_watcher::{JobWatcher, JobWatcherMsg};
 use lease_watcher::{LeaseWatcher, LeaseWatcherMsg};
 use promoter::{Promoter, PromoterMsg};
+use schedule_keeper::{ScheduleKeeper, ScheduleKeeperMsg};
 use worker_registry::{WorkerRegistry, WorkerRegistryMsg};
 
 /// How often everything is listed again although nothing seems wrong: watches are hints, and a hint that was
@@ -99,6 +101,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
         entry::<JobWatcher>(),
         entry::<Promoter>(),
         entry::<Janitor>(),
+        entry::<ScheduleKeeper>(),
         entry::<WorkerRegistry>(),
         entry::<LeaseWatcher>(),
         entry::<Assigner>(),
@@ -118,17 +121,19 @@ struct Members {
     expirer: ActorRef<ExpirerMsg>,
     job_watcher: ActorRef<JobWatcherMsg>,
     promoter: ActorRef<PromoterMsg>,
+    schedule_keeper: ActorRef<ScheduleKeeperMsg>,
     worker_registry: ActorRef<WorkerRegistryMsg>,
     lease_watcher: ActorRef<LeaseWatcherMsg>,
 }
 
 impl Members {
-    fn cells(&self) -> [ActorCell; 7] {
+    fn cells(&self) -> [ActorCell; 8] {
         // In the order in which they stop: whoever feeds goes before whom it feeds.
         [
             self.janitor.get_cell(),
             self.job_watcher.get_cell(),
             self.promoter.get_cell(),
+            self.schedule_keeper.get_cell(),
             self.worker_registry.get_cell(),
             self.lease_watcher.get_cell(),
             self.assigner.get_cell(),
@@ -236,10 +241,21 @@ impl State {
         let lease_watcher = spawn(LeaseWatcher, args, Some(cell.clone())).await?;
         let args = (term.clone(), fenced.clone());
         let promoter = spawn(Promoter, args, Some(cell.clone())).await?;
+        let args = (term.clone(), fenced.clone());
+        let schedule_keeper = spawn(ScheduleKeeper, args, Some(cell.clone())).await?;
         let janitor = spawn(Janitor, (term.clone(), fenced), Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone());
         let job_watcher = spawn(JobWatcher, args, Some(cell)).await?;
-        Ok(Members { assigner, expirer, janitor, job_watcher, promoter, worker_registry, lease_watcher })
+        Ok(Members {
+            assigner,
+            expirer,
+            janitor,
+            job_watcher,
+            promoter,
+            schedule_keeper,
+            worker_registry,
+            lease_watcher,
+        })
     }
 }
 
@@ -251,6 +267,7 @@ impl Members {
         tell(&self.expirer, ExpirerMsg::Resume);
         tell(&self.promoter, PromoterMsg::Resume);
         tell(&self.janitor, JanitorMsg::Resume);
+        tell(&self.schedule_keeper, ScheduleKeeperMsg::Resume);
         tell(&self.job_watcher, JobWatcherMsg::Resume);
     }
 }

@@ -121,6 +121,10 @@ fn value(path: &str, data: &[u8]) -> String {
         Value::Worker(info) => {
             format!(" [of {}{}]", info.node, if info.draining { ", draining" } else { "" })
         }
+        Value::Schedule(schedule) => {
+            let paused = if schedule.paused { ", paused" } else { "" };
+            format!(" [up to {}, {} ticks{paused}]", schedule.cursor.0, schedule.ticked)
+        }
         Value::Entry(_) | Value::Turn(_) | Value::Unreadable(_) | Value::Opaque => String::new(),
     }
 }
@@ -139,6 +143,7 @@ fn abbreviated(text: &str) -> String {
         | Place::Inbox(_)
         | Place::Assignment(..)
         | Place::Turn(..)
+        | Place::Schedule(_)
         | Place::Other => text,
     }
 }

@@ -148,6 +148,13 @@ impl<K> JobHandle<K> {
     }
 }
 
+impl JobHandle {
+    /// Of a job that was made in another way.
+    pub(super) fn made(client: Client, id: JobId) -> Self {
+        Self { client, id, accepted: Accepted::New, typed: PhantomData }
+    }
+}
+
 impl<K: JobKind> JobHandle<K> {
     /// Waits until the job is over and reads its result.
     ///

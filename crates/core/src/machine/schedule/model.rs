@@ -436,7 +436,7 @@ fn lost(effect: Effect) -> Option<Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     /// S8, L4: no instant is decided twice or forgotten, and in the end each that is due is decided.
     #[test]

@@ -38,6 +38,7 @@ impl Predicate for Attempts {
                     | Place::Inbox(_)
                     | Place::Assignment(..)
                     | Place::Turn(..)
+                    | Place::Schedule(_)
                     | Place::Other,
                 ) => {}
             }

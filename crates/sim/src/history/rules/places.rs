@@ -60,9 +60,9 @@ fn job_of(change: &Change) -> Option<&JobId> {
             | Place::Assignment(_, job)
             | Place::Turn(_, job),
         ) => Some(job),
-        Spot::Epoch | Spot::Candidate | Spot::Place(Place::Worker(_) | Place::Inbox(_) | Place::Other) => {
-            None
-        }
+        Spot::Epoch
+        | Spot::Candidate
+        | Spot::Place(Place::Worker(_) | Place::Inbox(_) | Place::Schedule(_) | Place::Other) => None,
     }
 }
 

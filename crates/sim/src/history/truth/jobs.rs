@@ -119,7 +119,7 @@ impl Jobs {
                 }
             }
             Spot::Place(Place::Turn(turn, job)) => self.turn_changed(turn, job, change),
-            Spot::Epoch | Spot::Candidate | Spot::Place(Place::Other) => {}
+            Spot::Epoch | Spot::Candidate | Spot::Place(Place::Schedule(_) | Place::Other) => {}
         }
     }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Place};
+use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::wire;
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
 
@@ -53,6 +54,8 @@ pub enum Value {
     Epoch(EpochRecord),
     /// A turn's index.
     Turn(TurnIndex),
+    /// A schedule.
+    Schedule(ScheduleRecord),
     /// Bytes that are no value of their place.
     Unreadable(String),
     /// Nothing that is decoded.
@@ -73,6 +76,7 @@ impl Value {
                 Place::Worker(_) => of(data, Self::Worker),
                 Place::Assignment(..) => of(data, Self::Assignment),
                 Place::Turn(..) => of(data, Self::Turn),
+                Place::Schedule(_) => of(data, Self::Schedule),
                 Place::Inbox(_) | Place::Other => Self::Opaque,
             },
         })
@@ -107,6 +111,15 @@ impl Znode {
     pub fn assignment(&self) -> Option<&Assignment> {
         match &*self.value {
             Value::Assignment(assignment) => Some(assignment),
+            _ => None,
+        }
+    }
+
+    /// The schedule in it.
+    #[must_use]
+    pub fn schedule(&self) -> Option<&ScheduleRecord> {
+        match &*self.value {
+            Value::Schedule(schedule) => Some(schedule),
             _ => None,
         }
     }

@@ -1,0 +1,293 @@
+//! Schedules: adding, changing, listing and triggering them.
+//!
+//! Each call reads, decides and writes behind the version that it read. When the write is rejected the schedule moved on
+//! (it ticked, say), and when its reply is lost nobody knows: in either case it is read again and decided anew. Adding,
+//! pausing and the like are done when the schedule is as it should be, whoever made it so; a trigger's job has an id that
+//! this call alone chose, by which it is found again.
+
+mod builder;
+mod error;
+mod view;
+
+use bellwether_actors::clock;
+use bellwether_core::budget::{MAX_READ_BATCH, MAX_SCHEDULES};
+use bellwether_core::name::{JobId, ScheduleId};
+use bellwether_core::path;
+use bellwether_core::schedule::{Overlap, ScheduleRecord, ScheduleSpec, SpecError, When, lane};
+use bellwether_core::txn;
+use bellwether_core::wire::{self, WireError};
+use bellwether_zk::Node;
+use uuid::Uuid;
+
+pub use builder::Schedule;
+pub use error::ScheduleError;
+pub use view::ScheduleView;
+
+use super::Client;
+use super::link::{Deadline, Written};
+use super::submit::JobHandle;
+
+/// How often a schedule that changes under our hands is tried: each try lost means that it ticked, or somebody else
+/// changed it.
+const TRIES: u32 = 16;
+
+/// What adding a schedule did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It was not there.
+    Made,
+    /// It was there, the same.
+    Same,
+    /// Another one of its name was there, and is replaced.
+    Replaced,
+}
+
+/// The schedules of a client's namespace; see [`Client::schedules`].
+#[derive(Debug, Clone)]
+pub struct Schedules(Client);
+
+impl Client {
+    /// The schedules of the namespace.
+    #[must_use]
+    pub fn schedules(&self) -> Schedules {
+        Schedules(self.clone())
+    }
+}
+
+/// A schedule's znode.
+struct Stored {
+    version: i32,
+    record: Result<ScheduleRecord, WireError>,
+}
+
+impl Schedules {
+    /// Adds a schedule. Its first tick is the first after now.
+    ///
+    /// The same name and spec again is the same schedule. Another spec is a conflict, unless the schedule
+    /// [replaces](Schedule::replace): then the one that is there gets this spec and a spec version more; ticks that were
+    /// due before and not made yet are passed over, as recorded, and a pause goes on.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]. All but [`ScheduleError::Unknown`] are certain: nothing was written.
+    ///
+    /// # Cancellation
+    /// A dropped call may have added it or not: add it again.
+    ///
+    /// # Connection loss
+    /// Resolved here, by reading back, until the client's deadline.
+    pub async fn add(&self, schedule: &Schedule) -> Result<Added, ScheduleError> {
+        let (id, spec) = schedule.spec()?;
+        // As it is stored: parts of a millisecond are not.
+        let spec = as_stored(spec)?;
+        let by = self.0.by();
+        let mut sent = None;
+        for _ in 0..TRIES {
+            let now = clock::wall();
+            let found = self.read(&id, by).await?;
+            let (ops, done) = match found {
+                None => {
+                    if let When::Once(at) = spec.when
+                        && at <= now
+                    {
+                        return Err(ScheduleError::Past { id, at });
+                    }
+                    self.has_room(by).await?;
+                    let record = ScheduleRecord::new(spec.clone(), now);
+                    (txn::add_schedule(&id, &record), Added::Made)
+                }
+                Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
+                    // Ours, if a reply of ours was lost.
+                    return Ok(sent.unwrap_or(Added::Same));
+                }
+                Some(Stored { record: Ok(record), .. }) if !schedule.replaces() => {
+                    let differs = difference(&record.spec, &spec);
+                    return Err(ScheduleError::Conflict { id, differs });
+                }
+                Some(Stored { version, record }) => {
+                    let record = readable(&id, record)?.replace(spec.clone(), now)?;
+                    (txn::set_schedule(&id, version, &record), Added::Replaced)
+                }
+            };
+            match self.0.0.link.commit(by, ops).await? {
+                Written::Applied => return Ok(done),
+                Written::Lost => {}
+                Written::Unknown => sent = Some(done),
+            }
+        }
+        Err(ScheduleError::Contended { id, tries: TRIES })
+    }
+
+    /// All schedules, by name. What cannot be read is told as such.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline.
+    pub async fn list(&self) -> Result<Vec<ScheduleView>, ScheduleError> {
+        let (by, link) = (self.0.by(), &self.0.0.link);
+        let names = link.read(by, |zk| zk.children(path::SCHEDULES.to_owned())).await?.unwrap_or_default();
+        let mut ids = names.iter().filter_map(|name| ScheduleId::new(name).ok()).collect::<Vec<_>>();
+        ids.sort();
+        let mut views = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(MAX_READ_BATCH) {
+            let paths = ids.iter().map(path::schedule).collect::<Vec<_>>();
+            let nodes = link.read(by, |zk| zk.get_many(paths.clone())).await?;
+            // One that is absent was removed since it was listed.
+            views.extend(ids.iter().zip(nodes).filter_map(|(id, node)| {
+                Some(ScheduleView { id: id.clone(), record: wire::decode(&node?.data) })
+            }));
+        }
+        Ok(views)
+    }
+
+    /// One schedule.
+    ///
+    /// # Errors
+    /// [`ScheduleError::NotFound`], or no answer within the client's deadline.
+    pub async fn get(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
+        let stored = self.found(id, self.0.by()).await?;
+        Ok(ScheduleView { id: id.clone(), record: stored.record })
+    }
+
+    /// Makes it stand still. A tick whose job is made stays made.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] it may be paused: pausing again is safe.
+    pub async fn pause(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
+        self.change(id, |record| Ok((!record.paused).then(|| record.pause()))).await
+    }
+
+    /// Makes it go on, with the first tick after now. What fell into the pause is not made up, and is recorded as passed
+    /// over.
+    ///
+    /// # Errors
+    /// As [`Schedules::pause`].
+    pub async fn resume(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
+        self.change(id, |record| Ok(if record.paused { Some(record.resume(clock::wall())?) } else { None }))
+            .await
+    }
+
+    /// Submits its job now, beside its ticks: they, its cursor and its pause are not touched, and a schedule that forbids
+    /// overlapping does not look at it. If its ticks queue, this job queues with them.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the job may have been made.
+    ///
+    /// # Cancellation
+    /// A dropped call may have made the job.
+    pub async fn trigger(&self, id: &ScheduleId) -> Result<JobHandle, ScheduleError> {
+        let by = self.0.by();
+        let link = &self.0.0.link;
+        let token = Uuid::now_v7();
+        let mut sent: Option<JobId> = None;
+        for _ in 0..TRIES {
+            if let Some(job) = &sent
+                && link.read(by, |zk| zk.get(path::record(job))).await?.is_some()
+            {
+                return Ok(JobHandle::made(self.0.clone(), job.clone()));
+            }
+            let Stored { version, record } = self.found(id, by).await?;
+            let record = readable(id, record)?;
+            let (job, made) = record.triggered_job(id, token, clock::wall());
+            if record.spec.overlap == Overlap::Queue {
+                link.make_container(by, path::lane(&lane(id))).await?;
+            }
+            match link.commit(by, txn::trigger(id, version, &job, &made)).await? {
+                Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
+                // Also when an earlier copy was applied since it was looked for: then its job is there.
+                Written::Lost | Written::Unknown => sent = Some(job),
+            }
+        }
+        Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+    }
+
+    /// Removes it, also one that cannot be read. Its jobs stay. `false` when it was not there.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] it may be gone: removing again is safe.
+    pub async fn remove(&self, id: &ScheduleId) -> Result<bool, ScheduleError> {
+        let by = self.0.by();
+        let mut sent = false;
+        for _ in 0..TRIES {
+            let Some(stored) = self.read(id, by).await? else { return Ok(sent) };
+            match self.0.0.link.commit(by, txn::remove_schedule(id, stored.version)).await? {
+                Written::Applied => return Ok(true),
+                Written::Lost => {}
+                Written::Unknown => sent = true,
+            }
+        }
+        Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+    }
+
+    /// `None` from `make` is: it is as it should be.
+    async fn change(
+        &self,
+        id: &ScheduleId,
+        make: impl Fn(ScheduleRecord) -> Result<Option<ScheduleRecord>, SpecError>,
+    ) -> Result<ScheduleView, ScheduleError> {
+        let by = self.0.by();
+        for _ in 0..TRIES {
+            let Stored { version, record } = self.found(id, by).await?;
+            let record = readable(id, record)?;
+            let Some(changed) = make(record.clone())? else {
+                return Ok(ScheduleView { id: id.clone(), record: Ok(record) });
+            };
+            match self.0.0.link.commit(by, txn::set_schedule(id, version, &changed)).await? {
+                Written::Applied => return Ok(ScheduleView { id: id.clone(), record: Ok(changed) }),
+                Written::Lost | Written::Unknown => {}
+            }
+        }
+        Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+    }
+
+    async fn found(&self, id: &ScheduleId, by: Deadline) -> Result<Stored, ScheduleError> {
+        self.read(id, by).await?.ok_or_else(|| ScheduleError::NotFound(id.clone()))
+    }
+
+    async fn read(&self, id: &ScheduleId, by: Deadline) -> Result<Option<Stored>, ScheduleError> {
+        let node = self.0.0.link.read(by, |zk| zk.get(path::schedule(id))).await?;
+        Ok(node.map(|Node { data, version, .. }| Stored { version, record: wire::decode(&data) }))
+    }
+
+    /// The bound protects other people's tools, so that a few too many by many clients at once do no harm.
+    async fn has_room(&self, by: Deadline) -> Result<(), ScheduleError> {
+        let parent = self.0.0.link.read(by, |zk| zk.get(path::SCHEDULES.to_owned())).await?;
+        let schedules = parent.map_or(0, |parent| parent.children);
+        if schedules >= MAX_SCHEDULES {
+            return Err(ScheduleError::Overloaded { schedules });
+        }
+        Ok(())
+    }
+}
+
+fn readable(
+    id: &ScheduleId,
+    record: Result<ScheduleRecord, WireError>,
+) -> Result<ScheduleRecord, ScheduleError> {
+    record.map_err(|reason| ScheduleError::Unreadable { id: id.clone(), reason })
+}
+
+fn as_stored(spec: ScheduleSpec) -> Result<ScheduleSpec, ScheduleError> {
+    let record = ScheduleRecord::new(spec, Default::default());
+    let stored = wire::decode::<ScheduleRecord>(&wire::encode(&record));
+    let refused = |error: WireError| SpecError::Bound {
+        field: "schedule",
+        allowed: "one that can be stored".to_owned(),
+        given: error.to_string(),
+    };
+    Ok(stored.map_err(refused)?.spec)
+}
+
+fn difference(there: &ScheduleSpec, given: &ScheduleSpec) -> &'static str {
+    if there.when != given.when {
+        "time to tick"
+    } else if there.misfire != given.misfire || there.grace != given.grace {
+        "misfire policy"
+    } else if there.overlap != given.overlap {
+        "overlap policy"
+    } else if there.template.kind != given.template.kind {
+        "kind of job"
+    } else if there.template.payload != given.template.payload {
+        "payload"
+    } else {
+        "job policy or placement"
+    }
+}

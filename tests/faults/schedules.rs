@@ -1,0 +1,235 @@
+//! Schedules under faults (S8, L4): each due instant gets one job, whoever leads, and whatever becomes of the leader at
+//! the transaction that makes it.
+
+use std::time::Duration;
+
+use bellwether::client::ScheduleView;
+use bellwether::schedule::{Overlap, PassedOver, ScheduleRecord, tick_id};
+use bellwether::{JobId, Schedule, ScheduleId, State};
+use bellwether_core::path::Bucket;
+use bellwether_core::schedule::parse_tick;
+use bellwether_core::time::WallMillis;
+use bellwether_testkit::{Cut, Fault, Proxy, eventually, eventually_some};
+
+use crate::process::NodeProcess;
+use crate::stage::{SOON, Stage, step};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn id(name: &str) -> ScheduleId {
+    ScheduleId::new(name).unwrap()
+}
+
+async fn view(stage: &Stage, name: &str) -> ScheduleView {
+    stage.client.schedules().get(&id(name)).await.unwrap()
+}
+
+async fn record(stage: &Stage, name: &str) -> ScheduleRecord {
+    view(stage, name).await.record.unwrap()
+}
+
+/// Waits until it has made as many jobs.
+async fn ticked(stage: &Stage, name: &str, ticks: u64) -> ScheduleRecord {
+    let what = format!("{name} has ticked {ticks} times");
+    eventually_some(&what, SOON, async || {
+        Some(record(stage, name).await).filter(|record| record.ticked >= ticks)
+    })
+    .await
+}
+
+/// The instants that have a job, in order.
+async fn ticks(stage: &Stage, name: &str) -> Vec<WallMillis> {
+    let mut ticks = Vec::new();
+    for bucket in Bucket::all() {
+        let jobs = stage.zk.children(bucket.jobs()).await.unwrap().unwrap();
+        let jobs = jobs.iter().map(|job| JobId::new(job).unwrap());
+        ticks.extend(jobs.filter_map(|job| parse_tick(&job)).filter(|(of, _)| *of == id(name)));
+    }
+    let mut ticks = ticks.into_iter().map(|(_, at)| at).collect::<Vec<_>>();
+    ticks.sort();
+    ticks
+}
+
+/// Stands still, and asserts that each instant from its addition to its cursor has its job, which ran once.
+async fn each_tick_ran_once(stage: &Stage, name: &str) -> usize {
+    let record = stage.client.schedules().pause(&id(name)).await.unwrap().record.unwrap();
+    let calendar = record.spec.when.calendar().unwrap();
+    let due = calendar.ticks_after(record.created_at).take_while(|at| *at <= record.cursor);
+    let due = due.collect::<Vec<_>>();
+    assert_eq!(record.passed_over, 0, "{record:?}");
+    assert_eq!(ticks(stage, name).await, due, "S8");
+    assert_eq!(record.ticked, due.len() as u64);
+    let jobs = due.iter().map(|at| tick_id(&id(name), *at)).collect::<Vec<_>>();
+    let jobs = stage.over(&jobs).await;
+    assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
+    stage.runs.explain(&jobs);
+    due.len()
+}
+
+fn every_second(stage: &Stage, name: &str) -> Schedule {
+    Schedule::every(name, SECOND, stage.runs.unnamed())
+}
+
+#[tokio::test]
+async fn each_second_has_its_job_while_one_leader_after_the_other_is_killed() {
+    let stage = Stage::set("ticks").await;
+    let mut nodes = ["a", "b", "c"].map(|name| Some(stage.node(name).start()));
+    stage.workers(3).await;
+    stage.leader().await;
+    stage.client.schedules().add(&every_second(&stage, "beat")).await.unwrap();
+    for killed in 1..=2 {
+        ticked(&stage, "beat", 3 * killed).await;
+        let leader = stage.leader().await.node;
+        let leads = |node: &&mut Option<NodeProcess>| {
+            node.as_ref().is_some_and(|node| node.name() == leader.as_str())
+        };
+        nodes.iter_mut().find(leads).unwrap().take().unwrap().kill();
+        eventually("another one leads", SOON, async || stage.leader().await.node != leader).await;
+    }
+    ticked(&stage, "beat", 10).await;
+    assert!(each_tick_ran_once(&stage, "beat").await >= 10);
+}
+
+/// The leader is killed at the transaction of a tick: before it arrives, or after it is committed and nobody hears.
+async fn killed_at_a_tick(name: &str, fault: impl FnOnce(&Proxy) -> Fault) {
+    let stage = Stage::set(name).await;
+    let proxy = Proxy::to(&stage.to);
+    let mut first = stage.node("first").candidate().behind(&proxy).start();
+    let _worker = stage.node("worker").worker().start();
+    stage.workers(1).await;
+    stage.led_by(&first).await;
+    let second = stage.node("second").candidate().start();
+    stage.client.schedules().add(&every_second(&stage, "beat")).await.unwrap();
+    ticked(&stage, "beat", 1).await;
+    fault(&proxy).fired().await;
+    first.kill();
+    stage.led_by(&second).await;
+    let made = record(&stage, "beat").await.ticked;
+    ticked(&stage, "beat", made + 3).await;
+    each_tick_ran_once(&stage, "beat").await;
+}
+
+#[tokio::test]
+async fn a_tick_whose_leader_is_killed_before_it_arrives_is_made_by_the_next() {
+    killed_at_a_tick("tick-lost", |proxy| proxy.drop_request_and_cut(step::tick, Cut::Reset)).await;
+}
+
+#[tokio::test]
+async fn a_tick_whose_leader_is_killed_after_it_committed_is_not_made_again() {
+    killed_at_a_tick("tick-unheard", |proxy| proxy.swallow_reply_and_cut(step::tick, Cut::Reset)).await;
+}
+
+/// The same leader finds out what became of it.
+#[tokio::test]
+async fn a_tick_whose_reply_is_lost_is_made_once_by_the_leader_that_made_it() {
+    let stage = Stage::set("tick-reply").await;
+    let proxy = Proxy::to(&stage.to);
+    let leader = stage.node("leader").candidate().behind(&proxy).start();
+    let _worker = stage.node("worker").worker().start();
+    stage.workers(1).await;
+    let epoch = stage.led_by(&leader).await.epoch;
+    stage.client.schedules().add(&every_second(&stage, "beat")).await.unwrap();
+    for cut in [Cut::Fin, Cut::Reset] {
+        proxy.swallow_reply_and_cut(step::tick, cut).fired().await;
+        let made = record(&stage, "beat").await.ticked;
+        ticked(&stage, "beat", made + 2).await;
+    }
+    each_tick_ran_once(&stage, "beat").await;
+    assert_eq!(stage.leader().await.epoch, epoch);
+}
+
+#[tokio::test]
+async fn a_schedule_pauses_is_triggered_and_goes_on_without_what_it_slept_through() {
+    let stage = Stage::set("schedule-pause").await;
+    let _node = stage.node("node").start();
+    stage.workers(1).await;
+    let schedules = stage.client.schedules();
+    schedules.add(&every_second(&stage, "beat")).await.unwrap();
+    ticked(&stage, "beat", 2).await;
+    let paused = schedules.pause(&id("beat")).await.unwrap().record.unwrap();
+    assert!(paused.paused);
+
+    let triggered = schedules.trigger(&id("beat")).await.unwrap();
+    assert_eq!(triggered.wait(SOON).await.unwrap().state, State::Succeeded);
+    assert_eq!(parse_tick(triggered.id()), None, "its id is no tick's");
+    let slept = paused.cursor + 3 * SECOND;
+    let now = || bellwether_actors::clock::wall();
+    eventually("three seconds are slept through", SOON, async || now() > slept).await;
+    assert_eq!(record(&stage, "beat").await.cursor, paused.cursor, "it stood still");
+
+    let resumed = schedules.resume(&id("beat")).await.unwrap().record.unwrap();
+    let passed = resumed.last_passed.unwrap();
+    assert_eq!(passed.why, PassedOver::Pause);
+    assert!(passed.ticks.count >= 3, "{passed:?}");
+    let after = ticked(&stage, "beat", paused.ticked + 2).await;
+    let made = ticks(&stage, "beat").await;
+    let slept = made.iter().filter(|at| (passed.ticks.from..=passed.ticks.through).contains(at));
+    assert_eq!(slept.count(), 0, "what fell into the pause is not made up");
+    assert_eq!(after.passed_over, u64::from(passed.ticks.count));
+}
+
+#[tokio::test]
+async fn ticks_that_overlap_are_forbidden_or_queued() {
+    let stage = Stage::set("overlap").await;
+    let _node = stage.node("node").start();
+    stage.workers(1).await;
+    stage.runs.hold();
+    let held = |name, overlap| Schedule::every(name, SECOND, stage.runs.unnamed_held()).overlap(overlap);
+    let schedules = stage.client.schedules();
+    schedules.add(&held("alone", Overlap::Forbid)).await.unwrap();
+    schedules.add(&held("line", Overlap::Queue)).await.unwrap();
+    ticked(&stage, "line", 3).await;
+    eventually("two ticks are passed over", SOON, async || record(&stage, "alone").await.passed_over >= 2)
+        .await;
+    let alone = record(&stage, "alone").await;
+    assert_eq!(alone.ticked, 1, "{alone:?}");
+    assert_eq!(alone.last_passed.unwrap().why, PassedOver::Overlap);
+    // Of those that queue, the first runs and the others wait for it.
+    let line = ticks(&stage, "line").await.into_iter().map(|at| tick_id(&id("line"), at));
+    let line = line.collect::<Vec<_>>();
+    let states = async || {
+        let views = stage.client.get_many(&line).await.unwrap();
+        views.into_iter().map(|view| view.unwrap().state).collect::<Vec<_>>()
+    };
+    eventually("the first of the line runs", SOON, async || states().await[0] == State::Running).await;
+    assert!(states().await[1..].iter().all(|state| *state == State::Queued));
+
+    stage.runs.release();
+    ticked(&stage, "alone", 2).await;
+    schedules.remove(&id("line")).await.unwrap();
+    let line = stage.over(&line).await;
+    assert!(line.iter().all(|job| job.state == State::Succeeded), "{line:?}");
+    let sequence = stage.runs.sequence().into_iter().filter(|job| job.starts_with("line@"));
+    assert!(sequence.is_sorted(), "in the order of their ticks");
+}
+
+#[tokio::test]
+async fn what_a_cluster_slept_through_goes_by_the_misfire_policy() {
+    use bellwether::schedule::Misfire;
+    let stage = Stage::set("misfire").await;
+    let schedules = stage.client.schedules();
+    let late = |name, misfire| every_second(&stage, name).misfire(misfire).grace(SECOND);
+    let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(60) };
+    schedules.add(&late("skip", Misfire::Skip)).await.unwrap();
+    schedules.add(&late("once", Misfire::Once)).await.unwrap();
+    schedules.add(&late("three", catch_up)).await.unwrap();
+    let added = record(&stage, "three").await.created_at;
+    let now = || bellwether_actors::clock::wall();
+    eventually("eight ticks are missed", SOON, async || now() > added + 8 * SECOND).await;
+    let _node = stage.node("node").start();
+    let made_up = async |name: &str| {
+        let passed =
+            eventually_some("it has passed over some", SOON, async || record(&stage, name).await.last_passed)
+                .await;
+        assert_eq!(passed.why, PassedOver::Misfire);
+        ticked(&stage, name, 6).await;
+        let made = ticks(&stage, name).await;
+        assert!(made[0] > passed.ticks.through, "{name}: nothing that was passed over is made");
+        // The first that was on time is at most a second old when it is made; how many came late tells the policy.
+        assert!(made.windows(2).all(|pair| pair[1].0 - pair[0].0 == 1_000), "{name}: {made:?}");
+        passed.ticks.count
+    };
+    assert!(made_up("skip").await >= 6);
+    assert!(made_up("once").await >= 5);
+    assert!(made_up("three").await >= 3);
+}
