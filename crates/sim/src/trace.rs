@@ -125,6 +125,7 @@ fn value(path: &str, data: &[u8]) -> String {
             let paused = if schedule.paused { ", paused" } else { "" };
             format!(" [up to {}, {} ticks{paused}]", schedule.cursor.0, schedule.ticked)
         }
+        Value::Retention(it) => format!(" [kept for {:?}]", it.succeeded),
         Value::Entry(_) | Value::Turn(_) | Value::Unreadable(_) | Value::Opaque => String::new(),
     }
 }

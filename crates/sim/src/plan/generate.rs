@@ -40,6 +40,7 @@ impl Plan {
             nodes,
             clients,
             jobs,
+            retention_ms: (rng.u8(..3) > 0).then(|| rng.u64(20_000..40_000)),
             actions,
             faults,
             heal_ms,

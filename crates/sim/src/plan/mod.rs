@@ -55,6 +55,8 @@ pub struct Plan {
     pub clients: Vec<i64>,
     /// The jobs that clients submit.
     pub jobs: Vec<JobPlan>,
+    /// How long records are kept; without it, for ever. Longer than a client looks for what it submitted.
+    pub retention_ms: Option<u64>,
     /// What clients do.
     pub actions: Vec<Action>,
     /// What goes wrong.
@@ -280,6 +282,9 @@ impl fmt::Display for Plan {
             "seed {}: {:?}, {:?}, session timeout {} ms, tick {} ms, healed at {} ms",
             self.seed, self.campaign, self.strategy, self.session_timeout_ms, self.tick_ms, self.heal_ms
         )?;
+        if let Some(retention_ms) = self.retention_ms {
+            writeln!(f, "  records are kept for {retention_ms} ms")?;
+        }
         for (at, node) in self.nodes.iter().enumerate() {
             writeln!(f, "  n{at}: {} slots, clock {:+} ms", node.slots, node.skew_ms)?;
         }

@@ -208,7 +208,7 @@ impl World {
 
     /// Runs until everything is over, or something is wrong.
     pub(crate) fn run(mut self) -> Report {
-        for event in self.server.lay_out() {
+        for event in self.server.lay_out(self.plan.retention_ms) {
             self.record(event);
         }
         for peer in 0..self.peers.len() {
@@ -285,9 +285,10 @@ impl World {
     /// Whether everything has come to its end: asked from time to time, once all is healed.
     fn look(&mut self) {
         let truth = self.checker.truth();
+        let kept = self.plan.retention_ms.is_none();
         let over = |(id, _)| {
             let record = truth.record(id).and_then(|znode| znode.record());
-            record.is_none_or(|record| record.is_terminal())
+            record.is_none_or(|record| kept && record.is_terminal())
         };
         let jobs = truth.jobs();
         let registered = |id| jobs.worker(id).is_some_and(|worker| worker.registered);

@@ -4,8 +4,10 @@
 //! knew.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::retention::Retention;
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout};
 use bellwether_keeper::model::{Config, ConnectionId, Effect, Input, Model, Now};
 use bellwether_keeper::proto::{ConnectRequest, CreateMode, Op, OpResult, Request, Response};
@@ -48,7 +50,7 @@ impl Server {
     }
 
     /// Makes the namespace, as whoever opens it first does.
-    pub(super) fn lay_out(&mut self) -> Vec<EventKind> {
+    pub(super) fn lay_out(&mut self, retention_ms: Option<u64>) -> Vec<EventKind> {
         let conn = Conn::MAX;
         let mut history = Vec::new();
         let mut take = |outcome: Outcome| history.extend(outcome.history);
@@ -69,7 +71,13 @@ impl Server {
         let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned).map(empty);
         let buckets = Bucket::all().flat_map(|bucket| [bucket.jobs(), bucket.queue(), bucket.lanes()]);
         let layout = make(path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION }));
-        let ops: Vec<_> = top.chain(buckets.map(empty)).chain([layout]).collect();
+        let retention = retention_ms.map(|kept_ms| {
+            let kept = Duration::from_millis(kept_ms);
+            let retention =
+                Retention { succeeded: kept, cancelled: kept, dead: kept, ..Retention::default() };
+            make(path::RETENTION.to_owned(), wire::encode(&retention))
+        });
+        let ops: Vec<_> = top.chain(buckets.map(empty)).chain(retention).chain([layout]).collect();
         take(self.handle(0, conn, Up::Request(1, ask::commit(&ops))));
         take(self.handle(0, conn, Up::Request(2, Request::CloseSession)));
         history

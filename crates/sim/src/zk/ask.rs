@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_keeper::proto::{Acl, CreateMode, ErrorCode, Id, OpResult, Request, Response, Stat};
 use bellwether_keeper::proto::{AddWatchMode, Op as KeeperOp};
@@ -189,5 +190,7 @@ fn znode(data: Option<Arc<[u8]>>, stat: &Stat) -> Znode {
         version: stat.version,
         owner: stat.ephemeral_owner,
         created: stat.czxid,
+        modified: WallMillis(stat.mtime.cast_unsigned()),
+        children: usize::try_from(stat.num_children).unwrap_or(0),
     }
 }

@@ -5,6 +5,8 @@
 //! * [`link`]: the client library and the session actor below it: connections, requests in flight, watches, the end of a
 //!   session as its client sees it.
 
+use bellwether_core::time::WallMillis;
+
 pub(crate) mod ask;
 pub(crate) mod link;
 
@@ -26,6 +28,8 @@ pub(crate) struct Znode {
     pub(crate) version: i32,
     pub(crate) owner: i64,
     pub(crate) created: i64,
+    pub(crate) modified: WallMillis,
+    pub(crate) children: usize,
 }
 
 /// What happened to the session: as the session actor tells it.

@@ -33,6 +33,7 @@ impl Predicate for Attempts {
                 Spot::Quarantine(_)
                 | Spot::Epoch
                 | Spot::Candidate
+                | Spot::Retention
                 | Spot::Place(
                     Place::Worker(_)
                     | Place::Inbox(_)

@@ -1,20 +1,42 @@
 //! L6: what was used is given back.
 //!
-//! At the end there is no inbox without its worker and no candidate that its session does not need. That nothing is left
-//! of a job but its record is held after every transaction (S1, places). Records stay: there is no retention.
+//! At the end there is no inbox without its worker, no candidate that its session does not need, and no record of a job
+//! that has been over for longer than the setting says, and what the janitor needs. That nothing is left of a job but its
+//! record is held after every transaction (S1, places).
 
 use std::collections::BTreeMap;
 
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::JobId;
 use bellwether_core::path;
+use bellwether_core::retention::KEPT_AT_LEAST;
+use bellwether_core::time::as_millis;
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
+use crate::history::truth::Spot;
+
+/// What the janitor may take beyond the retention, in milliseconds, with a leader and clocks that are seconds apart: a few
+/// rounds. Its slack, an eighth of the retention, comes on top.
+const LATE: u64 = 30_000;
 
 #[derive(Default)]
-pub(super) struct CleanEnd;
+pub(super) struct CleanEnd {
+    /// Since when jobs are over.
+    ended: BTreeMap<JobId, u64>,
+}
 
 impl Predicate for CleanEnd {
-    fn observe(&mut self, _: &Step<'_>, _: &World, _: &mut Found<'_>) {}
+    fn observe(&mut self, step: &Step<'_>, world: &World, _: &mut Found<'_>) {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            let Spot::Record(job) = &change.spot else { continue };
+            if change.after.as_ref().and_then(|znode| znode.record()).is_some_and(JobRecord::is_terminal) {
+                self.ended.entry(job.clone()).or_insert(world.now);
+            } else {
+                self.ended.remove(job);
+            }
+        }
+    }
 
     fn finish(&mut self, world: &World, found: &mut Found<'_>) {
         if world.healed.is_none() {
@@ -24,6 +46,14 @@ impl Predicate for CleanEnd {
         for inbox in jobs.inboxes() {
             if !jobs.worker(inbox).is_some_and(|worker| worker.registered) {
                 found.push(format!("the inbox of {inbox} is left, and its worker is gone"));
+            }
+        }
+        let setting = world.truth.get(path::RETENTION).and_then(|znode| znode.retention());
+        if let (Some(retention), Some(healed)) = (setting, world.healed) {
+            let longest = retention.succeeded.max(retention.cancelled).max(retention.dead).max(KEPT_AT_LEAST);
+            let late = as_millis(longest) + as_millis(longest) / 8 + LATE;
+            for (job, _) in self.ended.iter().filter(|(_, at)| world.now > (**at).max(healed) + late) {
+                found.push(format!("the record of {job} is left, and its retention is over"));
             }
         }
         let mut candidates = BTreeMap::<i64, usize>::new();
@@ -40,6 +70,8 @@ impl Predicate for CleanEnd {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crate::history::event::EventKind;
     use crate::history::rules::fixture::{LEADER, OTHER, Story, W1, W2};
 
@@ -59,6 +91,20 @@ mod tests {
         story.unregister(W1);
         story.unregister(W2);
         story.assert_breaks("L6");
+    }
+
+    #[test]
+    fn a_record_that_is_left_is_found_once_it_is_late() {
+        for late in [false, true] {
+            let mut story = Story::new();
+            story.push(EventKind::Healed);
+            story.keep_records(Duration::from_secs(40));
+            story.submit("a");
+            story.cancel("a");
+            story.pass(if late { 80_000 } else { 60_000 });
+            story.submit("b");
+            if late { story.assert_breaks("L6") } else { story.assert_keeps("L6") }
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! S3: a stale leader's writes do not commit.
 //!
 //! What only a leader does is known by its effect: it makes an assignment, moves a delayed job to the queue, takes an
-//! assignment or an inbox of another session's worker away. Each such transaction checks the epoch, and it is the epoch of
+//! assignment or an inbox of another session's worker away, removes a record. (A client's purge does so without being a
+//! leader: histories have none.) Each such transaction checks the epoch, and it is the epoch of
 //! the session that sends it. Joins and ticks will be further lines of [`leads`].
 
 use bellwether_core::path::Place;
@@ -39,6 +40,9 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
         let owner = world.truth.worker(worker).map(|worker| worker.session);
         owner != Some(commit.session)
     };
+    if let (Spot::Record(job), None) = (&change.spot, &change.after) {
+        return Some(format!("removes the record of {job}"));
+    }
     let Spot::Place(place) = &change.spot else { return None };
     match (place, &change.before, &change.after) {
         (Place::Assignment(worker, job), None, Some(_)) => Some(format!("assigns {job} to {worker}")),
@@ -68,6 +72,15 @@ mod tests {
         story.assign("a", W1);
         story.succeed("a", W1);
         story.assert_keeps("S3");
+    }
+
+    #[test]
+    fn a_record_that_is_removed_without_a_fence_is_found() {
+        let mut story = Story::new();
+        story.submit("a");
+        story.cancel("a");
+        story.delete(&["/jobs/1f/a"]);
+        story.assert_breaks("S3");
     }
 
     #[test]

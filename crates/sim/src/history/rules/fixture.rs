@@ -7,6 +7,7 @@ use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::path;
+use bellwether_core::retention::Retention;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::wire;
@@ -98,6 +99,24 @@ impl Story {
 
     pub(super) fn submit_in_lane(&mut self, job: &str, lane: &str) {
         self.submit_record(job, fresh(Some(Lane::new(lane).expect("a name"))));
+    }
+
+    /// Another submission of the same.
+    pub(super) fn submit_again(&mut self, job: &str) {
+        self.submit_record(job, JobRecord { token: Uuid::from_u128(u128::from(self.now)), ..fresh(None) });
+    }
+
+    /// Says how long records are kept.
+    pub(super) fn keep_records(&mut self, time: Duration) {
+        let retention = Retention { succeeded: time, cancelled: time, dead: time, ..Retention::default() };
+        let (path, data) = (path::RETENTION.to_owned(), wire::encode(&retention));
+        self.txn(CLIENT, vec![Op::Create { path, data, lifetime: Lifetime::Persistent }]);
+    }
+
+    /// As the janitor does.
+    pub(super) fn remove_record(&mut self, job: &str) {
+        let (_, version) = self.record(job);
+        self.txn(LEADER, fenced(Some(1), vec![txn::remove_record(&job_id(job), version)]));
     }
 
     fn submit_record(&mut self, job: &str, record: JobRecord) {

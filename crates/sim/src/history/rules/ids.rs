@@ -1,19 +1,26 @@
 //! S11: one id is one job.
 //!
 //! Whoever is told that a job was accepted asked for the job that is there; whoever is told of a conflict asked for
-//! another.
+//! another. Of an answer to a call during which the record went, because its retention was over, nothing is known.
 
 use super::Predicate;
+use super::removals::Removals;
 use crate::history::Digest;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{Answer, Call, EventKind};
 
 #[derive(Default)]
-pub(super) struct Ids;
+pub(super) struct Ids {
+    removals: Removals,
+}
 
 impl Predicate for Ids {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let gone_since = self.removals.observe(step, world);
         let EventKind::Return { call, answer } = step.event else { return };
+        if gone_since {
+            return;
+        }
         let asked = world.calls.get(call).map(|invoked| &invoked.what);
         let Some(Call::Submit { job, kind, payload, .. }) = asked else { return };
         let record = world.truth.record(job).and_then(|znode| znode.record());

@@ -27,6 +27,7 @@ mod pauses;
 mod payloads;
 mod places;
 mod recovered_soon;
+mod removals;
 mod runs;
 mod seen_ends;
 mod settled;
@@ -66,7 +67,7 @@ fn new<P: Predicate + Default + 'static>() -> Box<dyn Predicate> {
 
 /// All of them.
 pub const RULES: &[Rule] = &[
-    rule("S1", "a job that was acknowledged has a record from then on", new::<accepted::Accepted>),
+    rule("S1", "an acknowledged job has a record until its retention is over", new::<accepted::Accepted>),
     rule(
         "S1",
         "an open job is in one place, with its turn; a job that is over in none",

@@ -62,6 +62,7 @@ fn job_of(change: &Change) -> Option<&JobId> {
         ) => Some(job),
         Spot::Epoch
         | Spot::Candidate
+        | Spot::Retention
         | Spot::Place(Place::Worker(_) | Place::Inbox(_) | Place::Schedule(_) | Place::Other) => None,
     }
 }

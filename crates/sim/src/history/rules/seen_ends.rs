@@ -1,15 +1,17 @@
 //! S15: an end that was seen stays seen.
 //!
 //! A call that a client begins after it saw a job over does not find it open, or over in another way, in the same
-//! generation, or in an earlier one, or absent.
+//! generation, or in an earlier one, or absent. Once the record is removed, nothing was seen.
 
 use std::collections::BTreeMap;
 
 use bellwether_core::name::JobId;
 
 use super::Predicate;
+use super::removals::Removals;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{Answer, EventKind, JobSight, Seen};
+use crate::history::truth::Spot;
 
 #[derive(Default)]
 pub(super) struct SeenEnds {
@@ -17,10 +19,17 @@ pub(super) struct SeenEnds {
     best: BTreeMap<(u32, JobId), (u32, Seen)>,
     /// By call: what its client had seen when it was made.
     known: BTreeMap<u64, (u32, Seen)>,
+    removals: Removals,
 }
 
 impl Predicate for SeenEnds {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            if let (Spot::Record(job), None) = (&change.spot, &change.after) {
+                self.best.retain(|(_, seen), _| seen != job);
+            }
+        }
+        let gone_since = self.removals.observe(step, world);
         match step.event {
             EventKind::Invoke { client, call, what, .. } => {
                 if let Some(best) = self.best.get(&(*client, what.job().clone())) {
@@ -29,6 +38,9 @@ impl Predicate for SeenEnds {
             }
             EventKind::Return { call, answer } => {
                 let known = self.known.remove(call);
+                if gone_since {
+                    return;
+                }
                 let Some(invoked) = world.calls.get(call) else { return };
                 let job = invoked.what.job();
                 let Answer::Seen { job: sight } = answer else { return };
@@ -97,6 +109,24 @@ mod tests {
         let calls = [(); 2].map(|()| story.invoke_read("a"));
         story.answer(calls[0], seen(1, Seen::Succeeded));
         story.answer(calls[1], seen(1, Seen::Open));
+        story.assert_keeps("S15");
+    }
+
+    #[test]
+    fn what_was_removed_may_be_seen_absent_or_new() {
+        let mut story = Story::new();
+        story.keep_records(std::time::Duration::ZERO);
+        story.submit("a");
+        story.cancel("a");
+        story.pass(10_000);
+        let [call, overlaps] = [(); 2].map(|()| story.invoke_read("a"));
+        story.answer(call, seen(1, Seen::Cancelled));
+        story.remove_record("a");
+        story.answer(overlaps, seen(1, Seen::Cancelled));
+        for answer in [Answer::Seen { job: JobSight::Absent }, seen(1, Seen::Open)] {
+            let call = story.invoke_read("a");
+            story.answer(call, answer);
+        }
         story.assert_keeps("S15");
     }
 

@@ -31,6 +31,8 @@ pub struct Job {
     pub places: BTreeSet<JobPlace>,
     /// Its turns.
     pub turns: BTreeMap<Turn, TurnOrder>,
+    /// Whether a record of it was removed, ever. The rules tell whether that was right.
+    pub removed: bool,
 }
 
 /// A worker that registered at some time.
@@ -98,7 +100,7 @@ impl Jobs {
     pub(super) fn note(&mut self, change: &Change) {
         match &change.spot {
             Spot::Record(job) => {
-                self.jobs.entry(job.clone()).or_default();
+                self.jobs.entry(job.clone()).or_default().removed |= change.after.is_none();
             }
             Spot::Quarantine(job) => self.place(job, JobPlace::Quarantine, change),
             Spot::Place(Place::QueueEntry(job)) => self.place(job, JobPlace::Queue, change),
@@ -119,7 +121,10 @@ impl Jobs {
                 }
             }
             Spot::Place(Place::Turn(turn, job)) => self.turn_changed(turn, job, change),
-            Spot::Epoch | Spot::Candidate | Spot::Place(Place::Schedule(_) | Place::Other) => {}
+            Spot::Epoch
+            | Spot::Candidate
+            | Spot::Retention
+            | Spot::Place(Place::Schedule(_) | Place::Other) => {}
         }
     }
 

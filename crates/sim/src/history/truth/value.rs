@@ -5,6 +5,7 @@ use std::rc::Rc;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Place};
+use bellwether_core::retention::Retention;
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::wire;
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
@@ -20,6 +21,8 @@ pub enum Spot {
     Epoch,
     /// A candidate.
     Candidate,
+    /// How long records are kept.
+    Retention,
     /// What core tells from a path.
     Place(Place),
 }
@@ -32,6 +35,9 @@ impl Spot {
         }
         if name == path::LEADER || name.starts_with("/election/") {
             return Self::Candidate;
+        }
+        if name == path::RETENTION {
+            return Self::Retention;
         }
         let record = || job().filter(|job| path::record(job) == name).map(Self::Record);
         let note = || job().filter(|job| path::quarantine(job) == name).map(Self::Quarantine);
@@ -56,6 +62,8 @@ pub enum Value {
     Turn(TurnIndex),
     /// A schedule.
     Schedule(ScheduleRecord),
+    /// How long records are kept.
+    Retention(Retention),
     /// Bytes that are no value of their place.
     Unreadable(String),
     /// Nothing that is decoded.
@@ -70,6 +78,7 @@ impl Value {
         Rc::new(match spot {
             Spot::Record(_) => of(data, Self::Record),
             Spot::Epoch => of(data, Self::Epoch),
+            Spot::Retention => of(data, Self::Retention),
             Spot::Quarantine(_) | Spot::Candidate => Self::Opaque,
             Spot::Place(place) => match place {
                 Place::QueueEntry(_) | Place::DelayedEntry(..) => of(data, Self::Entry),
@@ -129,6 +138,15 @@ impl Znode {
     pub fn epoch(&self) -> Option<&EpochRecord> {
         match &*self.value {
             Value::Epoch(epoch) => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// How long records are kept, if that is in it.
+    #[must_use]
+    pub fn retention(&self) -> Option<&Retention> {
+        match &*self.value {
+            Value::Retention(retention) => Some(retention),
             _ => None,
         }
     }

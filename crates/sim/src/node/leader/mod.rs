@@ -1,9 +1,10 @@
-//! The leader wing and its four members, as `actors/src/leader` has them.
+//! The leader wing and its members, as `actors/src/leader` has them.
 //!
 //! Members belong to a *unit*: those of a term, started together. What is addressed to an earlier unit is dropped.
 
 mod assigner;
 mod expirer;
+mod janitor;
 mod job_watcher;
 mod promoter;
 mod registry;
@@ -14,6 +15,7 @@ use bellwether_core::machine::assigner::Strategy;
 
 use self::assigner::Assigner;
 use self::expirer::Expirer;
+use self::janitor::Janitor;
 use self::job_watcher::JobWatcher;
 use self::promoter::Promoter;
 use self::registry::Registry;
@@ -24,6 +26,7 @@ use crate::zk::Zk;
 
 pub(crate) use self::assigner::AssignerMsg;
 pub(crate) use self::expirer::ExpirerMsg;
+pub(crate) use self::janitor::JanitorMsg;
 pub(crate) use self::job_watcher::JobWatcherMsg;
 pub(crate) use self::promoter::PromoterMsg;
 pub(crate) use self::registry::RegistryMsg;
@@ -51,6 +54,7 @@ pub(crate) enum LeaderMsg {
 pub(crate) enum MemberMsg {
     Assigner(AssignerMsg),
     Expirer(ExpirerMsg),
+    Janitor(JanitorMsg),
     JobWatcher(JobWatcherMsg),
     Promoter(PromoterMsg),
     Registry(RegistryMsg),
@@ -67,6 +71,7 @@ struct Members {
     unit: u64,
     assigner: Assigner,
     expirer: Expirer,
+    janitor: Janitor,
     job_watcher: JobWatcher,
     promoter: Promoter,
     registry: Registry,
@@ -86,6 +91,10 @@ impl Place {
 
     fn expirer(self, msg: ExpirerMsg) -> Msg {
         Msg::Member(self.unit, MemberMsg::Expirer(msg))
+    }
+
+    fn janitor(self, msg: JanitorMsg) -> Msg {
+        Msg::Member(self.unit, MemberMsg::Janitor(msg))
     }
 
     fn job_watcher(self, msg: JobWatcherMsg) -> Msg {
@@ -144,6 +153,7 @@ impl Wing {
             assigner: Assigner::start(cx, place, self.strategy),
             registry: Registry::start(cx, place),
             promoter: Promoter::start(cx, place),
+            janitor: Janitor::start(cx, place),
             job_watcher: JobWatcher::start(cx, place),
         });
     }
@@ -153,6 +163,7 @@ impl Wing {
         match msg {
             MemberMsg::Assigner(msg) => members.assigner.handle(cx, msg),
             MemberMsg::Expirer(msg) => members.expirer.handle(cx, msg),
+            MemberMsg::Janitor(msg) => members.janitor.handle(cx, msg),
             MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
             MemberMsg::Promoter(msg) => members.promoter.handle(cx, msg),
             MemberMsg::Registry(msg) => members.registry.handle(cx, msg),
@@ -171,6 +182,7 @@ impl Members {
         cx.tell(Route::WingToMembers, place.assigner(AssignerMsg::Resume));
         cx.tell(Route::WingToMembers, place.expirer(ExpirerMsg::Resume));
         cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
+        cx.tell(Route::WingToMembers, place.janitor(JanitorMsg::Resume));
         cx.tell(Route::WingToMembers, place.job_watcher(JobWatcherMsg::Resume));
     }
 }

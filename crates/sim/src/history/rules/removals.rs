@@ -1,0 +1,38 @@
+//! Whether a job's record was removed while somebody asked about it.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::JobId;
+
+use crate::history::checker::{Step, World};
+use crate::history::event::EventKind;
+use crate::history::truth::Spot;
+
+#[derive(Default)]
+pub(super) struct Removals {
+    /// How often each was.
+    counts: BTreeMap<JobId, u64>,
+    /// How often the job of a call had been when it was made.
+    asked: BTreeMap<u64, u64>,
+}
+
+impl Removals {
+    /// Sees an event. `true` for the answer to a call during which its job's record was removed.
+    pub(super) fn observe(&mut self, step: &Step<'_>, world: &World) -> bool {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            if let (Spot::Record(job), None) = (&change.spot, &change.after) {
+                *self.counts.entry(job.clone()).or_default() += 1;
+            }
+        }
+        if let EventKind::Invoke { call, what, .. } = step.event {
+            self.asked.insert(*call, self.count(what.job()));
+        }
+        let EventKind::Return { call, .. } = step.event else { return false };
+        let (asked, invoked) = (self.asked.remove(call), world.calls.get(call));
+        invoked.is_some_and(|invoked| asked != Some(self.count(invoked.what.job())))
+    }
+
+    fn count(&self, job: &JobId) -> u64 {
+        self.counts.get(job).copied().unwrap_or_default()
+    }
+}

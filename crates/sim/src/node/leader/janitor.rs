@@ -1,0 +1,106 @@
+//! The janitor: feeds core's [`janitor`], as `actors/src/leader/janitor.rs` does.
+
+use bellwether_core::machine::janitor::{self, Effect, Event, Found, ROUND};
+use bellwether_core::name::JobId;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::txn::Batch;
+use bellwether_core::wire;
+
+use super::Place;
+use crate::node::context::Context;
+use crate::zk::{ReadResult, Znode};
+
+pub(crate) enum JanitorMsg {
+    Resume,
+    /// The timer with this number.
+    Go(u64),
+    Settings(ReadResult<Option<Znode>>),
+    Counted(Vec<Bucket>, ReadResult<Vec<Option<Znode>>>),
+    Listed(Bucket, ReadResult<Option<Vec<String>>>),
+    Read(Vec<JobId>, ReadResult<Vec<Option<Znode>>>),
+    Committed(Batch<JobId>, Outcome<()>),
+}
+
+pub(super) struct Janitor {
+    place: Place,
+    machine: janitor::Janitor,
+    timers: u64,
+}
+
+impl Janitor {
+    pub(super) fn start(cx: &mut Context<'_>, place: Place) -> Self {
+        let mut janitor = Self { place, machine: janitor::Janitor::new(place.term.epoch), timers: 0 };
+        janitor.timer(cx, ROUND);
+        janitor
+    }
+
+    fn timer(&mut self, cx: &mut Context<'_>, wait: std::time::Duration) {
+        self.timers += 1;
+        cx.after(wait, self.place.janitor(JanitorMsg::Go(self.timers)));
+    }
+
+    pub(super) fn handle(&mut self, cx: &mut Context<'_>, msg: JanitorMsg) {
+        let event = match msg {
+            JanitorMsg::Resume => Event::Go,
+            JanitorMsg::Go(number) if number == self.timers => Event::Go,
+            // One that was replaced.
+            JanitorMsg::Go(_) => return,
+            JanitorMsg::Settings(read) => {
+                let setting = |node: Option<Znode>| wire::decode(&node?.data).ok();
+                Event::Settings(read.map(setting).map_err(drop))
+            }
+            JanitorMsg::Counted(buckets, read) => {
+                let count = |node: Option<Znode>| node.map_or(0, |node| node.children);
+                let counts = read.map(|nodes| nodes.into_iter().map(count).collect());
+                Event::Counted(buckets, counts.map_err(drop))
+            }
+            JanitorMsg::Listed(bucket, listed) => {
+                let jobs = |names: Option<Vec<String>>| {
+                    names.iter().flatten().filter_map(|name| JobId::new(name).ok()).collect()
+                };
+                Event::Listed(bucket, listed.map(jobs).map_err(drop))
+            }
+            JanitorMsg::Read(jobs, read) => {
+                let found = |node: Option<Znode>| {
+                    node.map_or(Found::Left, |node| Found::of(&node.data, node.version, node.modified))
+                };
+                let found = read.map(|nodes| nodes.into_iter().map(found).collect());
+                Event::Read(jobs, found.map_err(drop))
+            }
+            JanitorMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
+        };
+        self.feed(cx, event);
+    }
+
+    fn feed(&mut self, cx: &mut Context<'_>, event: Event) {
+        let (zk, place) = (self.place.term.zk, self.place);
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now(), cx.wall(), event, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Rest(wait) => self.timer(cx, wait),
+                Effect::Idle => self.timer(cx, ROUND),
+                Effect::Settings => cx.get(zk, path::RETENTION.to_owned(), move |node| {
+                    place.janitor(JanitorMsg::Settings(node))
+                }),
+                Effect::Count(buckets) => {
+                    let paths: Vec<_> = buckets.iter().copied().map(Bucket::jobs).collect();
+                    cx.get_many(zk, paths, move |nodes| place.janitor(JanitorMsg::Counted(buckets, nodes)));
+                }
+                Effect::List(bucket) => cx.children(zk, bucket.jobs(), move |names| {
+                    place.janitor(JanitorMsg::Listed(bucket, names))
+                }),
+                Effect::Read(jobs) => {
+                    let paths: Vec<_> = jobs.iter().map(path::record).collect();
+                    cx.get_many(zk, paths, move |nodes| place.janitor(JanitorMsg::Read(jobs, nodes)));
+                }
+                Effect::Commit(batch) => cx.commit_batch(zk, batch, move |batch, outcome| {
+                    place.janitor(JanitorMsg::Committed(batch, outcome))
+                }),
+                Effect::Removed(_) => {}
+                Effect::FencedOut => place.fenced_out(cx),
+            }
+        }
+    }
+}
