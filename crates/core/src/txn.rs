@@ -23,6 +23,7 @@
 //! | [`set_schedule`], [`remove_schedule`] | the schedule's version | read it again and decide anew |
 //! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the schedule: its cursor tells |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
+//! | [`remove_record`] | the record's version (the leader: epoch) | read it again: absent ⇒ gone |
 //!
 //! # Lanes
 //!
