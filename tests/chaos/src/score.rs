@@ -97,12 +97,16 @@ impl Score {
         }
         let truth = checker.truth();
         let record = |job: &JobId| truth.record(job);
-        let lost = figures.acknowledged.iter().filter(|job| record(job).is_none()).count();
+        // One whose record went was over, or a rule says otherwise.
+        let removed = |job: &JobId| truth.jobs().get(job).is_some_and(|job| job.removed);
+        let known = |job: &JobId| record(job).is_some() || removed(job);
+        let lost = figures.acknowledged.iter().filter(|job| !known(job)).count();
         let doubtful: Vec<_> = figures.unknown.difference(&figures.acknowledged).collect();
-        let there = doubtful.iter().filter(|job| record(job).is_some()).count();
+        let there = doubtful.iter().filter(|job| known(job)).count();
         let mut ends = BTreeMap::new();
         for (job, _) in truth.jobs().all() {
             let end = match record(job).map(|znode| znode.record().map(|record| &record.state)) {
+                None if removed(job) => "removed",
                 None => continue,
                 Some(None) => "unreadable",
                 Some(Some(JobState::Open { .. })) => "open",

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::Retention;
+use bellwether_core::budget::MIN_RETENTION;
 use bellwether_core::name::{JobId, NodeId, WorkerId};
 use bellwether_core::path;
 use bellwether_sim::history::{Event, EventKind};
@@ -28,6 +30,8 @@ pub(crate) const CHROOT: &str = "/chaos";
 /// The operator's own session outlives what is done to the servers.
 const OPERATOR_SESSION: Duration = Duration::from_secs(30);
 const CONNECTS_WITHIN: Duration = Duration::from_secs(20);
+/// How long records are kept: as short as it can be set, so that removals meet all faults.
+const KEPT: Duration = MIN_RETENTION;
 const NODES: usize = 4;
 const SLOTS: u32 = 8;
 /// The operator's number among the clients.
@@ -120,8 +124,9 @@ impl Operator {
     }
 
     pub(crate) async fn is_over(&self, job: &JobId) -> bool {
-        let view = self.caller.client.get(job).await.ok().flatten();
-        view.is_some_and(|view| view.state.is_terminal())
+        // One that was acknowledged and is not there is over, and its record was removed.
+        let view = self.caller.client.get(job).await;
+        view.is_ok_and(|view| view.is_none_or(|view| view.state.is_terminal()))
     }
 }
 
@@ -132,6 +137,8 @@ impl Stage {
         let addresses = servers.addresses();
         let hosts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let operator = Operator::connect(format!("{}{CHROOT}", hosts.join(",")), dir).await?;
+        let kept = Retention { succeeded: KEPT, cancelled: KEPT, dead: KEPT, ..Retention::default() };
+        operator.caller.client.set_retention(kept).await?;
         let witness = Witness::default();
         let recorder = Arc::new(Recorder::open(&dir.join("records/driver.jsonl"))?);
         let links = || Links::to(&addresses, &witness);
