@@ -29,9 +29,9 @@ pub(super) struct Cluster {
 impl Cluster {
     pub(super) async fn start(config: &BenchConfig, run: Uuid) -> Result<Self, String> {
         let namespace = namespace(config, run, "jobs")?;
-        let mut nodes = vec![node(&namespace, "leader", None).await?];
+        let mut nodes = vec![candidate(&namespace, "leader").await?];
         for n in 0..config.workers {
-            nodes.push(node(&namespace, &format!("worker-{n}"), Some(config.slots)).await?);
+            nodes.push(worker(&namespace, &format!("worker-{n}"), config.slots, echo()?).await?);
         }
         let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
         // One job through everything: connected, elected, registered.
@@ -50,30 +50,55 @@ impl Cluster {
 
 /// A namespace of this run.
 pub(super) fn namespace(config: &BenchConfig, run: Uuid, part: &str) -> Result<ConnectString, String> {
-    let base = config.zookeeper.to_string();
+    named(&config.zookeeper, run, part)
+}
+
+/// As [`namespace`].
+pub(super) fn named(zookeeper: &ConnectString, run: Uuid, part: &str) -> Result<ConnectString, String> {
+    let base = zookeeper.to_string();
     format!("{}/bench-{run}/{part}", base.trim_end_matches('/')).parse().map_err(|error| format!("{error}"))
+}
+
+/// As [`job`], of all priorities.
+pub(super) fn ranked(n: usize) -> Result<crate::Job, String> {
+    let priority = u8::try_from(n % 10).map_err(|error| error.to_string())?;
+    Ok(job(n)?.priority(priority))
 }
 
 pub(super) fn job(n: usize) -> Result<crate::Job, String> {
     crate::Job::new(KIND, &n).map_err(|error| error.to_string())
 }
 
-async fn node(namespace: &ConnectString, name: &str, slots: Option<u32>) -> Result<Node, String> {
+async fn candidate(namespace: &ConnectString, name: &str) -> Result<Node, String> {
+    let election = ElectionConfig::new(NodeId::new(name).map_err(|error| error.to_string())?);
+    node(namespace, Some(CandidateConfig { election, strategy: Strategy::LeastLoaded }), None).await
+}
+
+/// A node that runs jobs.
+pub(super) async fn worker(
+    namespace: &ConnectString,
+    name: &str,
+    slots: u32,
+    handlers: Registry,
+) -> Result<Node, String> {
     let id = NodeId::new(name).map_err(|error| error.to_string())?;
-    let election = ElectionConfig::new(id.clone());
+    let worker = WorkerConfig { node: id, host: name.into(), slots, tags: vec![], handlers };
+    node(namespace, None, Some(worker)).await
+}
+
+async fn node(
+    namespace: &ConnectString,
+    candidate: Option<CandidateConfig>,
+    worker: Option<WorkerConfig>,
+) -> Result<Node, String> {
     let config = NodeConfig {
         session: SessionConfig {
             connect: namespace.clone(),
             session_timeout: SESSION_TIMEOUT,
             create_namespace: true,
         },
-        candidate: slots.is_none().then_some(CandidateConfig { election, strategy: Strategy::LeastLoaded }),
-        worker: match slots {
-            Some(slots) => {
-                Some(WorkerConfig { node: id, host: name.into(), slots, tags: vec![], handlers: echo()? })
-            }
-            None => None,
-        },
+        candidate,
+        worker,
     };
     Node::start(config).await.map_err(|error| error.to_string())
 }

@@ -17,7 +17,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use uuid::Uuid;
 
 use super::cluster::{Cluster, job, namespace};
-use super::{BenchConfig, Step};
+use super::process::{Sent, sum};
+use super::{BenchConfig, Step, count};
 
 /// As many jobs a transaction as the figures of the floor are quoted for.
 const BATCH: usize = 100;
@@ -36,11 +37,13 @@ impl Counts {
         PrometheusBuilder::new().install_recorder().map(Self).map_err(|error| error.to_string())
     }
 
-    /// The sum of a counter's series whose text contains `labelled`.
     fn sum(&self, counter: &str, labelled: &str) -> f64 {
-        let text = self.0.render();
-        let lines = text.lines().filter(|line| line.starts_with(counter) && line.contains(labelled));
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        sum(&self.0.render(), counter, labelled)
+    }
+
+    pub(super) fn sent(&self) -> Sent {
+        let (requests, operations) = (self.sum(metric::ZK_REQUESTS, ""), self.sum(metric::ZK_OPERATIONS, ""));
+        Sent { requests, operations }
     }
 }
 
@@ -130,9 +133,4 @@ fn sample(worker: WorkerId) -> Result<Sample, String> {
 
 fn per_second(jobs: usize, took: Duration) -> f64 {
     count(jobs) / took.as_secs_f64()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "no benchmark has 2^53 jobs")]
-fn count(jobs: usize) -> f64 {
-    jobs as f64
 }

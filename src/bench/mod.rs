@@ -10,6 +10,8 @@ mod cluster;
 mod idle;
 mod load;
 mod memory;
+mod process;
+pub mod scenario;
 
 use std::time::Duration;
 
@@ -144,6 +146,11 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         idle_ratio: idle.p50_ms / idle.three_writes_p50_ms,
         pending_memory,
     })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no benchmark has 2^53 jobs")]
+fn count(jobs: usize) -> f64 {
+    jobs as f64
 }
 
 fn millis(duration: Duration) -> f64 {

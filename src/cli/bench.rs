@@ -1,8 +1,9 @@
 //! `bellwether bench`.
 
+use bellwether::bench::scenario::{self, Part, Scenario, ScenarioConfig};
 use bellwether::bench::{BenchConfig, BenchReport, Step};
 use bellwether_zk::ConnectString;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
 use super::Global;
@@ -14,6 +15,12 @@ use super::output::{Format, Output};
 /// Leaves hundreds of thousands of znodes under the chroot: use a throw-away ZooKeeper.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
+    /// What to measure.
+    #[arg(value_enum, default_value_t)]
+    pub(crate) scenario: What,
+    /// How many of what the scenario is about: jobs that wait, or lanes. As the scenario says by default.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub(crate) size: Option<u32>,
     /// Jobs under load.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub(crate) jobs: u32,
@@ -31,12 +38,40 @@ pub(crate) struct Bench {
     pub(crate) pending: u32,
 }
 
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum What {
+    /// Jobs under load, and one at a time, beside the bare writes that they cannot do without.
+    #[default]
+    Load,
+    /// 100,000 jobs of all priorities that wait, beside 1,000.
+    Backlog,
+    /// 10,000 lanes.
+    Lanes,
+}
+
+impl What {
+    fn scenario(self) -> Option<Scenario> {
+        match self {
+            Self::Load => None,
+            Self::Backlog => Some(Scenario::Backlog),
+            Self::Lanes => Some(Scenario::Lanes),
+        }
+    }
+}
+
 pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result<(), Failure> {
     let zookeeper = global.zookeeper()?;
     let zookeeper = zookeeper.parse::<ConnectString>().map_err(|error| Failure::usage(error.to_string()))?;
     // Says what is wrong with the address before anything is measured.
     let reached = bellwether_zk::connect(&zookeeper, global.timeout).await;
     drop(reached.map_err(|error| Failure::new(Kind::Unreachable, error.to_string()))?);
+    if let Some(scenario) = bench.scenario.scenario() {
+        let size = bench.size.map_or(scenario.usual(), |size| size as usize);
+        let (workers, slots) = (bench.workers as usize, bench.slots);
+        let config = ScenarioConfig { zookeeper, scenario, size, workers, slots };
+        return measure(global, output, &config).await;
+    }
     let config = BenchConfig {
         zookeeper,
         jobs: bench.jobs as usize,
@@ -53,6 +88,43 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
         Format::Json => output.json(&report),
         Format::Table => output.rows(["MEASURED", "VALUE", "WHAT IT IS"], rows(&report)),
     }
+}
+
+async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Result<(), Failure> {
+    let bar = global.progress("starting", config.size);
+    let report = scenario::run(config, |now| {
+        bar.set_message(now.what);
+        bar.set_length(now.of as u64);
+        bar.set_position(now.done as u64);
+    })
+    .await;
+    bar.finish_and_clear();
+    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
+    match output.format {
+        Format::Json => output.json(&report),
+        Format::Table => {
+            let header =
+                ["PART", "JOBS/S", "JOBS", "OPERATIONS PER JOB", "REQUESTS PER JOB", "LEADER MEMORY"];
+            output.rows(header, report.parts.iter().map(part).collect())?;
+            match report.ratio {
+                Some(ratio) => output.text(&format!("ratio of many to few: {ratio:.2}")),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn part(part: &Part) -> [String; 6] {
+    const MIB: u64 = 1024 * 1024;
+    let (bytes, before) = (part.leader_bytes / MIB, part.leader_bytes_before / MIB);
+    [
+        part.name.clone(),
+        format!("{:.0}", part.jobs_per_second),
+        part.jobs.to_string(),
+        format!("{:.1}", part.operations_per_job),
+        format!("{:.3}", part.requests_per_job),
+        format!("{bytes} MiB, {before} before"),
+    ]
 }
 
 fn show(bar: &ProgressBar, config: &BenchConfig, step: Step) {

@@ -1,0 +1,34 @@
+//! Many lanes, each with a few jobs, which run one at a time.
+
+use uuid::Uuid;
+
+use super::super::load::Counts;
+use super::rig::Rig;
+use super::{Part, Progress, ScenarioConfig};
+use crate::bench::cluster::job;
+
+/// Jobs of each lane.
+const EACH: usize = 5;
+
+pub(super) async fn measure(
+    config: &ScenarioConfig,
+    run: Uuid,
+    counts: &Counts,
+    progress: &mut impl FnMut(Progress),
+) -> Result<(Vec<Part>, Option<f64>), String> {
+    let mut rig = Rig::set(config, run, "lanes", counts).await?;
+    let jobs = EACH * config.size;
+    let laned = |n: usize| Ok(job(n)?.lane(format!("lane-{}", n % config.size)));
+    rig.fill(jobs, laned, progress).await?;
+    // The first of each.
+    rig.known(config.size).await?;
+    let clock = rig.start().await?;
+    rig.work(config).await?;
+    while rig.runs() < jobs {
+        rig.ran(rig.runs() + 1).await?;
+        progress(Progress { what: "jobs of lanes".into(), of: jobs, done: rig.runs() });
+    }
+    let measured = rig.stop(format!("{} lanes, {EACH} jobs each", config.size), &clock).await?;
+    rig.take_down().await;
+    Ok((vec![measured], None))
+}
