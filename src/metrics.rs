@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use bellwether_core::metric::{self, Labels, Metric, MetricType};
+use bellwether_core::metric::{self, Labels, Metric, MetricType, Unit};
 use bellwether_core::name::Kind;
 use metrics::{Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
@@ -75,10 +75,15 @@ pub fn touch(kinds: &[Kind]) {
 }
 
 fn describe(metric: &Metric) {
+    let unit = match metric.unit {
+        // A state is a number, too: the exporters know no other name for it.
+        Unit::Count | Unit::State => metrics::Unit::Count,
+        Unit::Seconds => metrics::Unit::Seconds,
+    };
     match metric.kind {
-        MetricType::Counter => describe_counter!(metric.name, metric.help),
-        MetricType::Gauge => describe_gauge!(metric.name, metric.help),
-        MetricType::Histogram => describe_histogram!(metric.name, metric.help),
+        MetricType::Counter => describe_counter!(metric.name, unit, metric.help),
+        MetricType::Gauge => describe_gauge!(metric.name, unit, metric.help),
+        MetricType::Histogram => describe_histogram!(metric.name, unit, metric.help),
     }
 }
 

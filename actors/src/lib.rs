@@ -14,6 +14,7 @@ pub mod clock;
 pub mod election;
 mod feed;
 pub mod leader;
+mod margin;
 pub mod node;
 pub mod session;
 mod spawn;

@@ -24,6 +24,7 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::margin;
 use crate::spawn::{actor, spawn};
 use crate::task::{Owned, tell};
 
@@ -164,6 +165,8 @@ struct State {
     link: Link,
     /// The heartbeat that is under way, and the wait for the next.
     beat: Option<Owned>,
+    /// Shows how close the session is to its end.
+    margin: Option<Owned>,
 }
 
 enum Link {
@@ -196,7 +199,7 @@ impl Actor for SessionActor {
     ) -> Result<State, ActorProcessingErr> {
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         let link = connecting(&config, myself, 0);
-        Ok(State { config, publish, subscribers: Vec::new(), generation: 0, link, beat: None })
+        Ok(State { config, publish, subscribers: Vec::new(), generation: 0, link, beat: None, margin: None })
     }
 
     async fn handle(
@@ -283,6 +286,7 @@ impl State {
         tracing::info!(session = ?zk, generation, timeout = ?zk.session_timeout(), "connected to ZooKeeper");
         counter!(metric::SESSION_GENERATIONS).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(1.0);
+        self.margin = Some(margin::show(&zk));
         let states = follow(&zk, generation, myself.clone());
         self.link = Link::Up { zk: zk.clone(), _states: states };
         self.publish.send_replace(SessionStatus::Connected(zk.clone()));
@@ -310,6 +314,8 @@ impl State {
                 tracing::warn!(generation = self.generation, "the session is over");
                 counter!(metric::SESSION_EXPIRED).increment(1);
                 gauge!(metric::SESSION_CONNECTED).set(0.0);
+                self.margin = None;
+                gauge!(metric::SESSION_MARGIN).set(0.0);
                 self.link = connecting(&self.config, myself, 0);
                 self.publish.send_replace(SessionStatus::Connecting { error: None });
                 self.emit(&SessionEvent::Expired);

@@ -225,6 +225,7 @@ impl State {
             tracing::info!(epoch = term.epoch, "leading no more");
             stop_all(members.cells()).await;
             assigner::clear_gauges();
+            worker_registry::clear_gauges();
         }
     }
 

@@ -12,7 +12,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place};
 use bellwether_core::wire;
 use bellwether_zk::{ChangeKind, Node, ReadError, Zk};
-use metrics::counter;
+use metrics::{counter, gauge};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::assigner::AssignerMsg;
@@ -161,7 +161,11 @@ impl State {
     fn recover(&mut self, myself: &ActorRef<WorkerRegistryMsg>, event: recovery::Event) {
         use recovery::{Effect, Event};
         let mut effects = Vec::new();
+        if let Event::Removed(_, Outcome::Applied(())) = &event {
+            counter!(metric::WORKERS_LOST).increment(1);
+        }
         self.recovery.handle(clock::wall(), event, &mut effects);
+        show_orphaned(self.recovery.inboxes());
         let zk = &self.term.zk;
         let answer = WorkerRegistryMsg::Recovery;
         for effect in effects {
@@ -192,6 +196,16 @@ impl State {
             }
         }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats, and no count comes near 2^53")]
+fn show_orphaned(inboxes: usize) {
+    gauge!(metric::ORPHANED_INBOXES).set(inboxes as f64);
+}
+
+/// A node that does not lead sees nothing.
+pub(super) fn clear_gauges() {
+    show_orphaned(0);
 }
 
 async fn list(zk: Zk) -> Result<BTreeSet<WorkerId>, ReadError> {

@@ -1,7 +1,8 @@
-//! Every metric, in one table: its name, type, labels and help.
+//! Every metric, in one table: its name, type, unit, labels and help.
 //!
 //! The crates record under these names; the node describes and touches each series at start-up, so that a
-//! dashboard shows zero instead of nothing. Never a job id as a label: labels have few values.
+//! dashboard shows zero instead of nothing. `docs/metrics.md` is written from this table, and `dashboards/` may name
+//! no metric that is not in it, nor leave one out. Never a job id as a label: labels have few values.
 
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +13,17 @@ pub enum MetricType {
     Gauge,
     /// A distribution.
     Histogram,
+}
+
+/// What one of its values is a number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// What its name says: jobs, workers, writes.
+    Count,
+    /// Seconds, as its name says last.
+    Seconds,
+    /// One of the few values that its help lists, or a number that only orders.
+    State,
 }
 
 /// How the series of a metric are told apart.
@@ -32,21 +44,26 @@ pub struct Metric {
     pub name: &'static str,
     /// What it is.
     pub kind: MetricType,
+    /// What its values count or measure.
+    pub unit: Unit,
     /// How its series are told apart.
     pub labels: Labels,
     /// What it tells, in a line.
     pub help: &'static str,
 }
 
+/// A row is `NAME = "bellwether_name", Type(Unit), labels, "Help.";`, and a type without a unit counts.
 macro_rules! metrics {
-    ($($const:ident = $name:literal, $kind:ident, $labels:expr, $help:literal;)*) => {
+    ($($const:ident = $name:literal, $kind:ident $(($unit:ident))?, $labels:expr, $help:literal;)*) => {
         $(#[doc = $help] pub const $const: &str = $name;)*
 
         /// All of them.
         pub const ALL: &[Metric] = &[
-            $(Metric { name: $name, kind: MetricType::$kind, labels: $labels, help: $help }),*
+            $(Metric { name: $name, kind: MetricType::$kind, unit: metrics!(@unit $($unit)?), labels: $labels, help: $help }),*
         ];
     };
+    (@unit) => { Unit::Count };
+    (@unit $unit:ident) => { Unit::$unit };
 }
 
 metrics! {
@@ -72,24 +89,29 @@ metrics! {
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers, as this leader sees them.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers, as this leader sees them.";
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Slots that hold a job, as this leader sees them.";
-    ASSIGN_SECONDS = "bellwether_assignment_seconds", Histogram, Labels::None, "From when the leader learnt of a job to its committed assignment.";
-    RUN_SECONDS = "bellwether_run_seconds", Histogram, Labels::Kind, "How long handlers ran.";
-    END_TO_END_SECONDS = "bellwether_end_to_end_seconds", Histogram, Labels::Kind, "From submission, by the client's clock, to the committed result, by the worker's.";
+    ASSIGN_SECONDS = "bellwether_assignment_seconds", Histogram(Seconds), Labels::None, "From when the leader learnt of a job to its committed assignment.";
+    RUN_SECONDS = "bellwether_run_seconds", Histogram(Seconds), Labels::Kind, "How long handlers ran.";
+    END_TO_END_SECONDS = "bellwether_end_to_end_seconds", Histogram(Seconds), Labels::Kind, "From submission, by the client's clock, to the committed result, by the worker's.";
     ORPHANS = "bellwether_orphans_recovered_total", Counter, Labels::None, "Jobs of lost workers that this leader queued again or ended.";
-    LEADERSHIP_STATE = "bellwether_leadership_state", Gauge, Labels::None, "0 inactive, 1 paused, 2 active.";
+    LEADERSHIP_STATE = "bellwether_leadership_state", Gauge(State), Labels::None, "0 inactive, 1 paused, 2 active.";
     LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("to", &["inactive", "paused", "active"]), "Changes of this node's leadership.";
-    EPOCH = "bellwether_epoch", Gauge, Labels::None, "The epoch that this node holds; 0 while it does not lead.";
+    EPOCH = "bellwether_epoch", Gauge(State), Labels::None, "The epoch that this node holds; 0 while it does not lead.";
     FENCED = "bellwether_fenced_writes_total", Counter, Labels::None, "Writes of this node that a fence rejected: a newer epoch, or a record that had moved on.";
-    SESSION_CONNECTED = "bellwether_session_connected", Gauge, Labels::None, "1 while ZooKeeper serves this node.";
+    SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves this node.";
     SESSION_GENERATIONS = "bellwether_session_generations_total", Counter, Labels::None, "ZooKeeper sessions that this node made.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Times that a session outlived its connection.";
     SESSION_EXPIRED = "bellwether_session_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without this node's wish.";
-    ROUND_TRIP_SECONDS = "bellwether_zookeeper_round_trip_seconds", Histogram, Labels::None, "Heartbeats of the ZooKeeper session.";
+    ROUND_TRIP_SECONDS = "bellwether_zookeeper_round_trip_seconds", Histogram(Seconds), Labels::None, "Heartbeats of the ZooKeeper session.";
     ZK_REQUESTS = "bellwether_zookeeper_requests_total", Counter, Labels::Fixed("request", &["read", "write"]), "Requests sent to ZooKeeper; a transaction is one.";
     ZK_OPERATIONS = "bellwether_zookeeper_operations_total", Counter, Labels::Fixed("request", &["read", "write"]), "Operations inside these requests.";
     UNKNOWN_OUTCOMES = "bellwether_zookeeper_unknown_outcomes_total", Counter, Labels::None, "Writes whose reply was lost.";
     UNKNOWN_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("as", &["applied", "not_applied"]), "Lost replies that were resolved by reading back.";
     ACTOR_RESTARTS = "bellwether_actor_restarts_total", Counter, Labels::None, "Actors, or groups of them, that a supervisor started again.";
+    ZK_REQUEST_SECONDS = "bellwether_zookeeper_request_seconds", Histogram(Seconds), Labels::Fixed("request", &["read", "write"]), "From sending a request to ZooKeeper to its answer.";
+    SESSION_MARGIN = "bellwether_session_margin_seconds", Gauge(Seconds), Labels::None, "The least time, in the last minute or half minute, for which this node could still trust its session; 0 once it could not.";
+    SESSION_TIMEOUT = "bellwether_session_timeout_seconds", Gauge(Seconds), Labels::None, "The session timeout that ZooKeeper granted.";
+    WORKERS_LOST = "bellwether_workers_lost_total", Counter, Labels::None, "Workers that went without a drain, and whose inbox this leader emptied and removed.";
+    ORPHANED_INBOXES = "bellwether_orphaned_inboxes", Gauge, Labels::None, "Inboxes of workers that are gone that this leader has still to empty.";
 }
 
 #[cfg(test)]
@@ -106,12 +128,10 @@ mod tests {
                 "{}",
                 metric.name
             );
-            assert_eq!(
-                metric.name.ends_with("_seconds"),
-                metric.kind == MetricType::Histogram,
-                "{}",
-                metric.name
-            );
+            assert_eq!(metric.name.ends_with("_seconds"), metric.unit == Unit::Seconds, "{}", metric.name);
+            if metric.kind == MetricType::Histogram {
+                assert_eq!(metric.unit, Unit::Seconds, "{}: its buckets are seconds", metric.name);
+            }
             assert!(metric.help.ends_with('.'), "{}", metric.name);
         }
     }

@@ -1,21 +1,35 @@
 //! What this crate counts.
 
-use bellwether_core::metric;
-use metrics::counter;
+use std::time::Duration;
 
+use bellwether_core::metric;
+use metrics::{counter, histogram};
+
+#[derive(Clone, Copy)]
 pub(crate) enum Request {
     Read,
     Write,
 }
 
+impl Request {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
 /// One request of `ops` operations was sent.
 pub(crate) fn sent(request: Request, ops: usize) {
-    let kind = match request {
-        Request::Read => "read",
-        Request::Write => "write",
-    };
+    let kind = request.label();
     counter!(metric::ZK_REQUESTS, "request" => kind).increment(1);
     counter!(metric::ZK_OPERATIONS, "request" => kind).increment(ops as u64);
+}
+
+/// The server answered a request that was sent so long ago.
+pub(crate) fn answered(request: Request, after: Duration) {
+    histogram!(metric::ZK_REQUEST_SECONDS, "request" => request.label()).record(after);
 }
 
 /// A write's reply was lost.

@@ -160,12 +160,13 @@ impl Zk {
             return Eager::Ready(Some(Err(ReadError::Disconnected)));
         }
         metrics::sent(Request::Read, ops);
-        self.send(send, |result| result.map_err(ReadError::from))
+        self.send(Request::Read, send, |result| result.map_err(ReadError::from))
     }
 
     /// Sends a request now and notes the contact when its answer is a server's.
     pub(crate) fn send<R, F, U>(
         &self,
+        request: Request,
         send: impl FnOnce(Client) -> F + Send + 'static,
         classify: impl FnOnce(R) -> U + Send + 'static,
     ) -> Eager<U>
@@ -180,6 +181,7 @@ impl Zk {
             let result = send(zk.0.client.clone()).await;
             if result.is_from_server() {
                 zk.0.contact.answered(sent);
+                metrics::answered(request, sent.elapsed());
             }
             classify(result)
         })

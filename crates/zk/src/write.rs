@@ -48,6 +48,7 @@ impl Zk {
         }
         metrics::sent(Request::Write, ops);
         let sent = self.send(
+            Request::Write,
             move |client| async move {
                 let mut writer = client.new_multi_writer();
                 let added = batch.ops().try_for_each(|op| add(&mut writer, op));
@@ -93,8 +94,10 @@ impl Zk {
             return Either::Left(ready(not_sent));
         }
         metrics::sent(Request::Write, 1);
-        self.send(send, |result: Result<T, Error>| outcome(result.map_err(MultiWriteError::from)))
-            .right_future()
+        self.send(Request::Write, send, |result: Result<T, Error>| {
+            outcome(result.map_err(MultiWriteError::from))
+        })
+        .right_future()
     }
 }
 

@@ -195,6 +195,12 @@ impl Recovery {
         self.inboxes.is_empty()
     }
 
+    /// How many inboxes are still to be emptied.
+    #[must_use]
+    pub fn inboxes(&self) -> usize {
+        self.inboxes.len()
+    }
+
     fn listed(&mut self, worker: WorkerId, jobs: Vec<JobId>, out: &mut Vec<Effect>) {
         let Some(inbox) = self.inboxes.get_mut(&worker) else { return };
         if jobs.is_empty() {
