@@ -1,4 +1,4 @@
-//! Makes ZooKeeper available where that is ours to do: as root on a machine with apt.
+//! Makes ZooKeeper and Prometheus available where that is ours to do: as root on a machine with apt.
 
 use std::process::Command;
 
@@ -12,19 +12,36 @@ pub(crate) fn zookeeper() -> Result<(), Failure> {
     let Err(missing) = Installation::find() else {
         return Ok(());
     };
-    if !(nix::unistd::geteuid().is_root() && has_apt()) {
+    if !may_install() {
         return Err(Failure::Missing(missing));
     }
-    cargo::run(Command::new("apt-get").arg("update"))?;
-    cargo::run(
-        Command::new("apt-get")
-            .args(["install", "--yes", "--no-install-recommends", "zookeeper"])
-            .env("DEBIAN_FRONTEND", "noninteractive"),
-    )?;
+    apt("zookeeper")?;
     Installation::find().map(drop).map_err(Failure::Missing)
 }
 
-fn has_apt() -> bool {
+/// Installs Debian's Prometheus unless it is there, for the tests of the dashboards. Where it may not, those that need
+/// it say what to run: all others do without.
+pub(crate) fn prometheus() -> Result<(), Failure> {
+    if !has("promtool") && may_install() {
+        apt("prometheus")?;
+    }
+    Ok(())
+}
+
+fn apt(package: &str) -> Result<(), Failure> {
+    cargo::run(Command::new("apt-get").arg("update"))?;
+    cargo::run(
+        Command::new("apt-get")
+            .args(["install", "--yes", "--no-install-recommends", package])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}
+
+fn may_install() -> bool {
+    nix::unistd::geteuid().is_root() && has("apt-get")
+}
+
+fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join("apt-get").is_file())
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }

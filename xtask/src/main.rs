@@ -44,6 +44,8 @@ enum Task {
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<String>,
     },
+    /// Write what is described in `dashboards/src`: dashboards, rules, and docs/metrics.md.
+    Dashboards,
     /// Take each fence out of the product in turn, and show which layer of tests notices. Takes long.
     Mutate(mutate::Mutate),
     /// Run a throw-away ZooKeeper in the foreground, until Ctrl-C.
@@ -89,17 +91,22 @@ fn run(task: Task) -> Result<(), Failure> {
     match task {
         Task::Test { server, cargo, binaries } => {
             install::zookeeper()?;
+            install::prometheus()?;
             cargo::test(server, &cargo, &binaries)
         }
         Task::Ci => {
             cargo::check()?;
             install::zookeeper()?;
+            install::prometheus()?;
             cargo::test(Server::Zookeeper, &[], &[])?;
             cargo::test(Server::Keeper, &[], &[])
         }
         Task::Compat { arguments } => {
             install::zookeeper()?;
             compat::run(&arguments)
+        }
+        Task::Dashboards => {
+            cargo::run(cargo::cargo().args(["run", "--quiet", "--package", "bellwether-dashboards"]))
         }
         Task::Mutate(mutate) => mutate::run(&mutate).map_err(|trouble| Failure::Mutate(Box::new(trouble))),
         Task::Zookeeper { port, data_dir } => {

@@ -31,7 +31,7 @@ pub use ensemble::Ensemble;
 pub use error::StartError;
 pub use installation::{Installation, Missing};
 pub use port::unused as unused_address;
-pub use program::Program;
+pub use program::{Program, command};
 
 use crate::four_letter_word;
 use config::Home;

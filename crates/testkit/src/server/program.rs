@@ -54,7 +54,10 @@ pub(super) enum Found {
 
 /// The `bellwether` command beside this test's own binary, built when nobody vouches for it: cargo builds it for the
 /// tests of its own package only, and what lies there may be older than the sources.
-fn command() -> io::Result<PathBuf> {
+///
+/// # Errors
+/// When it does not build.
+pub fn command() -> io::Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| match env::var_os(COMMAND) {
         Some(command) => Ok(command.into()),

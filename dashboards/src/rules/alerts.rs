@@ -1,0 +1,338 @@
+//! The alerts, each with a case in which it fires and one in which it does not.
+//!
+//! A namespace is a job of the scrape's configuration, whose name begins with `bellwether`.
+
+use super::Severity::{Critical, Warning};
+use super::{Alert, Case};
+
+const B: (&str, &str) = ("job", "bellwether");
+const A1: (&str, &str) = ("instance", "a:1");
+
+/// All of them.
+pub const ALERTS: &[Alert] = &[
+    Alert {
+        name: "BellwetherNoLeader",
+        severity: Critical,
+        hold: "1m",
+        expr: "sum by (job) (bellwether_leadership_state == bool 2) == 0",
+        summary: "nobody leads {{ $labels.job }}: no job is assigned",
+        fires: Case {
+            series: &[("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 2 0 0 1 0")],
+            at: "4m",
+            labels: &[B],
+        },
+        quiet: Case {
+            series: &[
+                ("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 2 0 0 0 0"),
+                ("bellwether_leadership_state{job=\"bellwether\",instance=\"b:1\"}", "0 0 0 2 2 2"),
+            ],
+            at: "4m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherTwoLeaders",
+        severity: Critical,
+        hold: "1m",
+        expr: "sum by (job) (bellwether_leadership_state == bool 2) > 1",
+        summary: "more than one node of {{ $labels.job }} says that it leads",
+        fires: Case {
+            series: &[
+                ("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 2 2 2 2"),
+                ("bellwether_leadership_state{job=\"bellwether\",instance=\"b:1\"}", "0 2 2 2 2"),
+            ],
+            at: "3m",
+            labels: &[B],
+        },
+        // A takeover between the scrapes of the two.
+        quiet: Case {
+            series: &[
+                ("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 2 0 0 0"),
+                ("bellwether_leadership_state{job=\"bellwether\",instance=\"b:1\"}", "0 2 2 2 2"),
+            ],
+            at: "3m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherPausedTooLong",
+        severity: Warning,
+        hold: "2m",
+        expr: "max by (job, instance) (bellwether_leadership_state) == 1",
+        summary: "{{ $labels.instance }} holds its leadership without ZooKeeper and assigns nothing",
+        fires: Case {
+            series: &[("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 1 1 1 1 1")],
+            at: "4m",
+            labels: &[B, A1],
+        },
+        quiet: Case {
+            series: &[("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 1 2 1 2 1")],
+            at: "5m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherBacklogGrowing",
+        severity: Warning,
+        hold: "10m",
+        expr: "max by (job) (bellwether_queue_depth) > 10 * max by (job) (bellwether_slots) and deriv(max by (job) (bellwether_queue_depth)[10m:1m]) > 0",
+        summary: "more jobs come to {{ $labels.job }} than its workers take: over ten wait for each slot, and more each minute",
+        fires: Case {
+            series: &[
+                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\"}", "0+100x40"),
+                ("bellwether_slots{job=\"bellwether\",instance=\"a:1\"}", "8x40"),
+            ],
+            at: "30m",
+            labels: &[B],
+        },
+        // Deep, and being worked off.
+        quiet: Case {
+            series: &[
+                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\"}", "4000-50x40"),
+                ("bellwether_slots{job=\"bellwether\",instance=\"a:1\"}", "8x40"),
+            ],
+            at: "30m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherJobsDead",
+        severity: Warning,
+        hold: "0m",
+        expr: "sum by (job, kind) (increase(bellwether_jobs_dead_total[10m])) > 0",
+        summary: "jobs of kind {{ $labels.kind }} in {{ $labels.job }} gave up",
+        fires: Case {
+            series: &[(
+                "bellwether_jobs_dead_total{job=\"bellwether\",instance=\"a:1\",kind=\"sum\"}",
+                "0 0 1 1 1 1",
+            )],
+            at: "5m",
+            labels: &[B, ("kind", "sum")],
+        },
+        // Long ago.
+        quiet: Case {
+            series: &[(
+                "bellwether_jobs_dead_total{job=\"bellwether\",instance=\"a:1\",kind=\"sum\"}",
+                "0 3x30",
+            )],
+            at: "20m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherOrphans",
+        severity: Critical,
+        hold: "2m",
+        expr: "max by (job) (bellwether_orphaned_inboxes) > 0",
+        summary: "the leader of {{ $labels.job }} does not get the inbox of a lost worker emptied: its jobs are stuck",
+        fires: Case {
+            series: &[("bellwether_orphaned_inboxes{job=\"bellwether\",instance=\"a:1\"}", "0 1 1 1 1 1")],
+            at: "4m",
+            labels: &[B],
+        },
+        quiet: Case {
+            series: &[("bellwether_orphaned_inboxes{job=\"bellwether\",instance=\"a:1\"}", "0 3 0 0 1 0")],
+            at: "4m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherWorkerLost",
+        severity: Warning,
+        hold: "0m",
+        expr: "sum by (job) (increase(bellwether_workers_lost_total[10m])) > 0",
+        summary: "a worker of {{ $labels.job }} went without a drain",
+        fires: Case {
+            series: &[("bellwether_workers_lost_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1 1")],
+            at: "4m",
+            labels: &[B],
+        },
+        // A leader that was started again counts from nothing.
+        quiet: Case {
+            series: &[("bellwether_workers_lost_total{job=\"bellwether\",instance=\"a:1\"}", "4 4 4 0 0 0")],
+            at: "5m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherNodeDown",
+        severity: Warning,
+        hold: "2m",
+        expr: "max by (job, instance) (up{job=~\"bellwether.*\"}) == 0",
+        summary: "{{ $labels.instance }} does not answer Prometheus",
+        fires: Case {
+            series: &[("up{job=\"bellwether\",instance=\"a:1\"}", "1 0 0 0 0 0")],
+            at: "4m",
+            labels: &[B, A1],
+        },
+        quiet: Case {
+            series: &[
+                ("up{job=\"bellwether\",instance=\"a:1\"}", "1 0 1 1 1 1"),
+                ("up{job=\"other\",instance=\"a:2\"}", "0 0 0 0 0 0"),
+            ],
+            at: "4m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherCutOff",
+        severity: Critical,
+        hold: "1m",
+        expr: "max by (job, instance) (bellwether_session_connected) == 0",
+        summary: "ZooKeeper does not serve {{ $labels.instance }}",
+        fires: Case {
+            series: &[("bellwether_session_connected{job=\"bellwether\",instance=\"a:1\"}", "1 0 0 0 0")],
+            at: "3m",
+            labels: &[B, A1],
+        },
+        quiet: Case {
+            series: &[("bellwether_session_connected{job=\"bellwether\",instance=\"a:1\"}", "1 0 1 1 0")],
+            at: "4m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherSessionMargin",
+        severity: Warning,
+        hold: "0m",
+        expr: "min by (job, instance) (bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)) < 0.3",
+        summary: "the session of {{ $labels.instance }} nearly ended, or has",
+        fires: Case {
+            series: &[
+                ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "7 7 2 7"),
+                ("bellwether_session_timeout_seconds{job=\"bellwether\",instance=\"a:1\"}", "10x3"),
+            ],
+            at: "2m",
+            labels: &[B, A1],
+        },
+        // One that has no session yet has no margin to lose.
+        quiet: Case {
+            series: &[
+                ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "7 7 4 7"),
+                ("bellwether_session_timeout_seconds{job=\"bellwether\",instance=\"a:1\"}", "10x3"),
+                ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"b:1\"}", "0x3"),
+                ("bellwether_session_timeout_seconds{job=\"bellwether\",instance=\"b:1\"}", "0x3"),
+            ],
+            at: "2m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherSessionExpired",
+        severity: Warning,
+        hold: "0m",
+        expr: "sum by (job, instance) (increase(bellwether_session_expired_total[10m])) > 0",
+        summary: "a session of {{ $labels.instance }} expired: its attempts were lost, and its leadership if it had it",
+        fires: Case {
+            series: &[("bellwether_session_expired_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1")],
+            at: "3m",
+            labels: &[B, A1],
+        },
+        quiet: Case {
+            series: &[("bellwether_session_expired_total{job=\"bellwether\",instance=\"a:1\"}", "2 2 2 2")],
+            at: "3m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherUnknownOutcomes",
+        severity: Warning,
+        hold: "10m",
+        expr: "sum by (job, instance) (increase(bellwether_zookeeper_unknown_outcomes_total[5m])) > 0",
+        summary: "{{ $labels.instance }} keeps losing the replies to its writes",
+        fires: Case {
+            series: &[(
+                "bellwether_zookeeper_unknown_outcomes_total{job=\"bellwether\",instance=\"a:1\"}",
+                "0+2x30",
+            )],
+            at: "20m",
+            labels: &[B, A1],
+        },
+        // One lost connection.
+        quiet: Case {
+            series: &[(
+                "bellwether_zookeeper_unknown_outcomes_total{job=\"bellwether\",instance=\"a:1\"}",
+                "0x8 60x20",
+            )],
+            at: "20m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherZooKeeperSlow",
+        severity: Warning,
+        hold: "5m",
+        expr: "histogram_quantile(0.99, sum by (job, instance, le) (rate(bellwether_zookeeper_request_seconds_bucket[5m]))) > 0.5",
+        summary: "ZooKeeper takes over half a second for one in a hundred requests of {{ $labels.instance }}",
+        fires: Case {
+            series: &[
+                (
+                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"0.5\"}",
+                    "0+90x20",
+                ),
+                (
+                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"1\"}",
+                    "0+100x20",
+                ),
+                (
+                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"+Inf\"}",
+                    "0+100x20",
+                ),
+            ],
+            at: "15m",
+            labels: &[B, A1],
+        },
+        quiet: Case {
+            series: &[
+                (
+                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"0.5\"}",
+                    "0+1000x20",
+                ),
+                (
+                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"1\"}",
+                    "0+1002x20",
+                ),
+                (
+                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"+Inf\"}",
+                    "0+1002x20",
+                ),
+            ],
+            at: "15m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherUnreadable",
+        severity: Warning,
+        hold: "0m",
+        expr: "sum by (job) (increase(bellwether_quarantined_total[10m])) > 0",
+        summary: "stored bytes in {{ $labels.job }} cannot be read: a job waits for a repair",
+        fires: Case {
+            series: &[("bellwether_quarantined_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 4 8 12")],
+            at: "4m",
+            labels: &[B],
+        },
+        quiet: Case {
+            series: &[("bellwether_quarantined_total{job=\"bellwether\",instance=\"a:1\"}", "7 7 7 7 7")],
+            at: "4m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherActorDied",
+        severity: Warning,
+        hold: "0m",
+        expr: "sum by (job, instance) (increase(bellwether_actor_restarts_total[30m])) > 0",
+        summary: "a part of {{ $labels.instance }} died and was started again: a defect",
+        fires: Case {
+            series: &[("bellwether_actor_restarts_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1")],
+            at: "3m",
+            labels: &[B, A1],
+        },
+        quiet: Case {
+            series: &[("bellwether_actor_restarts_total{job=\"bellwether\",instance=\"a:1\"}", "1 1 1 1")],
+            at: "3m",
+            labels: &[],
+        },
+    },
+];

@@ -1,0 +1,233 @@
+//! Every expression of every dashboard, on a real Prometheus that scrapes three nodes in trouble.
+//!
+//! The nodes are processes under load. A reply is lost, a session expires, the leader and a worker are killed, a worker
+//! drains; jobs fail, die and are cancelled. What the dashboards ask must have answers then, and the metrics that tell of
+//! such things must have told of them. Needs Debian's `prometheus`; no Grafana.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod node;
+mod prometheus;
+
+use std::time::{Duration, Instant};
+
+use bellwether::{Client, Job, JobId, State};
+use bellwether_core::metric::{self, MetricType};
+use bellwether_dashboards::boards;
+use bellwether_dashboards::{grafana, promql};
+use bellwether_testkit::{Cut, Proxy, Request, eventually, eventually_some, namespace, op};
+use serde_json::json;
+
+use node::Node;
+use prometheus::Prometheus;
+
+/// Longer than any recovery.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+/// What Grafana would make of it at these scrapes.
+const RATE_INTERVAL: &str = "5s";
+
+/// What this test brings about, and the metrics tell of. Not what a worker hands back at the end of its drain: it ends
+/// before it is scraped again.
+const MOVED: &[&str] = &[
+    metric::JOBS_ASSIGNED,
+    metric::JOBS_COMPLETED,
+    metric::JOBS_FAILED,
+    metric::JOBS_DEAD,
+    metric::JOBS_CANCELLED,
+    metric::JOBS_LOST,
+    metric::ATTEMPTS_RUNNING,
+    metric::QUEUE_DEPTH,
+    metric::DELAYED,
+    metric::WORKERS,
+    metric::SLOTS,
+    metric::SLOTS_USED,
+    metric::ASSIGN_SECONDS,
+    metric::RUN_SECONDS,
+    metric::END_TO_END_SECONDS,
+    metric::ORPHANS,
+    metric::LEADERSHIP_STATE,
+    metric::LEADERSHIP_TRANSITIONS,
+    metric::EPOCH,
+    metric::SESSION_CONNECTED,
+    metric::SESSION_GENERATIONS,
+    metric::SESSION_RECONNECTS,
+    metric::SESSION_EXPIRED,
+    metric::SESSION_MARGIN,
+    metric::SESSION_TIMEOUT,
+    metric::ROUND_TRIP_SECONDS,
+    metric::ZK_REQUESTS,
+    metric::ZK_OPERATIONS,
+    metric::ZK_REQUEST_SECONDS,
+    metric::UNKNOWN_OUTCOMES,
+    metric::UNKNOWN_RESOLVED,
+    metric::WORKERS_LOST,
+];
+
+/// The alerts without a hold that this test brings about.
+const FIRED: &[&str] = &["BellwetherJobsDead", "BellwetherWorkerLost", "BellwetherSessionExpired"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
+    let began = Instant::now();
+    let (to, logs) = (namespace("dashboards"), tempfile::tempdir().unwrap());
+    let (proxy, log) = (Proxy::to(&to), |name: &str| logs.path().join(name));
+    let mut a = Node::start("a", "candidate,worker", &to, log("a"));
+    let mut b = Node::start("b", "candidate,worker", &to, log("b"));
+    let mut c = Node::start("c", "worker", &proxy.connect_string(), log("c"));
+    let prometheus = Prometheus::start(&[a.metrics, b.metrics, c.metrics]).await;
+    let client = Client::connect(&to).await.unwrap();
+    let (leader, other) =
+        if led_by_another_than("", &client).await == "a" { (&mut a, &mut b) } else { (&mut b, &mut a) };
+    until(&prometheus, "three workers", "max(bellwether_workers) == 3").await;
+
+    let mut load = Load { client: client.clone(), jobs: Vec::new() };
+    load.more(20).await;
+    let cancelled = load.submit(Job::new("sleep", &json!({ "millis": 600_000 })).unwrap()).await;
+    eventually("it runs", SOON, async || load.state(&cancelled).await == State::Running).await;
+    client.cancel(&cancelled).await.unwrap();
+
+    let lost = proxy.swallow_reply_and_cut(by_a_worker, Cut::Reset);
+    load.more(20).await;
+    lost.fired().await;
+    until(&prometheus, "it was resolved", "max(bellwether_unknown_outcomes_resolved_total) > 0").await;
+    until(&prometheus, "it is back", "min(bellwether_session_connected) == 1").await;
+    proxy.expire_session().await;
+    until(&prometheus, "it expired", "max(bellwether_session_expired_total) > 0").await;
+    until(&prometheus, "it is a worker again", "max(bellwether_workers) == 3").await;
+
+    load.more(20).await;
+    leader.kill();
+    assert_eq!(led_by_another_than(leader.name(), &client).await, other.name());
+    leader.again();
+    until(&prometheus, "it works again", "max(bellwether_workers) == 3 and on () min(up) == 1").await;
+
+    load.more(20).await;
+    let of_c = format!("bellwether_attempts_running{{instance=\"{}\"}} > 0", c.metrics);
+    until(&prometheus, "the victim runs something", &of_c).await;
+    c.kill();
+    let lost = format!("max(bellwether_workers_lost_total{{instance=\"{}\"}}) > 0", other.metrics);
+    until(&prometheus, "it was missed", &lost).await;
+    c.again();
+
+    load.more(20).await;
+    leader.drain().await;
+    leader.again();
+    until(&prometheus, "it works again", "max(bellwether_workers) == 3 and on () min(up) == 1").await;
+    load.over().await;
+
+    for name in MOVED {
+        let metric = metric::ALL.iter().find(|metric| metric.name == *name).unwrap();
+        let series = match metric.kind {
+            MetricType::Counter | MetricType::Gauge => metric.name.to_owned(),
+            MetricType::Histogram => format!("{}_count", metric.name),
+        };
+        until(&prometheus, name, &format!("max(max_over_time({series}[1h])) > 0")).await;
+    }
+    for name in FIRED {
+        let fired = format!("count_over_time(ALERTS{{alertname=\"{name}\",alertstate=\"firing\"}}[1h])");
+        until(&prometheus, name, &fired).await;
+    }
+    let twice = "count_over_time(ALERTS{alertname=\"BellwetherTwoLeaders\",alertstate=\"firing\"}[1h])";
+    assert_eq!(prometheus.largest(twice), None, "two leaders");
+    assert_eq!(prometheus.ailing_rules(), Vec::<serde_json::Value>::new());
+    let tried = every_expression(&prometheus).await;
+    println!("{tried} expressions returned data; {:.1} s", began.elapsed().as_secs_f64());
+}
+
+/// Every line of every panel has a point, and every variable a value.
+async fn every_expression(prometheus: &Prometheus) -> usize {
+    let mut tried = 0;
+    for board in boards::all() {
+        for (name, query) in grafana::queries(board.scope) {
+            let call = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')')).unwrap();
+            let (metric, label) = call.rsplit_once(", ").unwrap();
+            let values = prometheus.label_values(label, &chosen(metric));
+            assert!(!values.is_empty(), "{}: nothing to choose for {name} by {query}", board.title);
+        }
+        for panel in board.rows.iter().flat_map(|row| &row.panels) {
+            for line in &panel.lines {
+                let expr = chosen(&grafana::expression(board.scope, &line.expr));
+                assert!(is_scoped(&expr), "{}: {expr}", panel.question);
+                let what = format!("{}: {}\n  {expr}", board.title, panel.question);
+                eventually(&what, SOON, async || prometheus.points(&expr) > 0).await;
+                tried += 1;
+            }
+        }
+    }
+    tried
+}
+
+/// With what Grafana puts into an expression.
+fn chosen(expr: &str) -> String {
+    expr.replace("$__rate_interval", RATE_INTERVAL)
+        .replace("$job", "bellwether")
+        .replace("$kind", ".*")
+        .replace("$instance", ".*")
+}
+
+/// Nothing is left to choose, and each metric is of one namespace.
+fn is_scoped(expr: &str) -> bool {
+    !expr.contains('$') && promql::names(expr).len() == expr.matches("job=\"bellwether\"").count()
+}
+
+async fn until(prometheus: &Prometheus, what: &str, expr: &str) {
+    eventually(&format!("{what}: {expr}"), SOON, async || prometheus.largest(expr).is_some()).await;
+}
+
+/// Who leads, once it is not this one.
+async fn led_by_another_than(node: &str, client: &Client) -> String {
+    eventually_some("somebody leads", SOON, async || {
+        let leader = client.leader().await.unwrap().filter(|leader| leader.standing);
+        leader.map(|leader| leader.node.to_string()).filter(|name| name != node)
+    })
+    .await
+}
+
+/// A transaction that closes an attempt, and not by the leader.
+fn by_a_worker(request: &Request<'_>) -> bool {
+    request.op == op::MULTI
+        && ["/jobs/", "/assignments/"].iter().all(|path| request.mentions(path))
+        && !request.mentions("/epoch")
+}
+
+/// Jobs of all sorts.
+struct Load {
+    client: Client,
+    jobs: Vec<JobId>,
+}
+
+impl Load {
+    async fn submit(&self, job: Job) -> JobId {
+        self.client.submit(job).await.unwrap().id().clone()
+    }
+
+    /// So many of each sort: some that succeed, some that take a while, some that fail first, some that die.
+    async fn more(&mut self, of_each: usize) {
+        for n in 0..of_each {
+            let sorts = [
+                Job::new("sum", &json!([n, 1])).unwrap(),
+                Job::new("sleep", &json!({ "millis": 200 })).unwrap().max_losses(100),
+                Job::new("fail", &json!({ "message": "once", "times": 1 }))
+                    .unwrap()
+                    .backoff(Duration::from_millis(500), Duration::from_secs(1)),
+                Job::new("fail", &json!({ "message": "always" })).unwrap().max_attempts(1),
+            ];
+            for job in sorts {
+                let id = self.submit(job).await;
+                self.jobs.push(id);
+            }
+        }
+    }
+
+    async fn state(&self, id: &JobId) -> State {
+        self.client.get(id).await.unwrap().unwrap().state
+    }
+
+    /// Waits until all are over, and says so of each.
+    async fn over(&self) {
+        let answers = self.client.wait_many(&self.jobs, 2 * SOON, |_| {}).await;
+        for answer in answers {
+            let job = answer.unwrap();
+            assert!(matches!(job.state, State::Succeeded | State::Dead), "{}: {}", job.id, job.status());
+        }
+    }
+}
