@@ -76,6 +76,20 @@ pub(super) fn board() -> Board {
                         [line("{{kind}}", growth("bellwether_jobs_cancelled_total", "kind"))],
                     ),
                     lines(
+                        "How many attempts ask to be called again later?",
+                        PerSecond,
+                        Any,
+                        "Neither a success nor a failure: the handler said when.",
+                        [line("{{kind}}", rate("bellwether_jobs_deferred_total", "kind"))],
+                    ),
+                    lines(
+                        "How many leases expire?",
+                        Count,
+                        Above(1.0, 10.0),
+                        "The attempt gave no sign of life for as long as its lease: it hangs, or its worker does, or the lease is too short.",
+                        [line("{{kind}}", growth("bellwether_leases_expired_total", "kind"))],
+                    ),
+                    lines(
                         "How many attempts are handed back?",
                         Count,
                         Any,
