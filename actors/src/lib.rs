@@ -13,6 +13,7 @@
 pub mod clock;
 pub mod election;
 mod feed;
+pub mod group;
 pub mod leader;
 mod margin;
 pub mod node;

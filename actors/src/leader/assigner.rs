@@ -265,6 +265,7 @@ fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
         | Place::Inbox(_)
         | Place::Turn(..)
         | Place::Schedule(_)
+        | Place::Group(_)
         | Place::Other => None,
     };
     deleted.filter_map(worker).collect()
@@ -281,6 +282,7 @@ fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
         | Place::Inbox(_)
         | Place::Assignment(..)
         | Place::Schedule(_)
+        | Place::Group(_)
         | Place::Other => None,
     })
 }
@@ -328,5 +330,6 @@ fn set_gauges(waiting: usize, workers: usize, slots: usize, used: usize) {
 pub(super) fn clear_gauges() {
     gauge!(metric::DELAYED).set(0.0);
     gauge!(metric::SCHEDULES).set(0.0);
+    gauge!(metric::GROUPS).set(0.0);
     set_gauges(0, 0, 0, 0);
 }

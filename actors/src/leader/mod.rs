@@ -5,6 +5,7 @@
 //!         ├─ promoter         what waits in /delayed
 //!         ├─ janitor          what nobody needs any more
 //!         ├─ expirer          ends what may not start any more
+//!         ├─ group_joiner     which groups have ended; their joins
 //!         ├─ worker_registry  who lives; recovers the jobs of those who do not
 //!         ├─ lease_watcher    who lives and gives no sign of it; takes the jobs of those
 //!         └─ assigner         which job goes to whom
@@ -20,6 +21,7 @@
 
 mod assigner;
 mod expirer;
+mod group_joiner;
 mod janitor;
 mod job_watcher;
 mod lease_watcher;
@@ -41,6 +43,7 @@ use crate::task::tell;
 
 use assigner::{Assigner, AssignerMsg};
 use expirer::{Expirer, ExpirerMsg};
+use group_joiner::{GroupJoiner, GroupJoinerMsg};
 use janitor::{Janitor, JanitorMsg};
 use job_watcher::{JobWatcher, JobWatcherMsg};
 use lease_watcher::{LeaseWatcher, LeaseWatcherMsg};
@@ -102,6 +105,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
         entry::<Promoter>(),
         entry::<Janitor>(),
         entry::<ScheduleKeeper>(),
+        entry::<GroupJoiner>(),
         entry::<WorkerRegistry>(),
         entry::<LeaseWatcher>(),
         entry::<Assigner>(),
@@ -122,18 +126,20 @@ struct Members {
     job_watcher: ActorRef<JobWatcherMsg>,
     promoter: ActorRef<PromoterMsg>,
     schedule_keeper: ActorRef<ScheduleKeeperMsg>,
+    group_joiner: ActorRef<GroupJoinerMsg>,
     worker_registry: ActorRef<WorkerRegistryMsg>,
     lease_watcher: ActorRef<LeaseWatcherMsg>,
 }
 
 impl Members {
-    fn cells(&self) -> [ActorCell; 8] {
+    fn cells(&self) -> [ActorCell; 9] {
         // In the order in which they stop: whoever feeds goes before whom it feeds.
         [
             self.janitor.get_cell(),
             self.job_watcher.get_cell(),
             self.promoter.get_cell(),
             self.schedule_keeper.get_cell(),
+            self.group_joiner.get_cell(),
             self.worker_registry.get_cell(),
             self.lease_watcher.get_cell(),
             self.assigner.get_cell(),
@@ -244,7 +250,9 @@ impl State {
         let promoter = spawn(Promoter, args, Some(cell.clone())).await?;
         let args = (term.clone(), fenced.clone());
         let schedule_keeper = spawn(ScheduleKeeper, args, Some(cell.clone())).await?;
-        let janitor = spawn(Janitor, (term.clone(), fenced), Some(cell.clone())).await?;
+        let janitor = spawn(Janitor, (term.clone(), fenced.clone()), Some(cell.clone())).await?;
+        let args = (term.clone(), fenced);
+        let group_joiner = spawn(GroupJoiner, args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone());
         let job_watcher = spawn(JobWatcher, args, Some(cell)).await?;
         Ok(Members {
@@ -254,6 +262,7 @@ impl State {
             job_watcher,
             promoter,
             schedule_keeper,
+            group_joiner,
             worker_registry,
             lease_watcher,
         })
@@ -269,6 +278,7 @@ impl Members {
         tell(&self.promoter, PromoterMsg::Resume);
         tell(&self.janitor, JanitorMsg::Resume);
         tell(&self.schedule_keeper, ScheduleKeeperMsg::Resume);
+        tell(&self.group_joiner, GroupJoinerMsg::Resume);
         tell(&self.job_watcher, JobWatcherMsg::Resume);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bellwether_core::machine::{assigner, leadership, recovery, worker};
+use bellwether_core::machine::{assigner, group, leadership, recovery, worker};
 use ractor::SupervisionEvent;
 
 use crate::feed::Feed;
@@ -55,6 +55,7 @@ kinds!(SessionEvent { Connected, Disconnected, Reconnected, Expired });
 kinds!(Feed { Watching, Changes });
 kinds!(leadership::Reply { Campaign, Epoch, Claimed, Verified });
 kinds!(recovery::Event { Lost, Listed, Read, Committed, Removed, Sweep });
+kinds!(group::Event { Seen, Changed, Ended, Gone, Looked, Committed, Found, Cancelled, Resync });
 kinds!(assigner::Event {
     Queued,
     Unqueued,

@@ -272,6 +272,7 @@ impl State {
             trust: self.args.trust.clone(),
             left: start.assignment.progress.or(start.record.progress),
             pulse,
+            tools: self.args.handlers.tools(),
         };
         let guard = Guard::new(&context, self.ends.clone());
         let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard));

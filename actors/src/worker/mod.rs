@@ -23,7 +23,7 @@ mod wing;
 pub use bellwether_core::machine::worker::incarnation::{Drained, Stage};
 pub use config::{WorkerConfig, WorkerConfigError};
 pub use handler::{
-    Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError,
+    Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError, Tools,
 };
 pub use wing::WorkerMsg;
 

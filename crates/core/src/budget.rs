@@ -59,6 +59,12 @@ pub const MAX_SCHEDULE_PAYLOAD_BYTES: usize = 16 * 1024;
 /// Most schedules of a namespace. They have one parent: a list of so many of the longest names stays under ZooKeeper's
 /// 1 MB reply limit for Java tools.
 pub const MAX_SCHEDULES: usize = 10_000;
+/// Members of a group that share a parent znode: under [`MAX_BUCKET_ENTRIES`], and with short names. The largest group
+/// has 245 such chunks.
+pub const MEMBERS_PER_CHUNK: u32 = 4_096;
+
+/// How deep groups may be nested: deeper than anybody means to, and an end to a kind that submits itself.
+pub const MAX_DEPTH: u32 = 16;
 
 /// Hash buckets under `/jobs` and `/queue`.
 pub const BUCKETS: u16 = 256;

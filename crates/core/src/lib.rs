@@ -13,6 +13,7 @@
 
 pub mod backoff;
 pub mod budget;
+pub mod group;
 pub mod job;
 pub mod machine;
 pub mod metric;

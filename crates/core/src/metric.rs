@@ -86,6 +86,7 @@ metrics! {
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules, as this leader sees them.";
     TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Ticks of schedules that this leader made a job of.";
     TICKS_PASSED_OVER = "bellwether_schedule_ticks_passed_over_total", Counter, Labels::Fixed("why", &["misfire", "overlap", "taken"]), "Ticks of schedules that this leader passed over; of missed ones, a thousand at a time at most are counted.";
+    GROUPS = "bellwether_groups", Gauge, Labels::None, "Groups that are not done, as this leader sees them.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers, as this leader sees them.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers, as this leader sees them.";
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Slots that hold a job, as this leader sees them.";

@@ -215,6 +215,17 @@ impl JobId {
     }
 }
 
+impl GroupId {
+    /// A name that a person chose: of the plain alphabet, so that it never meets the id of a job's sub-jobs.
+    ///
+    /// # Errors
+    /// [`NameError`], also for `:` and `@`.
+    pub fn plain(name: impl AsRef<str>) -> Result<Self, NameError> {
+        check("group", Alphabet::Plain, name.as_ref())?;
+        Self::new(name)
+    }
+}
+
 /// One incarnation of a node's worker role: fresh for each ZooKeeper session and each restart, never
 /// derived from a host name, so that no incarnation inherits its predecessor's assignments (S14).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -7,6 +7,13 @@ use crate::budget::BUCKETS;
 use crate::job::Turn;
 use crate::name::{JobId, Kind, Lane, ScheduleId, WorkerId};
 
+mod group;
+
+pub use group::{
+    GROUPS, GroupPlace, MEMBERS, chunk, group, mark, mark_chunk, members, parse_chunk, parse_mark,
+    parse_member_mark, parse_place, place, place_chunk,
+};
+
 /// The layout version of a namespace.
 pub const LAYOUT: &str = "/layout";
 /// Parent of the candidates of the strategy `queue`.
@@ -40,8 +47,21 @@ pub const SCHEDULES: &str = "/schedules";
 pub const QUARANTINE: &str = "/quarantine";
 
 /// The parents that a namespace consists of, besides the buckets.
-pub const PARENTS: [&str; 11] =
-    [ELECTION, WORKERS, JOBS, QUEUE, DELAYED, LANES, ASSIGNMENTS, PAUSES, QUARANTINE, CONFIG, SCHEDULES];
+pub const PARENTS: [&str; 13] = [
+    ELECTION,
+    WORKERS,
+    JOBS,
+    QUEUE,
+    DELAYED,
+    LANES,
+    ASSIGNMENTS,
+    PAUSES,
+    QUARANTINE,
+    CONFIG,
+    SCHEDULES,
+    GROUPS,
+    MEMBERS,
+];
 
 /// A hash bucket, so that no child list grows near `jute.maxbuffer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -212,6 +232,8 @@ pub enum Place {
     Turn(Turn, JobId),
     /// A schedule.
     Schedule(ScheduleId),
+    /// Something of a group.
+    Group(GroupPlace),
     /// Something else, or a name that is not ours.
     Other,
 }
@@ -221,6 +243,11 @@ pub enum Place {
 pub fn parse(path: &str) -> Place {
     let Some(path) = path.strip_prefix('/') else { return Place::Other };
     let mut parts = path.split('/');
+    if path.starts_with("groups/") || path.starts_with("members/") {
+        // Deeper than anything else, and watched for the ends of a hundred thousand members: one split into a few parts.
+        let parts = path.splitn(6, '/').collect::<Vec<_>>();
+        return group::parse(&parts).map_or(Place::Other, Place::Group);
+    }
     let place = match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some("queue"), Some(bucket), Some(job), None) => JobId::new(job)
             .ok()

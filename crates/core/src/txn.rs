@@ -47,10 +47,15 @@ use crate::worker::{PauseRecord, WorkerInfo};
 
 mod batch;
 mod claim;
+mod group;
 mod schedule;
 
 pub use batch::{Batch, Locus};
 pub use claim::Claim;
+pub use group::{
+    advance, join_group, leave_group, make_chunk, make_group, make_sub_group, rejoin_group, seal,
+    without_group,
+};
 pub use schedule::{add_schedule, check_removals, remove_schedule, set_schedule, tick, trigger};
 
 /// How long a znode lives.
@@ -117,6 +122,17 @@ impl Op {
         matches!(self, Self::Delete { path, .. } if matches!(path::parse(path), path::Place::Turn(..)))
     }
 
+    /// Whether it is what a group adds to the end of one of its jobs.
+    #[must_use]
+    pub fn leaves_group(&self) -> bool {
+        use path::{GroupPlace, Place};
+        match self {
+            Self::Delete { path, .. } => matches!(path::parse(path), Place::Group(GroupPlace::Member(..))),
+            Self::Create { path, .. } => matches!(path::parse(path), Place::Group(GroupPlace::Mark(..))),
+            Self::Check { .. } | Self::Set { .. } => false,
+        }
+    }
+
     /// About how many bytes it takes on the wire.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -171,10 +187,10 @@ fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
     Some(Op::create(path::turn(&record.turn()?, job), encode(&TurnIndex(index))))
 }
 
-/// What goes with a job's end, whoever ends it: its turn.
+/// What goes with a job's end, whoever ends it: its turn, and its place in its group.
 fn leave(job: &JobId, record: &JobRecord) -> Vec<Op> {
     let turn = record.turn().map(|turn| Op::delete(path::turn(&turn, job)));
-    turn.into_iter().collect()
+    turn.into_iter().chain(leave_group(job, record)).collect()
 }
 
 /// Takes the end of a job's turn out of its transaction, because an operator's hand ended it before.

@@ -126,6 +126,10 @@ fn value(path: &str, data: &[u8]) -> String {
             format!(" [up to {}, {} ticks{paused}]", schedule.cursor.0, schedule.ticked)
         }
         Value::Retention(it) => format!(" [kept for {:?}]", it.succeeded),
+        Value::Group(group) => {
+            let closed = if group.closed { ", closed" } else { "" };
+            format!(" [{:?}, total {:?}{closed}]", group.stage, group.total)
+        }
         Value::Entry(_) | Value::Turn(_) | Value::Unreadable(_) | Value::Opaque => String::new(),
     }
 }
@@ -145,6 +149,7 @@ fn abbreviated(text: &str) -> String {
         | Place::Assignment(..)
         | Place::Turn(..)
         | Place::Schedule(_)
+        | Place::Group(_)
         | Place::Other => text,
     }
 }

@@ -140,7 +140,9 @@ async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
     }
     make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
     make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await?;
-    make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await
+    make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await?;
+    make_all(zk, missing(zk, path::GROUPS, Bucket::all().map(Bucket::groups).collect()).await?).await?;
+    make_all(zk, missing(zk, path::MEMBERS, Bucket::all().map(Bucket::members).collect()).await?).await
 }
 
 /// Those of `paths`, all children of `parent`, that are not there.

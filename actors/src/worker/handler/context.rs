@@ -1,5 +1,6 @@
 //! What a handler is told about the attempt that it runs, and what it says of it.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use bellwether_zk::Trust;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Pulse;
+use super::{Pulse, Tools};
 
 /// What a handler is told about the attempt that it runs.
 #[derive(Debug, Clone)]
@@ -27,6 +28,7 @@ pub struct JobContext {
     /// What the attempts before left.
     pub(in crate::worker) left: Option<Progress>,
     pub(in crate::worker) pulse: Arc<Pulse>,
+    pub(in crate::worker) tools: Tools,
 }
 
 /// How long a context without a worker says that it may be trusted.
@@ -50,6 +52,7 @@ impl JobContext {
             fencing_token: 0,
             cancelled: CancellationToken::new(),
             trust: Trust::unanswered(DETACHED_TRUST),
+            tools: Tools::default(),
         }
     }
 
@@ -185,6 +188,13 @@ impl JobContext {
     #[must_use]
     pub fn said(&self) -> Progress {
         self.pulse.said_last()
+    }
+
+    /// What the package above gave; `None` for a context without a node, and for what is of another type.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn tools<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.tools.get()
     }
 
     /// Whether the attempt should stop: cancelled, out of time, its lease over, handed back, or not ours any more.

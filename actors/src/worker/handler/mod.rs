@@ -6,6 +6,7 @@ mod context;
 mod error;
 mod pulse;
 mod registry;
+mod tools;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use futures::future::BoxFuture;
 pub use context::JobContext;
 pub use error::HandlerError;
 pub use registry::{OnInvalid, Registered, Registry, RegistryError};
+pub use tools::Tools;
 
 pub(super) use pulse::{Pulse, Said, Word};
 

@@ -11,11 +11,14 @@ use bellwether_core::job::{Policy, PolicyError};
 use bellwether_core::name::{Kind, NameError};
 use futures::future::BoxFuture;
 
-use super::{Handler, JobContext};
+use super::{Handler, JobContext, Tools};
 
 /// The handlers of a worker, one per kind. Cheap to clone once complete.
 #[derive(Debug, Clone, Default)]
-pub struct Registry(Arc<BTreeMap<Kind, Registered>>);
+pub struct Registry {
+    handlers: Arc<BTreeMap<Kind, Registered>>,
+    tools: Tools,
+}
 
 /// Runs before a job of its kind is closed as dead because it can never succeed, with the reason.
 pub type OnInvalid = Arc<dyn Fn(JobContext, String) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -93,31 +96,41 @@ impl Registry {
         if registry.len() > MAX_KINDS {
             return Err(RegistryError::TooMany);
         }
-        Ok(Self(Arc::new(registry)))
+        Ok(Self { handlers: Arc::new(registry), tools: Tools::default() })
+    }
+
+    /// The same handlers, which are given these.
+    #[must_use]
+    pub fn with_tools(self, tools: Tools) -> Self {
+        Self { tools, ..self }
+    }
+
+    pub(in crate::worker) fn tools(&self) -> Tools {
+        self.tools.clone()
     }
 
     /// The kinds, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
-        self.0.keys()
+        self.handlers.keys()
     }
 
     /// The handler of a kind.
     #[must_use]
     pub fn get(&self, kind: &Kind) -> Option<&Handler> {
-        self.0.get(kind).map(|registered| &registered.handler)
+        self.handlers.get(kind).map(|registered| &registered.handler)
     }
 
     /// The handler of a kind, and what holds for its jobs.
     #[must_use]
     pub fn registered(&self, kind: &Kind) -> Option<&Registered> {
-        self.0.get(kind)
+        self.handlers.get(kind)
     }
 
     /// The leases of the kinds that have one of their own.
     #[must_use]
     pub fn leases(&self) -> BTreeMap<Kind, Duration> {
         let of = |(kind, registered): (&Kind, &Registered)| Some((kind.clone(), registered.lease?));
-        self.0.iter().filter_map(of).collect()
+        self.handlers.iter().filter_map(of).collect()
     }
 }
 

@@ -8,6 +8,7 @@ pub mod assigner;
 pub mod backlog;
 pub mod campaign;
 pub mod expirer;
+pub mod group;
 pub mod janitor;
 pub mod leadership;
 pub mod lease;

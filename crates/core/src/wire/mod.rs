@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::budget::MAX_RECORD_BYTES;
+use crate::group::GroupRecord;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::name::NameError;
 use crate::retention::Retention;
@@ -136,6 +137,10 @@ impl Stored for Retention {
 impl Stored for ScheduleRecord {
     const KIND: u8 = 9;
     type Body = v1::ScheduleRecordV1;
+}
+impl Stored for GroupRecord {
+    const KIND: u8 = 8;
+    type Body = v1::GroupRecordV1;
 }
 
 impl Stored for PauseRecord {

@@ -6,12 +6,13 @@ use uuid::Uuid;
 
 use super::*;
 use crate::backoff::Backoff;
-use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES};
+use crate::budget::{MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_MEMBERS};
+use crate::group::{Parent, Stage, Stop};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Policy, Priority,
     Progress, Role, Verdict,
 };
-use crate::name::{AffinityKey, GroupId, Kind, Lane, NodeId, Tag, WorkerId};
+use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::schedule::{Misfire, Missed, Overlap, Passed, PassedOver, ScheduleSpec, Template, When};
 use crate::time::WallMillis;
 
@@ -89,6 +90,42 @@ fn worker() -> WorkerInfo {
         codec: SCHEMA,
         started_at: WallMillis(5),
         draining: false,
+    }
+}
+
+fn group() -> GroupRecord {
+    let outer = Membership { group: GroupId::new("outer").unwrap(), role: Role::Member(7), counted: true };
+    GroupRecord {
+        total: Some(100),
+        fail_fast: true,
+        closed: true,
+        parent: Some(Parent {
+            job: JobId::new("p:x").unwrap(),
+            kind: Kind::new("p").unwrap(),
+            generation: 2,
+            finish: true,
+            membership: Some(outer),
+            depth: 3,
+        }),
+        stage: Stage::Done { at: WallMillis(9) },
+        stopped: Some(Stop::Member(5)),
+        ..GroupRecord::new(Kind::new("sum").unwrap(), Uuid::from_u128(4), WallMillis(8))
+    }
+}
+
+#[test]
+fn every_stage_and_stop_of_a_group_reads_back_and_numbers_over_their_bounds_do_not() {
+    for stage in [Stage::Open, Stage::Joining, Stage::Finishing] {
+        for stopped in [None, Some(Stop::Parent), Some(Stop::Outer)] {
+            let group = GroupRecord { stage, stopped, ..group() };
+            assert_eq!(stored(&group), Ok(group.clone()));
+        }
+    }
+    let total = GroupRecord { total: Some(MAX_MEMBERS + 1), ..group() };
+    let deep = Parent { depth: MAX_DEPTH + 1, ..group().parent.unwrap() };
+    let deep = GroupRecord { parent: Some(deep), ..group() };
+    for wrong in [total, deep] {
+        assert!(matches!(stored(&wrong), Err(WireError::Value(_))), "{wrong:?}");
     }
 }
 
@@ -249,6 +286,7 @@ fn version_1_has_these_bytes() {
         ("assignment", hex(&encode(&assignment())), include_str!("golden/assignment.v1.hex")),
         ("worker", hex(&encode(&worker())), include_str!("golden/worker.v1.hex")),
         ("epoch", hex(&encode(&epoch())), include_str!("golden/epoch.v1.hex")),
+        ("group", hex(&encode(&group())), include_str!("golden/group.v1.hex")),
         ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
         ("pause", hex(&encode(&pause())), include_str!("golden/pause.v1.hex")),
         ("schedule", hex(&encode(&schedule())), include_str!("golden/schedule.v1.hex")),
@@ -299,6 +337,7 @@ fn every_type_reads_back_what_it_wrote() {
     assert_eq!(decode::<Retention>(&encode(&Retention::default())), Ok(Retention::default()));
     assert_eq!(decode::<PauseRecord>(&encode(&pause())), Ok(pause()));
     assert_eq!(decode::<ScheduleRecord>(&encode(&schedule())), Ok(schedule()));
+    assert_eq!(decode::<GroupRecord>(&encode(&group())), Ok(group()));
     assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
     assert_eq!(decode::<Layout>(&encode(&Layout { version: 7 })), Ok(Layout { version: 7 }));
 }

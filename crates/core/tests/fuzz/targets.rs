@@ -7,12 +7,13 @@ use std::fmt::Debug;
 
 use allocation_counter::measure;
 use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES};
+use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::machine::campaign::{self, Campaign, Campaigner, Effect, Event, Reply};
 use bellwether_core::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, ScheduleId, Tag, WorkerId};
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self as paths, Place};
+use bellwether_core::path::{self as paths, GroupPlace, Place};
 use bellwether_core::retention::Retention;
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::time::Millis;
@@ -37,6 +38,7 @@ pub(crate) fn wire(bytes: &[u8]) {
         stored::<Retention>(bytes),
         stored::<PauseRecord>(bytes),
         stored::<ScheduleRecord>(bytes),
+        stored::<GroupRecord>(bytes),
     ];
     assert!(taken.iter().filter(|taken| **taken).count() <= 1, "one value of two types");
 }
@@ -77,6 +79,9 @@ pub(crate) fn path(bytes: &[u8]) {
         Place::Assignment(worker, job) => paths::assignment(worker, &job),
         Place::Turn(turn, job) => paths::turn(&turn, &job),
         Place::Schedule(schedule) => paths::schedule(&schedule),
+        Place::Group(GroupPlace::Record(group)) => paths::group(&group),
+        Place::Group(GroupPlace::Mark(group, mark, end)) => paths::mark(&group, mark, end),
+        Place::Group(GroupPlace::Member(group, number)) => paths::place(&group, number),
         Place::Other => return,
     };
     assert_eq!(spelt, path, "a path of another spelling is somebody else's znode");
@@ -97,6 +102,7 @@ pub(crate) fn name(bytes: &[u8]) {
     }
     let kept = [
         JobId::plain(text).map(|name| name.to_string()),
+        GroupId::plain(text).map(|name| name.to_string()),
         ScheduleId::new(text).map(|name| name.to_string()),
         Kind::new(text).map(|name| name.to_string()),
         Tag::new(text).map(|name| name.to_string()),

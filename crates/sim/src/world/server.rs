@@ -69,7 +69,9 @@ impl Server {
         };
         let empty = |path: String| make(path, Vec::new());
         let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned).map(empty);
-        let buckets = Bucket::all().flat_map(|bucket| [bucket.jobs(), bucket.queue(), bucket.lanes()]);
+        let buckets = Bucket::all().flat_map(|bucket| {
+            [bucket.jobs(), bucket.queue(), bucket.lanes(), bucket.groups(), bucket.members()]
+        });
         let layout = make(path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION }));
         let retention = retention_ms.map(|kept_ms| {
             let kept = Duration::from_millis(kept_ms);

@@ -14,7 +14,7 @@
 //! Whatever went wrong, the answer is to list again: what was closed is no longer in the inbox. A worker that
 //! was thought dead and reports at the same moment wins or loses by the record's version. A job that is
 //! rejected [`STRIKES`] times in a row is left until the next sweep, so that one bad record never stops the
-//! others. One whose turn in its lane was taken away by an operator's hand is closed without it. Limits: one request in flight per worker, [`CHUNK`] jobs each.
+//! others. One whose turn in its lane, or place in its group, was taken away by an operator's hand is closed without it. Limits: one request in flight per worker, [`CHUNK`] jobs each.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -139,6 +139,8 @@ struct Inbox {
     strikes: BTreeMap<JobId, u32>,
     /// Whose turn is gone, as a rejection said.
     turnless: BTreeSet<JobId>,
+    /// Whose place in its group is gone.
+    placeless: BTreeSet<JobId>,
 }
 
 /// The machine of one term.
@@ -166,6 +168,7 @@ impl Recovery {
                         left: VecDeque::new(),
                         strikes: BTreeMap::new(),
                         turnless: BTreeSet::new(),
+                        placeless: BTreeSet::new(),
                     }
                 });
             }
@@ -244,6 +247,9 @@ impl Recovery {
             if let Some(turn) = turn {
                 txn::without_turn(&item.job, &turn, &mut ops);
             }
+            if inbox.placeless.contains(&item.job) {
+                txn::without_group(&mut ops);
+            }
             // One that does not fit is still in the inbox when it is listed again.
             if batch.push(item, ops).is_err() {
                 break;
@@ -281,6 +287,9 @@ impl Recovery {
                     let (item, ops) = batch.remove(group);
                     if ops.get(op).is_some_and(Op::leaves_turn) && rejection.reason == Reason::NoNode {
                         inbox.turnless.insert(item.job.clone());
+                    }
+                    if ops.get(op).is_some_and(Op::leaves_group) {
+                        inbox.placeless.insert(item.job.clone());
                     }
                     *inbox.strikes.entry(item.job).or_default() += 1;
                     if batch.is_empty() {

@@ -244,6 +244,9 @@ impl Reporter {
                 self.enqueue(close);
             }
             (Reason::NoNode, _) if close.leaves_turn_at(op) => self.enqueue(close.without_turn()),
+            (Reason::NoNode | Reason::NodeExists, _) if close.leaves_group_at(op) => {
+                self.enqueue(close.without_group());
+            }
             (reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty), _) => {
                 self.unresolved.push(close.refused(reason));
             }

@@ -94,7 +94,7 @@ enum JobStateV1 {
 }
 
 #[derive(Serialize, Deserialize)]
-struct MembershipV1 {
+pub(super) struct MembershipV1 {
     group: String,
     role: RoleV1,
     counted: bool,

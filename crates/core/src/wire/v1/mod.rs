@@ -1,6 +1,7 @@
 //! Schema version 1, frozen: a released field is never changed, moved or removed. A new version gets a new folder.
 
 mod entry;
+mod group;
 mod job;
 mod parts;
 mod pause;
@@ -9,6 +10,7 @@ mod schedule;
 mod worker;
 
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
+pub(super) use group::GroupRecordV1;
 pub(super) use job::JobRecordV1;
 pub(super) use pause::PauseRecordV1;
 pub(super) use retention::RetentionV1;

@@ -40,6 +40,7 @@ impl Predicate for Attempts {
                     | Place::Assignment(..)
                     | Place::Turn(..)
                     | Place::Schedule(_)
+                    | Place::Group(_)
                     | Place::Other,
                 ) => {}
             }

@@ -63,7 +63,9 @@ fn job_of(change: &Change) -> Option<&JobId> {
         Spot::Epoch
         | Spot::Candidate
         | Spot::Retention
-        | Spot::Place(Place::Worker(_) | Place::Inbox(_) | Place::Schedule(_) | Place::Other) => None,
+        | Spot::Place(
+            Place::Worker(_) | Place::Inbox(_) | Place::Schedule(_) | Place::Group(_) | Place::Other,
+        ) => None,
     }
 }
 

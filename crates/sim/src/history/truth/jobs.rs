@@ -124,7 +124,7 @@ impl Jobs {
             Spot::Epoch
             | Spot::Candidate
             | Spot::Retention
-            | Spot::Place(Place::Schedule(_) | Place::Other) => {}
+            | Spot::Place(Place::Schedule(_) | Place::Group(_) | Place::Other) => {}
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::name::JobId;
-use bellwether_core::path::{self, Place};
+use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::retention::Retention;
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::wire;
@@ -64,6 +65,8 @@ pub enum Value {
     Schedule(ScheduleRecord),
     /// How long records are kept.
     Retention(Retention),
+    /// A group's record.
+    Group(GroupRecord),
     /// Bytes that are no value of their place.
     Unreadable(String),
     /// Nothing that is decoded.
@@ -86,7 +89,8 @@ impl Value {
                 Place::Assignment(..) => of(data, Self::Assignment),
                 Place::Turn(..) => of(data, Self::Turn),
                 Place::Schedule(_) => of(data, Self::Schedule),
-                Place::Inbox(_) | Place::Other => Self::Opaque,
+                Place::Group(GroupPlace::Record(_)) => of(data, Self::Group),
+                Place::Inbox(_) | Place::Group(_) | Place::Other => Self::Opaque,
             },
         })
     }

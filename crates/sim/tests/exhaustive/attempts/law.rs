@@ -27,7 +27,12 @@ impl View {
                     places += 1;
                     assigned.push((worker, zk.value(path).expect("it is there").0));
                 }
-                Place::Worker(_) | Place::Inbox(_) | Place::Turn(..) | Place::Schedule(_) | Place::Other => {}
+                Place::Worker(_)
+                | Place::Inbox(_)
+                | Place::Turn(..)
+                | Place::Schedule(_)
+                | Place::Group(_)
+                | Place::Other => {}
             }
         }
         Self { record: zk.value(&path::record(&job())), places, assigned }

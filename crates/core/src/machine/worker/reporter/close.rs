@@ -22,6 +22,7 @@ pub struct Close {
     version: i32,
     assignment: Assigned,
     turn: TurnEnd,
+    group: GroupEnd,
     ending: Ending,
     ran: Option<Duration>,
     at: WallMillis,
@@ -44,6 +45,14 @@ enum Assigned {
 enum TurnEnd {
     Here,
     /// It was deleted by a strange hand while the record stands.
+    Before,
+}
+
+/// What becomes of the job's place in its group, if it has one, when the close ends the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum GroupEnd {
+    Here,
+    /// It was taken away by a strange hand while the record stands, or its mark made.
     Before,
 }
 
@@ -90,6 +99,7 @@ impl Close {
             version: start.version,
             assignment: Assigned::At(start.assignment_version),
             turn: TurnEnd::Here,
+            group: GroupEnd::Here,
             ending,
             ran,
             at,
@@ -155,6 +165,10 @@ impl Close {
         if let (TurnEnd::Before, Some(turn)) = (self.turn, self.before.turn()) {
             txn::without_turn(job, &turn, &mut ops);
         }
+        match self.group {
+            GroupEnd::Here => {}
+            GroupEnd::Before => txn::without_group(&mut ops),
+        }
         ops
     }
 
@@ -171,6 +185,16 @@ impl Close {
     /// Its turn is gone already. A rejection there means that the record was as expected: nobody else closed it.
     pub(super) fn without_turn(self) -> Self {
         Self { turn: TurnEnd::Before, ..self }
+    }
+
+    /// Whether the operation at this position of [`Close::ops`] is what its group adds.
+    pub(super) fn leaves_group_at(&self, op: usize) -> bool {
+        self.ops().get(op).is_some_and(Op::leaves_group)
+    }
+
+    /// Its place is gone already, or its mark there. As for the turn: nobody else closed it.
+    pub(super) fn without_group(self) -> Self {
+        Self { group: GroupEnd::Before, ..self }
     }
 
     pub(super) fn unknown(self) -> Self {

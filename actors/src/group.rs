@@ -1,0 +1,210 @@
+//! Reading groups: as a whole, and what is open of them.
+//!
+//! A group is read in several requests, in the order that [`Sight`] relies on. Memory is bounded by one chunk's names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::group::{End, GroupRecord, Mark};
+use bellwether_core::job::{Assignment, JobRecord, JobState};
+use bellwether_core::machine::group::{Cursor, Look, REST, Rest, Sight, Standing};
+use bellwether_core::machine::recovery::Stored;
+use bellwether_core::name::{GroupId, JobId, WorkerId};
+use bellwether_core::path;
+use bellwether_core::txn::Waiting;
+use bellwether_core::wire;
+use bellwether_zk::{Node, ReadResult, Zk};
+
+/// Looks at a group.
+///
+/// # Errors
+/// When a read is not answered.
+pub async fn look(zk: &Zk, group: &GroupId) -> ReadResult<Look> {
+    let Some(node) = zk.get(path::group(group)).await? else { return Ok(Look::Absent) };
+    let record = match wire::decode::<GroupRecord>(&node.data) {
+        Ok(record) => record,
+        Err(error) => return Ok(Look::Unreadable(error.to_string())),
+    };
+    let by_number = Sight::wants_numbers(&record);
+    let closed = record.closed;
+    let mut sight = Sight::new(record, node.version);
+    let names = zk.children(path::group(group)).await?.unwrap_or_default();
+    for (mark, end) in names.iter().filter_map(|name| path::parse_mark(name)) {
+        match mark {
+            Mark::Parent => sight.parent = Some(end),
+            Mark::Join => sight.join = Some(end),
+            Mark::Finish => sight.finish = Some(end),
+            Mark::Member(_) => {}
+        }
+    }
+    let chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
+    if by_number {
+        number(zk, group, &chunks, &mut sight).await?;
+        if !closed {
+            sight.members = None;
+        }
+    } else {
+        sight.open = count(zk, chunks.iter().map(|chunk| path::place_chunk(group, *chunk))).await?;
+        sight.ended = count(zk, chunks.iter().map(|chunk| path::mark_chunk(group, *chunk))).await?;
+    }
+    Ok(Look::There(Box::new(sight)))
+}
+
+/// How many children these have together.
+async fn count(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<u32> {
+    let paths = paths.collect::<Vec<_>>();
+    let mut sum = 0;
+    for paths in paths.chunks(MAX_READ_BATCH) {
+        let nodes = zk.get_many(paths.to_vec()).await?;
+        sum += nodes.iter().flatten().map(|node| node.children).sum::<usize>();
+    }
+    Ok(u32::try_from(sum).unwrap_or(u32::MAX))
+}
+
+/// Counts members by their numbers. Places first: one that ends meanwhile is in both lists, and counted once.
+async fn number(zk: &Zk, group: &GroupId, chunks: &[u32], sight: &mut Sight) -> ReadResult<()> {
+    let mut members = 0;
+    for chunk in chunks {
+        let Members { open, ended } = members_of(zk, group, *chunk).await?;
+        members += open.iter().filter(|number| !ended.contains_key(number)).count() + ended.len();
+        sight.open += u32::try_from(open.len()).unwrap_or(u32::MAX);
+        sight.ended += u32::try_from(ended.len()).unwrap_or(u32::MAX);
+        let failed = ended.into_iter().find(|(_, end)| *end != End::Succeeded);
+        sight.failed = sight.failed.or(failed.map(|(number, _)| number));
+    }
+    sight.members = Some(u32::try_from(members).unwrap_or(u32::MAX));
+    Ok(())
+}
+
+/// The members of one chunk, by number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Members {
+    /// Those that had a place.
+    pub open: BTreeSet<u32>,
+    /// Those that had ended a moment later, and how.
+    pub ended: BTreeMap<u32, End>,
+}
+
+/// Lists the members of a chunk: places, then marks.
+///
+/// # Errors
+/// When a read is not answered.
+pub async fn members_of(zk: &Zk, group: &GroupId, chunk: u32) -> ReadResult<Members> {
+    let open = zk.children(path::place_chunk(group, chunk)).await?.unwrap_or_default();
+    let ended = zk.children(path::mark_chunk(group, chunk)).await?.unwrap_or_default();
+    Ok(Members {
+        open: open.iter().filter_map(|name| path::parse_place(name)).collect(),
+        ended: ended.iter().filter_map(|name| path::parse_member_mark(name)).collect(),
+    })
+}
+
+/// Finds members that have a place, from there on, at most [`REST`]; and where to go on, unless that was all.
+///
+/// # Errors
+/// When a read is not answered.
+pub async fn rest(zk: &Zk, group: &GroupId, from: Cursor) -> ReadResult<(Vec<Rest>, Option<Cursor>)> {
+    let record = zk.get(path::group(group)).await?;
+    let record = record.and_then(|node| wire::decode::<GroupRecord>(&node.data).ok());
+    // Without a record there is nobody to end them for.
+    let Some(record) = record else { return Ok((Vec::new(), None)) };
+    let chunks = zk.children(path::members(group)).await?.unwrap_or_default();
+    let mut chunks = chunks.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
+    chunks.sort_unstable();
+    for chunk in chunks.into_iter().filter(|chunk| *chunk >= from.chunk) {
+        let places = zk.children(path::place_chunk(group, chunk)).await?.unwrap_or_default();
+        let first = if chunk == from.chunk { from.from } else { 0 };
+        let mut open = places.iter().filter_map(|name| path::parse_place(name)).collect::<Vec<_>>();
+        open.retain(|number| *number >= first);
+        open.sort_unstable();
+        open.truncate(REST);
+        let Some(last) = open.last() else { continue };
+        let next = Cursor { chunk, from: last + 1 };
+        // A member of a group was checked to have an id.
+        let jobs = open.iter().filter_map(|number| JobId::member(&record.kind, group, *number).ok());
+        return Ok((stand(zk, jobs.collect()).await?, Some(next)));
+    }
+    Ok((Vec::new(), None))
+}
+
+/// Where these are. What moves meanwhile is nowhere, and found by another pass.
+async fn stand(zk: &Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
+    let paths = jobs.iter().flat_map(|job| [path::record(job), path::queue_entry(job)]);
+    let nodes = zk.get_many(paths.collect()).await?;
+    let mut nodes = nodes.into_iter();
+    let mut rest = Vec::new();
+    for job in jobs {
+        let (record, queued) = (nodes.next().flatten(), nodes.next().flatten());
+        let standing = if queued.is_some() { Standing::Waits(Waiting::Queued) } else { Standing::Nowhere };
+        rest.push(Rest { job, record: stored(record), standing });
+    }
+    let delayed = rest.iter().enumerate().filter_map(|(at, rest)| Some((at, minute(rest)?)));
+    let delayed = delayed.collect::<Vec<_>>();
+    if !delayed.is_empty() {
+        let paths = delayed.iter().map(|(at, minute)| path::delayed_entry(*minute, &rest[*at].job)).collect();
+        for ((at, minute), node) in delayed.into_iter().zip(zk.get_many(paths).await?) {
+            if node.is_some() {
+                rest[at].standing = Standing::Waits(Waiting::Delayed(minute));
+            }
+        }
+    }
+    let sought =
+        rest.iter().enumerate().filter(|(_, rest)| sought(rest)).map(|(at, _)| at).collect::<Vec<_>>();
+    if sought.is_empty() {
+        return Ok(rest);
+    }
+    let holders = holders(zk).await?;
+    let held =
+        sought.into_iter().filter_map(|at| Some((at, *holders.get(&rest[at].job)?))).collect::<Vec<_>>();
+    if held.is_empty() {
+        return Ok(rest);
+    }
+    let paths = held.iter().map(|(at, worker)| path::assignment(*worker, &rest[*at].job)).collect();
+    for ((at, worker), node) in held.into_iter().zip(zk.get_many(paths).await?) {
+        let Some(node) = node else { continue };
+        if let Ok(assignment) = wire::decode::<Assignment>(&node.data) {
+            rest[at].standing = Standing::Assigned(worker, assignment, node.version);
+        }
+    }
+    Ok(rest)
+}
+
+/// The minute of one that may be delayed.
+fn minute(rest: &Rest) -> Option<u64> {
+    match (&rest.standing, &rest.record) {
+        (Standing::Nowhere, Stored::Value(record, _)) => match record.state {
+            JobState::Open { not_before } => not_before.map(|at| at.minute()),
+            JobState::Terminal { .. } => None,
+        },
+        (_, _) => None,
+    }
+}
+
+fn sought(rest: &Rest) -> bool {
+    rest.standing == Standing::Nowhere
+        && matches!(&rest.record, Stored::Value(record, _) if !record.is_terminal())
+}
+
+/// Who has which job: as many entries as there are slots in use.
+async fn holders(zk: &Zk) -> ReadResult<BTreeMap<JobId, WorkerId>> {
+    let workers = zk.children(path::ASSIGNMENTS.to_owned()).await?.unwrap_or_default();
+    let workers = workers.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
+    let mut held = BTreeMap::new();
+    for workers in workers.chunks(MAX_READ_BATCH) {
+        let lists = zk.children_many(workers.iter().copied().map(path::inbox).collect()).await?;
+        for (worker, names) in workers.iter().zip(lists) {
+            let jobs = names.iter().flatten().filter_map(|name| JobId::new(name).ok());
+            held.extend(jobs.map(|job| (job, *worker)));
+        }
+    }
+    Ok(held)
+}
+
+fn stored(node: Option<Node>) -> Stored<JobRecord> {
+    match node {
+        None => Stored::Absent,
+        Some(node) => match wire::decode(&node.data) {
+            Ok(value) => Stored::Value(value, node.version),
+            Err(error) => Stored::Unreadable(error.to_string()),
+        },
+    }
+}

@@ -1,0 +1,96 @@
+//! What a group wants, as one look shows it.
+
+use super::Sight;
+use crate::group::{End, GroupRecord, Stage, Stop};
+use crate::job::JobRecord;
+use crate::name::{GroupId, JobId, NameError};
+use crate::time::WallMillis;
+
+/// The next step of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// None, until so many members more have ended, or something else changes.
+    Wait(Option<u32>),
+    /// Set the record to this, with the job of the stage that it comes to.
+    Set(Box<GroupRecord>, Option<Box<(JobId, JobRecord)>>),
+    /// It was stopped, and some of its members are open: end them.
+    EndRest,
+    /// None, ever.
+    Over,
+}
+
+/// `condemned`: the group that this one is nested in was stopped.
+pub(super) fn decide(
+    id: &GroupId,
+    sight: &Sight,
+    condemned: bool,
+    now: WallMillis,
+) -> Result<Step, NameError> {
+    let record = &sight.record;
+    match record.stage {
+        Stage::Open => open(id, sight, condemned, now),
+        Stage::Joining if sight.join.is_none() => Ok(rest(record, sight)),
+        Stage::Finishing if sight.finish.is_none() => Ok(rest(record, sight)),
+        Stage::Joining | Stage::Finishing => advance(id, sight, record.clone(), now),
+        Stage::Done { .. } => Ok(Step::Over),
+    }
+}
+
+fn open(id: &GroupId, sight: &Sight, condemned: bool, now: WallMillis) -> Result<Step, NameError> {
+    let record = &sight.record;
+    if let Some(stop) = stop(sight, condemned) {
+        let stopped = GroupRecord { stopped: Some(stop), closed: true, ..record.clone() };
+        return advance(id, sight, stopped, now);
+    }
+    if record.parent.is_some() && sight.parent.is_none() {
+        // It may submit more.
+        return Ok(Step::Wait(None));
+    }
+    let set = |record| Ok(Step::Set(Box::new(record), None));
+    // The parent has ended: there will be no more members than there are. First nobody is let in, then they are counted.
+    let last = record.parent.is_some();
+    match (record.total, sight.members) {
+        (None, Some(members)) => set(GroupRecord { total: Some(members), ..record.clone() }),
+        (Some(total), Some(members)) if members < total => {
+            set(GroupRecord { total: Some(members), ..record.clone() })
+        }
+        (Some(total), _) if sight.ended >= total => advance(id, sight, record.clone(), now),
+        (None, None) if last => set(GroupRecord { closed: true, ..record.clone() }),
+        (None, None) => Ok(Step::Wait(None)),
+        (Some(total), None) if last && sight.ended.saturating_add(sight.open) < total => {
+            set(GroupRecord { closed: true, ..record.clone() })
+        }
+        (Some(total), _) => {
+            let left = total - sight.ended;
+            // Some may be missing, which shows once all that there are have ended.
+            Ok(Step::Wait(Some(if last { left.min(sight.open.max(1)) } else { left })))
+        }
+    }
+}
+
+fn stop(sight: &Sight, condemned: bool) -> Option<Stop> {
+    match (sight.parent, sight.failed) {
+        (Some(End::Cancelled | End::Dead), _) => Some(Stop::Parent),
+        (_, Some(member)) if sight.record.fail_fast => Some(Stop::Member(member)),
+        (_, _) => condemned.then_some(Stop::Outer),
+    }
+}
+
+/// To the next stage. A group that was stopped is not done while a member of it is open.
+fn advance(id: &GroupId, sight: &Sight, record: GroupRecord, now: WallMillis) -> Result<Step, NameError> {
+    let next = GroupRecord { stage: record.next_stage(now), ..record };
+    match next.stage {
+        // The finished job runs after the parent's own end, and the last stage tells that end to the parent's group.
+        Stage::Finishing | Stage::Done { .. } if next.parent.is_some() && sight.parent.is_none() => {
+            return Ok(rest(&next, sight));
+        }
+        Stage::Done { .. } if next.stopped.is_some() && sight.open > 0 => return Ok(Step::EndRest),
+        Stage::Open | Stage::Joining | Stage::Finishing | Stage::Done { .. } => {}
+    }
+    let job = next.stage_job(id, now)?;
+    Ok(Step::Set(Box::new(next), job.map(Box::new)))
+}
+
+fn rest(record: &GroupRecord, sight: &Sight) -> Step {
+    if record.stopped.is_some() && sight.open > 0 { Step::EndRest } else { Step::Wait(None) }
+}

@@ -1,0 +1,447 @@
+//! Taking groups from stage to stage: the join when all members have ended, then the parent's finished job, then the
+//! parent's own place in its group.
+//!
+//! ```text
+//!  seen, changed, enough ends ─▶ due ─▶ Looking ─▶ decide ─▶ nothing to do: wait for ends
+//!                                 ▲                   │──▶ Committing ─▶ look again
+//!                                 │                   └──▶ Finding ─▶ Cancelling ─▶ … (what a stopped group leaves)
+//!                                 └── not answered, unknown, rejected
+//! ```
+//!
+//! Every decision is made from one *look* at the whole group: record, marks, and counts. A look costs a few reads,
+//! however many members there are; so an end only counts down to when the next look is worth it, and a group of 100,000
+//! is looked at a handful of times. What was decided is committed on the record's version that was looked at, and
+//! whatever the answer, the group is looked at again: a lost reply is no special case, and a second leader changes
+//! nothing (S7).
+//!
+//! **A hint that is lost** costs until the next sweep, which looks at every group that is not over.
+//!
+//! Limits: a few words per group, whatever its size; [`LOOKS`] looks in flight, [`REST`] members of one stopped group
+//! at a time.
+
+mod decide;
+mod rest;
+mod sight;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use rest::{Cursor, Rest, Standing};
+pub use sight::{Look, Sight};
+
+use crate::group::{End, GroupRecord, Mark};
+use crate::name::{GroupId, JobId};
+use crate::outcome::{Outcome, Rejection};
+use crate::time::WallMillis;
+use crate::txn::{self, Batch, Op};
+use decide::{Step, decide};
+use rest::Pass;
+
+/// Looks in flight: each is a few requests, one after the other.
+pub const LOOKS: usize = 8;
+
+/// Members of a stopped group that are looked at, and cancelled, at a time: two reads each, beside the inboxes.
+pub const REST: usize = 50;
+
+/// Rejections in a row after which a group waits for the next sweep: one that cannot be taken on must not keep the
+/// leader busy.
+const STRIKES: u32 = 3;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A list showed these groups.
+    Seen(Vec<GroupId>),
+    /// A watch reported a new or changed record.
+    Changed(GroupId),
+    /// A watch reported that a job of the group has ended.
+    Ended(GroupId, Mark, End),
+    /// A watch reported that the group is gone.
+    Gone(GroupId),
+    /// A look was answered.
+    Looked(GroupId, Look),
+    /// A transaction of the group was answered.
+    Committed(GroupId, Outcome<()>),
+    /// Members that are left of a stopped group, and where to go on; `Err` was not answered.
+    Found(GroupId, Result<(Vec<Rest>, Option<Cursor>), ()>),
+    /// Their cancellation was answered.
+    Cancelled(GroupId, Batch<JobId>, Outcome<()>),
+    /// The session serves (again), or it is time: look at every group that is not over.
+    Resync,
+}
+
+/// What the leader shall do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Look at this group.
+    Look(GroupId),
+    /// Commit this.
+    Commit(GroupId, Vec<Op>),
+    /// Find members that are left, from there on, at most [`REST`].
+    Find(GroupId, Cursor),
+    /// Commit this and hand it back with its outcome.
+    Cancel(GroupId, Batch<JobId>),
+    /// A group came to this stage.
+    Advanced(GroupId, GroupRecord),
+    /// A group cannot be taken on until somebody mends what is told here.
+    Stuck(GroupId, String),
+    /// Another leader has claimed.
+    FencedOut,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    Looking,
+    /// The record that it is set to, by these operations.
+    Committing(Box<GroupRecord>, Vec<Op>),
+    Finding(Pass),
+    Cancelling(Pass),
+    /// Done: remembered, so that lists do not make it looked at again.
+    Over,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Tracked {
+    doing: Doing,
+    due: bool,
+    /// Ends until the next look is worth it; `None`: it does not depend on ends.
+    left: Option<u32>,
+    /// Ends since the look in flight was sent.
+    heard: u32,
+    fail_fast: bool,
+    /// The parent has no place any more in its own group, as a rejection said.
+    alone: bool,
+    /// What was left of it has been asked to end since the last sweep.
+    swept: bool,
+    strikes: u32,
+}
+
+impl Tracked {
+    fn new() -> Self {
+        Self {
+            doing: Doing::Nothing,
+            due: false,
+            left: None,
+            heard: 0,
+            fail_fast: false,
+            alone: false,
+            swept: false,
+            strikes: 0,
+        }
+    }
+}
+
+/// The machine of one term.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joiner {
+    epoch: i32,
+    groups: BTreeMap<GroupId, Tracked>,
+    due: VecDeque<GroupId>,
+    /// Groups of sub-jobs whose parent's group was stopped.
+    condemned: BTreeSet<GroupId>,
+    looking: usize,
+    over: usize,
+    acting: bool,
+}
+
+impl Joiner {
+    /// A machine for the term of `epoch`.
+    #[must_use]
+    pub fn new(epoch: i32) -> Self {
+        Self {
+            epoch,
+            groups: BTreeMap::new(),
+            due: VecDeque::new(),
+            condemned: BTreeSet::new(),
+            looking: 0,
+            over: 0,
+            acting: false,
+        }
+    }
+
+    /// Handles one event at the wall time `now`.
+    pub fn handle(&mut self, now: WallMillis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Seen(groups) => {
+                for group in groups {
+                    if !self.groups.contains_key(&group) {
+                        self.wake(group);
+                    }
+                }
+            }
+            Event::Changed(group) => self.wake(group),
+            Event::Ended(group, mark, end) => self.ended(group, mark, end),
+            Event::Gone(group) => self.forget(&group),
+            Event::Looked(group, look) => {
+                self.looking -= 1;
+                self.looked(now, group, look, out);
+            }
+            Event::Committed(group, outcome) => self.committed(group, outcome, out),
+            Event::Found(group, found) => self.found(now, group, found, out),
+            Event::Cancelled(group, batch, outcome) => self.cancelled(group, batch, outcome, out),
+            Event::Resync => {
+                self.acting = true;
+                let all = self.groups.iter_mut().map(|(group, tracked)| {
+                    (tracked.strikes, tracked.swept) = (0, false);
+                    group.clone()
+                });
+                all.collect::<Vec<_>>().into_iter().for_each(|group| self.wake(group));
+            }
+        }
+        self.advance(out);
+    }
+
+    /// How many groups are not over.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.groups.len() - self.over
+    }
+
+    fn forget(&mut self, group: &GroupId) {
+        let gone = self.groups.remove(group);
+        self.over -= usize::from(gone.is_some_and(|tracked| tracked.doing == Doing::Over));
+        self.condemned.remove(group);
+    }
+
+    /// Has the group looked at as soon as it is free.
+    fn wake(&mut self, group: GroupId) {
+        let tracked = self.groups.entry(group.clone()).or_insert_with(Tracked::new);
+        if tracked.doing == Doing::Over {
+            return;
+        }
+        if !tracked.due {
+            tracked.due = true;
+            self.due.push_back(group);
+        }
+    }
+
+    fn ended(&mut self, group: GroupId, mark: Mark, end: End) {
+        let Some(tracked) = self.groups.get_mut(&group) else { return self.wake(group) };
+        tracked.heard = tracked.heard.saturating_add(1);
+        let worth_it = match mark {
+            Mark::Parent | Mark::Join | Mark::Finish => true,
+            Mark::Member(_) => {
+                tracked.left = tracked.left.map(|left| left.saturating_sub(1));
+                tracked.left == Some(0) || (tracked.fail_fast && end != End::Succeeded)
+            }
+        };
+        if worth_it {
+            self.wake(group);
+        }
+    }
+
+    fn looked(&mut self, now: WallMillis, group: GroupId, look: Look, out: &mut Vec<Effect>) {
+        let condemned = self.condemned.contains(&group);
+        let Some(tracked) = self.groups.get_mut(&group) else { return };
+        tracked.doing = Doing::Nothing;
+        let sight = match look {
+            Look::There(sight) => sight,
+            Look::Absent => {
+                return self.forget(&group);
+            }
+            Look::Unreadable(why) => return out.push(Effect::Stuck(group, why)),
+            Look::NotAnswered => {
+                self.acting = false;
+                return self.wake(group);
+            }
+        };
+        tracked.fail_fast = sight.record.fail_fast;
+        match decide(&group, &sight, condemned, now) {
+            Ok(Step::Wait(left)) => {
+                // What was heard meanwhile may be counted in the look, or not: rather one look too many.
+                tracked.left = left.map(|left| left.saturating_sub(tracked.heard));
+                if tracked.left == Some(0) {
+                    self.wake(group);
+                }
+            }
+            Ok(Step::Over) => {
+                tracked.doing = Doing::Over;
+                self.over += 1;
+                self.condemned.remove(&group);
+            }
+            Ok(Step::Set(next, job)) => {
+                let (alone, parent) = (tracked.alone, sight.parent);
+                let ops =
+                    txn::advance(self.epoch, &group, sight.version, &next, job.as_deref(), parent, alone);
+                tracked.doing = Doing::Committing(next, ops.clone());
+                out.push(Effect::Commit(group, ops));
+            }
+            Ok(Step::EndRest) if tracked.swept => {
+                tracked.left = Some(sight.open.saturating_sub(tracked.heard).max(1))
+            }
+            Ok(Step::EndRest) => {
+                tracked.swept = true;
+                let pass = Pass::default();
+                tracked.doing = Doing::Finding(pass);
+                out.push(Effect::Find(group, Cursor::default()));
+            }
+            Err(why) => out.push(Effect::Stuck(group, why.to_string())),
+        }
+    }
+
+    fn committed(&mut self, group: GroupId, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        let Some(tracked) = self.groups.get_mut(&group) else { return };
+        let Doing::Committing(next, ops) = std::mem::replace(&mut tracked.doing, Doing::Nothing) else {
+            return;
+        };
+        match outcome {
+            Outcome::Applied(()) => {
+                tracked.strikes = 0;
+                out.push(Effect::Advanced(group.clone(), *next));
+                self.wake(group);
+            }
+            // Applied or not: the group tells.
+            Outcome::Unknown => self.interrupt(group),
+            Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(group),
+            Outcome::Rejected(Rejection { at: 0, reason })
+                if (Rejection { at: 0, reason: reason.clone() }).is_fence() =>
+            {
+                self.acting = false;
+                out.push(Effect::FencedOut);
+            }
+            Outcome::Rejected(rejection) => {
+                tracked.alone |= ops.get(rejection.at).is_some_and(Op::leaves_group);
+                tracked.strikes += 1;
+                if tracked.strikes < STRIKES {
+                    return self.wake(group);
+                }
+                let what = ops.get(rejection.at).map(Op::path).unwrap_or_default();
+                out.push(Effect::Stuck(group, format!("{what}: {}", rejection.reason)));
+            }
+        }
+    }
+
+    fn found(
+        &mut self,
+        now: WallMillis,
+        group: GroupId,
+        found: Result<(Vec<Rest>, Option<Cursor>), ()>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(tracked) = self.groups.get_mut(&group) else { return };
+        let Doing::Finding(mut pass) = std::mem::replace(&mut tracked.doing, Doing::Nothing) else { return };
+        let Ok((rest, next)) = found else { return self.interrupt(group) };
+        pass.next = next;
+        let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
+        let mut nested = Vec::new();
+        for member in rest {
+            match member.cancel(now) {
+                rest::Cancel::Ops(job, ops) => {
+                    // A batch takes them all: three to six small operations each. One that did not fit is found again.
+                    pass.missed |= batch.push(job, ops).is_err();
+                }
+                rest::Cancel::Nested(group) => nested.push(group),
+                rest::Cancel::Missed => pass.missed = true,
+                rest::Cancel::Asked => {}
+            }
+        }
+        if batch.is_empty() {
+            tracked.doing = Doing::Finding(pass);
+            self.next_rest(group, out);
+        } else {
+            tracked.doing = Doing::Cancelling(pass);
+            out.push(Effect::Cancel(group, batch));
+        }
+        for group in nested {
+            if self.condemned.insert(group.clone()) {
+                self.wake(group);
+            }
+        }
+    }
+
+    fn cancelled(
+        &mut self,
+        group: GroupId,
+        mut batch: Batch<JobId>,
+        outcome: Outcome<()>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(tracked) = self.groups.get_mut(&group) else { return };
+        let Doing::Cancelling(mut pass) = std::mem::replace(&mut tracked.doing, Doing::Nothing) else {
+            return;
+        };
+        match outcome {
+            Outcome::Applied(()) => {
+                tracked.doing = Doing::Finding(pass);
+                self.next_rest(group, out);
+            }
+            Outcome::Unknown => self.interrupt(group),
+            Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(group),
+            Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
+                Some(txn::Locus::Group { group: at, op }) => {
+                    let (job, mut ops) = batch.remove(at);
+                    // Without what an operator's hand took away; else it moved on, and is found again.
+                    let gone = ops.get(op).filter(|op| op.leaves_turn() || op.leaves_group()).cloned();
+                    match gone {
+                        Some(gone) => {
+                            ops.retain(|op| *op != gone);
+                            pass.missed |= batch.push(job, ops).is_err();
+                        }
+                        None => pass.missed = true,
+                    }
+                    if batch.is_empty() {
+                        tracked.doing = Doing::Finding(pass);
+                        self.next_rest(group, out);
+                    } else {
+                        tracked.doing = Doing::Cancelling(pass);
+                        out.push(Effect::Cancel(group, batch));
+                    }
+                }
+                Some(txn::Locus::Fence(_)) if rejection.is_fence() => {
+                    self.acting = false;
+                    out.push(Effect::FencedOut);
+                }
+                Some(txn::Locus::Fence(_)) | None => self.interrupt(group),
+            },
+        }
+    }
+
+    /// On to the next members that are left, to another pass, or to the end of it.
+    fn next_rest(&mut self, group: GroupId, out: &mut Vec<Effect>) {
+        let Some(tracked) = self.groups.get_mut(&group) else { return };
+        let Doing::Finding(pass) = &mut tracked.doing else { return };
+        match pass.go_on() {
+            Some(cursor) => out.push(Effect::Find(group, cursor)),
+            None => {
+                tracked.doing = Doing::Nothing;
+                self.wake(group);
+            }
+        }
+    }
+
+    /// Until the session is back, or the next sweep.
+    fn interrupt(&mut self, group: GroupId) {
+        self.acting = false;
+        if let Some(tracked) = self.groups.get_mut(&group) {
+            tracked.swept = false;
+        }
+        self.wake(group);
+    }
+
+    fn advance(&mut self, out: &mut Vec<Effect>) {
+        let mut busy = Vec::new();
+        while self.acting
+            && self.looking < LOOKS
+            && let Some(group) = self.due.pop_front()
+        {
+            let Some(tracked) = self.groups.get_mut(&group) else { continue };
+            match tracked.doing {
+                Doing::Nothing => {
+                    (tracked.due, tracked.heard) = (false, 0);
+                    tracked.doing = Doing::Looking;
+                    self.looking += 1;
+                    out.push(Effect::Look(group));
+                }
+                Doing::Over => tracked.due = false,
+                // It is looked at when that is answered.
+                Doing::Looking | Doing::Committing(..) | Doing::Finding(_) | Doing::Cancelling(_) => {
+                    busy.push(group)
+                }
+            }
+        }
+        self.due.extend(busy);
+    }
+}
+
+#[cfg(test)]
+mod tests;

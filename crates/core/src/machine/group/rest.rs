@@ -1,0 +1,112 @@
+//! Ending what is left of a group that was stopped.
+//!
+//! The places tell which members are open. One that waits is cancelled, one that runs is asked to end, and one that has
+//! ended and whose sub-jobs have not is told by condemning their group. Each is fenced by what was read of it; whatever
+//! moved on meanwhile is met by another pass.
+
+use crate::group::End;
+use crate::job::{Assignment, JobRecord, Role};
+use crate::machine::recovery::Stored;
+use crate::name::{GroupId, JobId, WorkerId};
+use crate::time::WallMillis;
+use crate::txn::{self, Op, Waiting};
+
+/// Passes in a row: jobs that move under the leader's hands hold still sooner or later, and the next sweep looks again.
+const PASSES: u32 = 3;
+
+/// From which member on to look, by chunk and number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Cursor {
+    /// The chunk.
+    pub chunk: u32,
+    /// The first number in it.
+    pub from: u32,
+}
+
+/// A member that has a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    /// Which job.
+    pub job: JobId,
+    /// Its record.
+    pub record: Stored<JobRecord>,
+    /// Where it is.
+    pub standing: Standing,
+}
+
+/// Where an open member is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits.
+    Waits(Waiting),
+    /// A worker has it: its assignment and that one's version.
+    Assigned(WorkerId, Assignment, i32),
+    /// It moved while it was looked for, or is set aside.
+    Nowhere,
+}
+
+/// How far the members that are left have been gone through.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Pass {
+    pub(super) next: Option<Cursor>,
+    pub(super) missed: bool,
+    passes: u32,
+}
+
+impl Pass {
+    /// Where to go on; `None` when it is over.
+    pub(super) fn go_on(&mut self) -> Option<Cursor> {
+        if let Some(next) = self.next.take() {
+            return Some(next);
+        }
+        self.passes += 1;
+        let again = std::mem::take(&mut self.missed) && self.passes < PASSES;
+        again.then(Cursor::default)
+    }
+}
+
+/// What ends a member.
+pub(super) enum Cancel {
+    /// This transaction.
+    Ops(JobId, Vec<Op>),
+    /// It has ended: this group of its sub-jobs has not.
+    Nested(GroupId),
+    /// It has been asked already.
+    Asked,
+    /// Another pass.
+    Missed,
+}
+
+impl Rest {
+    pub(super) fn cancel(self, at: WallMillis) -> Cancel {
+        let Self { job, record, standing } = self;
+        let (record, version) = match record {
+            Stored::Value(record, version) => (record, version),
+            // Somebody must mend it, or has deleted it: its place is theirs.
+            Stored::Absent | Stored::Unreadable(_) => return Cancel::Asked,
+        };
+        let member =
+            record.membership.as_ref().is_some_and(|membership| matches!(membership.role, Role::Member(_)));
+        debug_assert!(member, "a place is a member's");
+        if End::of(&record.state).is_some() {
+            return if record.spawned {
+                Cancel::Nested(GroupId::of_sub_jobs(&job, record.generation))
+            } else {
+                // Its place went with its end: the list was older.
+                Cancel::Asked
+            };
+        }
+        match standing {
+            Standing::Waits(waiting) => {
+                let ops = txn::cancel(&job, version, &record.cancel(at), waiting);
+                Cancel::Ops(job, ops)
+            }
+            Standing::Assigned(_, assignment, _) if assignment.cancel => Cancel::Asked,
+            Standing::Assigned(worker, assignment, version) => {
+                let op = txn::flag_cancel(&job, worker, version, &assignment);
+                Cancel::Ops(job, vec![op])
+            }
+            Standing::Nowhere => Cancel::Missed,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a look at a group shows.
+
+use crate::group::{End, GroupRecord};
+
+/// A look's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// There is no such group.
+    Absent,
+    /// Its record is not one that this build knows.
+    Unreadable(String),
+    /// It was not answered.
+    NotAnswered,
+    /// What there is.
+    There(Box<Sight>),
+}
+
+/// What there is of a group. The record is read first, so that what is decided on its version is fenced against
+/// whatever raised it since; then the other jobs' marks; then the places; then the members' marks. A member that ends
+/// meanwhile is counted twice, never not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    /// The record.
+    pub record: GroupRecord,
+    /// Its version.
+    pub version: i32,
+    /// How the parent ended.
+    pub parent: Option<End>,
+    /// How the join ended.
+    pub join: Option<End>,
+    /// How the parent's finished job ended.
+    pub finish: Option<End>,
+    /// Members that have ended.
+    pub ended: u32,
+    /// Members that are open.
+    pub open: u32,
+    /// A member that ended without success, if that matters to the group.
+    pub failed: Option<u32>,
+    /// How many members there are, exactly: counted by their numbers once the record said that none is added.
+    pub members: Option<u32>,
+}
+
+impl Sight {
+    /// Of a group without a member.
+    #[must_use]
+    pub fn new(record: GroupRecord, version: i32) -> Self {
+        Self {
+            record,
+            version,
+            parent: None,
+            join: None,
+            finish: None,
+            ended: 0,
+            open: 0,
+            failed: None,
+            members: None,
+        }
+    }
+
+    /// Whether members must be told by number: to find one that failed, or to count them exactly.
+    #[must_use]
+    pub fn wants_numbers(record: &GroupRecord) -> bool {
+        let open = record.stage == crate::group::Stage::Open;
+        open && (record.fail_fast || record.closed)
+    }
+}

@@ -1,0 +1,134 @@
+//! The transactions of groups, and what a group adds to those of its jobs.
+//!
+//! | transaction | fenced by | if the reply is lost |
+//! | --- | --- | --- |
+//! | [`make_group`] | the record's absence | read it: there, with our rules ⇒ ours |
+//! | [`make_sub_group`] | the parent's assignment, the record's absence | the same |
+//! | [`make_chunk`] | its absence | what needs it tells |
+//! | [`seal`] | the record's version | read it: our total ⇒ done |
+//! | [`advance`] | epoch, the record's version | read the group: its stage tells |
+//! | [`join_group`], [`leave_group`], [`rejoin_group`] | parts of a submission, an end, a retry | as the whole |
+//!
+//! S7 in three steps. (1) A member has its place from the multi that makes it exist, and that multi checks the group's
+//! version: none comes in once the group has moved on. (2) The multi that ends a member makes its mark, and no mark is
+//! made otherwise; so as many marks as the total means that all have ended. (3) A join is made in the multi that takes
+//! the group from open to joining by its version, and a group that is not open never is again.
+
+use super::{Op, fence};
+use crate::group::{End, GroupRecord, Mark, Stage};
+use crate::job::{Assignment, JobRecord, Membership, Role};
+use crate::name::{GroupId, JobId, WorkerId};
+use crate::path;
+use crate::wire::encode;
+
+/// Makes a group without members.
+#[must_use]
+pub fn make_group(id: &GroupId, record: &GroupRecord) -> Vec<Op> {
+    vec![Op::create(path::group(id), encode(record)), Op::create(path::members(id), Vec::new())]
+}
+
+/// Makes the group of a running job's sub-jobs, and says so in its assignment: whoever ends the job then knows that
+/// its end waits for theirs. Rejected once the attempt is closed.
+#[must_use]
+pub fn make_sub_group(
+    id: &GroupId,
+    record: &GroupRecord,
+    parent: &JobId,
+    worker: WorkerId,
+    version: i32,
+    assignment: &Assignment,
+) -> Vec<Op> {
+    let spawned = Assignment { spawned: true, ..assignment.clone() };
+    let mut ops = vec![Op::Set { path: path::assignment(worker, parent), data: encode(&spawned), version }];
+    ops.extend(make_group(id, record));
+    ops
+}
+
+/// Makes the parents of a chunk's places and marks, both, so that no member is submitted whose mark has no parent.
+#[must_use]
+pub fn make_chunk(id: &GroupId, chunk: u32) -> Vec<Op> {
+    [path::mark_chunk(id, chunk), path::place_chunk(id, chunk)]
+        .map(|path| Op::create(path, Vec::new()))
+        .into()
+}
+
+/// Says a group's total.
+#[must_use]
+pub fn seal(id: &GroupId, version: i32, sealed: &GroupRecord) -> Vec<Op> {
+    vec![Op::Set { path: path::group(id), data: encode(sealed), version }]
+}
+
+/// What a group adds to the submission of a member: it must be as it was read.
+#[must_use]
+pub fn join_group(id: &GroupId, version: i32, number: u32) -> [Op; 2] {
+    [Op::Check { path: path::group(id), version }, Op::create(path::place(id, number), Vec::new())]
+}
+
+/// What a group adds to a job's end, whoever ends it. A job with sub-jobs leaves its mark with them: its own group
+/// hears of its end once they are done.
+#[must_use]
+pub fn leave_group(job: &JobId, record: &JobRecord) -> Vec<Op> {
+    let Some(end) = End::of(&record.state) else { return Vec::new() };
+    if record.spawned {
+        let group = GroupId::of_sub_jobs(job, record.generation);
+        return vec![Op::create(path::mark(&group, Mark::Parent, end), Vec::new())];
+    }
+    record.membership.as_ref().map(|membership| leave(membership, end)).unwrap_or_default()
+}
+
+fn leave(membership: &Membership, end: End) -> Vec<Op> {
+    let Membership { group, role, counted } = membership;
+    if !counted {
+        return Vec::new();
+    }
+    let mark = Op::create(path::mark(group, (*role).into(), end), Vec::new());
+    match role {
+        Role::Member(number) => vec![Op::delete(path::place(group, *number)), mark],
+        Role::Join | Role::Finish => vec![mark],
+    }
+}
+
+/// What a group adds to the retry of one of its jobs that it still waits for: the mark goes, and the place comes back.
+/// The record is set to what it is, so that nobody who counted the mark takes the group on.
+#[must_use]
+pub fn rejoin_group(membership: &Membership, before: End, version: i32, group: &GroupRecord) -> Vec<Op> {
+    let Membership { group: id, role, .. } = membership;
+    let mut ops = vec![
+        Op::Set { path: path::group(id), data: encode(group), version },
+        Op::delete(path::mark(id, (*role).into(), before)),
+    ];
+    match role {
+        Role::Member(number) => ops.push(Op::create(path::place(id, *number), Vec::new())),
+        Role::Join | Role::Finish => {}
+    }
+    ops
+}
+
+/// Takes a group on: its record by version, with the job of the stage that it comes to. With its last stage the end of
+/// its parent, if that is known, is told to the parent's own group; not so with `alone`, for a parent whose place an
+/// operator's hand took away.
+#[must_use]
+pub fn advance(
+    epoch: i32,
+    id: &GroupId,
+    version: i32,
+    group: &GroupRecord,
+    job: Option<&(JobId, JobRecord)>,
+    parent: Option<End>,
+    alone: bool,
+) -> Vec<Op> {
+    let mut ops = vec![fence(epoch), Op::Set { path: path::group(id), data: encode(group), version }];
+    if let Some((job, record)) = job {
+        ops.extend(super::submit(job, record, 0));
+    }
+    let outer = group.parent.as_ref().and_then(|parent| parent.membership.as_ref());
+    if let (Stage::Done { .. }, Some(outer), Some(end), false) = (group.stage, outer, parent, alone) {
+        ops.extend(leave(outer, end));
+    }
+    ops
+}
+
+/// Takes what a group adds out of a job's end, because an operator's hand was there before.
+pub fn without_group(ops: &mut Vec<Op>) {
+    ops.retain(|op| !op.leaves_group());
+}

@@ -1,0 +1,140 @@
+//! A group's record.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::job::MembershipV1;
+use super::parts::count;
+use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
+use crate::group::{GroupRecord, Parent, Stage, Stop};
+use crate::name::{JobId, Kind};
+use crate::time::WallMillis;
+use crate::wire::WireError;
+
+#[derive(Serialize, Deserialize)]
+pub struct GroupRecordV1 {
+    kind: String,
+    total: Option<u32>,
+    fail_fast: bool,
+    join: bool,
+    closed: bool,
+    parent: Option<ParentV1>,
+    stage: StageV1,
+    stopped: Option<StopV1>,
+    token: [u8; 16],
+    created_at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ParentV1 {
+    job: String,
+    kind: String,
+    generation: u32,
+    finish: bool,
+    membership: Option<MembershipV1>,
+    depth: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+enum StageV1 {
+    Open,
+    Joining,
+    Finishing,
+    Done { at: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+enum StopV1 {
+    Member(u32),
+    Parent,
+    Outer,
+}
+
+fn bound(field: &str, stored: u32, max: u32) -> Result<u32, WireError> {
+    if stored > max {
+        return Err(WireError::Value(format!("{field} {stored}: at most {max} is allowed")));
+    }
+    Ok(stored)
+}
+
+impl From<&GroupRecord> for GroupRecordV1 {
+    fn from(group: &GroupRecord) -> Self {
+        Self {
+            kind: group.kind.to_string(),
+            total: group.total,
+            fail_fast: group.fail_fast,
+            join: group.join,
+            closed: group.closed,
+            parent: group.parent.as_ref().map(Into::into),
+            stage: match group.stage {
+                Stage::Open => StageV1::Open,
+                Stage::Joining => StageV1::Joining,
+                Stage::Finishing => StageV1::Finishing,
+                Stage::Done { at } => StageV1::Done { at: at.0 },
+            },
+            stopped: group.stopped.map(|stop| match stop {
+                Stop::Member(number) => StopV1::Member(number),
+                Stop::Parent => StopV1::Parent,
+                Stop::Outer => StopV1::Outer,
+            }),
+            token: group.token.into_bytes(),
+            created_at: group.created_at.0,
+        }
+    }
+}
+
+impl TryFrom<GroupRecordV1> for GroupRecord {
+    type Error = WireError;
+    fn try_from(stored: GroupRecordV1) -> Result<Self, WireError> {
+        let stopped = match stored.stopped {
+            None => None,
+            Some(StopV1::Member(number)) => Some(Stop::Member(bound("member", number, MAX_MEMBERS)?)),
+            Some(StopV1::Parent) => Some(Stop::Parent),
+            Some(StopV1::Outer) => Some(Stop::Outer),
+        };
+        Ok(Self {
+            kind: Kind::new(stored.kind)?,
+            total: stored.total.map(|total| bound("total", total, MAX_MEMBERS)).transpose()?,
+            fail_fast: stored.fail_fast,
+            join: stored.join,
+            closed: stored.closed,
+            parent: stored.parent.map(TryInto::try_into).transpose()?,
+            stage: match stored.stage {
+                StageV1::Open => Stage::Open,
+                StageV1::Joining => Stage::Joining,
+                StageV1::Finishing => Stage::Finishing,
+                StageV1::Done { at } => Stage::Done { at: WallMillis(at) },
+            },
+            stopped,
+            token: Uuid::from_bytes(stored.token),
+            created_at: WallMillis(stored.created_at),
+        })
+    }
+}
+
+impl From<&Parent> for ParentV1 {
+    fn from(parent: &Parent) -> Self {
+        Self {
+            job: parent.job.to_string(),
+            kind: parent.kind.to_string(),
+            generation: parent.generation,
+            finish: parent.finish,
+            membership: parent.membership.as_ref().map(Into::into),
+            depth: parent.depth,
+        }
+    }
+}
+
+impl TryFrom<ParentV1> for Parent {
+    type Error = WireError;
+    fn try_from(stored: ParentV1) -> Result<Self, WireError> {
+        Ok(Self {
+            job: JobId::new(stored.job)?,
+            kind: Kind::new(stored.kind)?,
+            generation: count("generation", stored.generation)?,
+            finish: stored.finish,
+            membership: stored.membership.map(TryInto::try_into).transpose()?,
+            depth: bound("depth", stored.depth, MAX_DEPTH)?,
+        })
+    }
+}
