@@ -36,21 +36,23 @@
 //! world (a worker may die after the side effect and before the report): make handlers idempotent, with
 //! [`JobContext::job`] as the key or [`JobContext::fencing_token`] as the fence.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::job::Payload;
-use bellwether_core::name::Kind;
+use bellwether_core::name::{GroupId, JobId, Kind};
 use futures::FutureExt;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 pub use bellwether_actors::worker::{
     Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError,
 };
 
-use crate::client::JobKind;
+use crate::client::{GroupView, JobKind, JobView, Members};
+use crate::tools::Tools;
 
 /// The handlers of a node, one per kind.
 ///
@@ -135,6 +137,56 @@ impl Handlers {
         self.blocking_job(K::NAME, handle)
     }
 
+    /// Runs the joins of groups of `kind`: once for each group, when all of its members have ended, or it was stopped.
+    /// Members are read as the handler asks for them, a page at a time. It is a job of kind `KIND.join`, with the
+    /// default policy: it may be tried again as any other.
+    #[must_use]
+    pub fn join<R, Fut>(
+        self,
+        kind: &str,
+        handle: impl Fn(JobContext, Members) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Serialize,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+    {
+        let handle = Arc::new(handle);
+        let run = move |context: JobContext| {
+            let handle = Arc::clone(&handle);
+            async move {
+                let Ended { group, .. } = decode(&context)?;
+                let members = Tools::of(&context)?.client().await?.group_members(&group);
+                encode(&handle(context, members).await?)
+            }
+            .boxed()
+        };
+        self.raw(&format!("{kind}.join"), Handler::Async(Arc::new(run)))
+    }
+
+    /// Runs when a job of `kind` that has sub-jobs has ended, and so have they and their join. It is a job of kind
+    /// `KIND.finished`; its parent's own group hears of the parent's end after it.
+    #[must_use]
+    pub fn finished<R, Fut>(
+        self,
+        kind: &str,
+        handle: impl Fn(JobContext, Finished) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Serialize,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+    {
+        let handle = Arc::new(handle);
+        let run = move |context: JobContext| {
+            let handle = Arc::clone(&handle);
+            async move {
+                let finished = finished(&context).await?;
+                encode(&handle(context, finished).await?)
+            }
+            .boxed()
+        };
+        self.raw(&format!("{kind}.finished"), Handler::Async(Arc::new(run)))
+    }
+
     /// Runs jobs of `kind` from and to bytes of any content type.
     #[must_use]
     pub fn raw(mut self, kind: &str, handler: Handler) -> Self {
@@ -203,6 +255,42 @@ impl Handlers {
     }
 }
 
+/// What a finished handler is given.
+#[derive(Debug)]
+pub struct Finished {
+    /// The job whose sub-jobs have ended.
+    pub parent: JobView,
+    /// The group of its sub-jobs, with its counts.
+    pub group: GroupView,
+    /// Their join, as it ended, if they have one.
+    pub join: Option<JobView>,
+    /// The sub-jobs.
+    pub members: Members,
+}
+
+/// What the leader says of a group that goes on.
+#[derive(Deserialize)]
+struct Ended {
+    group: GroupId,
+    parent: Option<JobId>,
+}
+
+async fn finished(context: &JobContext) -> Result<Finished, HandlerError> {
+    let Ended { group, parent } = decode(context)?;
+    let parent = parent.ok_or_else(|| HandlerError::new("the group has no parent"))?;
+    let tools = Tools::of(context)?;
+    let client = tools.client().await?;
+    let gone = |what: &dyn fmt::Display| HandlerError::new(format!("{what} is gone"));
+    let members = client.group_members(&group);
+    let view = client.get_group(&group).await?.ok_or_else(|| gone(&group))?;
+    let join = match &view.join {
+        Some(join) => client.get(join).await?,
+        None => None,
+    };
+    let parent = client.get(&parent).await?.ok_or_else(|| gone(&parent))?;
+    Ok(Finished { parent, group: view, join, members })
+}
+
 fn decode<P: DeserializeOwned>(context: &JobContext) -> Result<P, HandlerError> {
     let (kind, payload) = (context.kind(), context.payload());
     let media = payload.content_type().as_str();
@@ -223,7 +311,6 @@ fn encode<R: Serialize>(result: &R) -> HandlerResult {
 #[cfg(test)]
 mod tests {
     use bellwether_core::job::ContentType;
-    use bellwether_core::name::JobId;
 
     use super::*;
 

@@ -27,11 +27,12 @@ mod session_timeout;
 pub mod stock;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tools;
 
 pub use bellwether_core::job::{ContentType, Payload};
-pub use bellwether_core::name::{JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
+pub use bellwether_core::name::{GroupId, JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};
-pub use client::{Client, Job, JobError, JobHandle, JobKind, JobView, Schedule, State};
+pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, Spawn, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};
 pub use session_timeout::SessionTimeoutError;

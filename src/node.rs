@@ -18,6 +18,7 @@ pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
 
 use crate::handler::Handlers;
 use crate::session_timeout::{self, SessionTimeoutError};
+use crate::tools::Tools;
 
 /// Long enough for a garbage collection of the ensemble, short enough that a dead worker's jobs move soon.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -244,7 +245,7 @@ impl NodeBuilder {
             Some(id) => NodeId::new(id)?,
             None => NodeId::new(format!("{}-{}", name_from(&host), std::process::id()))?,
         };
-        let worker = self.worker(&node, host)?;
+        let worker = self.worker(&node, host, session_timeout)?;
         let candidate = self.candidate.then(|| {
             let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
             CandidateConfig { election, strategy: self.placement }
@@ -260,9 +261,16 @@ impl NodeBuilder {
         Ok(Node { inner, drain_grace: self.drain_grace })
     }
 
-    fn worker(&self, node: &NodeId, host: String) -> Result<Option<WorkerConfig>, StartError> {
+    fn worker(
+        &self,
+        node: &NodeId,
+        host: String,
+        session_timeout: Duration,
+    ) -> Result<Option<WorkerConfig>, StartError> {
         let Some(handlers) = &self.handlers else { return Ok(None) };
         let handlers: Registry = handlers.clone().build()?;
+        let tools = Tools::new(&self.zookeeper, session_timeout, handlers.kinds().cloned().collect());
+        let handlers = handlers.with_tools(tools.into());
         let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
         let config = WorkerConfig { node: node.clone(), host, slots: self.slots, tags, handlers };
         config.check()?;

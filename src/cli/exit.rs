@@ -3,7 +3,9 @@
 use std::io;
 use std::process::ExitCode;
 
-use bellwether::client::{ConnectError, Error, SetRetentionError, SubmitError, WaitError};
+use bellwether::client::{
+    ConnectError, Error, GroupError, GroupWaitError, SetRetentionError, SubmitError, WaitError,
+};
 
 /// The kinds of failure, in the order in which one is chosen when there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,12 +101,15 @@ impl Told for Error {
             Self::Unavailable(_) => Kind::Unreachable,
             Self::NotFound(_) => Kind::NotFound,
             Self::Invalid { .. } => Kind::Usage,
+            Self::Group(error) => error.kind(),
             Self::Refused(_)
             | Self::Unreadable { .. }
             | Self::Settings { .. }
             | Self::Busy { .. }
             | Self::Contended { .. }
-            | Self::PauseContended(_) => Kind::Failed,
+            | Self::PauseContended(_)
+            | Self::GroupUnreadable { .. }
+            | Self::GroupContended { .. } => Kind::Failed,
         }
     }
 }
@@ -113,6 +118,37 @@ impl Told for SetRetentionError {
     fn kind(&self) -> Kind {
         match self {
             Self::Invalid(_) => Kind::Usage,
+            Self::Client(error) => error.kind(),
+        }
+    }
+}
+
+impl Told for GroupError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Absent { .. } => Kind::NotFound,
+            Self::Word(_)
+            | Self::Name { .. }
+            | Self::Total { .. }
+            | Self::Number { .. }
+            | Self::Kind { .. }
+            | Self::OwnId { .. }
+            | Self::Again { .. } => Kind::Usage,
+            Self::Sealed { .. }
+            | Self::Closed { .. }
+            | Self::Other { .. }
+            | Self::Spawned { .. }
+            | Self::AttemptOver { .. }
+            | Self::OwnParent { .. }
+            | Self::Depth { .. } => Kind::Failed,
+        }
+    }
+}
+
+impl Told for GroupWaitError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::TimedOut { .. } => Kind::TimedOut,
             Self::Client(error) => error.kind(),
         }
     }
@@ -131,6 +167,8 @@ impl Told for SubmitError {
     fn kind(&self) -> Kind {
         match self {
             Self::Invalid(_) => Kind::Usage,
+            Self::Group(error) => error.kind(),
+            Self::Client(error) => error.kind(),
             Self::NotSent { .. } => Kind::Unreachable,
             Self::Unknown { .. } => Kind::TimedOut,
             Self::Conflict { .. }

@@ -6,7 +6,7 @@
 //! the first copy is applied late.
 
 use bellwether_actors::clock;
-use bellwether_core::job::JobRecord;
+use bellwether_core::job::{JobRecord, Role};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op, Waiting as Entry};
@@ -160,13 +160,17 @@ impl Client {
                     return Ok(Retried::StillOpen);
                 }
             }
-            let record = found.record.reopen();
+            let mut record = found.record;
+            let rejoined = self.rejoin(id, &mut record, by).await?;
+            let record = record.reopen();
             let generation = record.generation;
             if let Some(lane) = &record.placement.lane {
                 // It may have gone since the job's last turn in it.
                 self.0.link.make_container(by, path::lane(lane)).await?;
             }
-            match self.0.link.commit(by, txn::reopen(id, found.version, &record, 0)).await? {
+            let mut ops = txn::reopen(id, found.version, &record, 0);
+            ops.extend(rejoined);
+            match self.0.link.commit(by, ops).await? {
                 Written::Applied => return Ok(Retried::Reopened(generation)),
                 Written::Lost => {}
                 Written::Unknown => wanted = Some(generation),
@@ -175,8 +179,8 @@ impl Client {
         Err(Error::Contended { id: id.clone(), tries: TRIES })
     }
 
-    /// A turn that is not there beside an open record was taken by an operator's hand, and need not be ended: a session
-    /// that has read the record would see it.
+    /// A turn, or a place in a group, that is not there beside an open record was taken by an operator's hand, and need
+    /// not be ended: a session that has read the record would see it.
     async fn cancel_waiting(
         &self,
         id: &JobId,
@@ -186,11 +190,21 @@ impl Client {
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
         let turn = record.turn();
+        let place = record.membership.as_ref().filter(|part| part.counted && !record.spawned);
+        let place = place.and_then(|part| match part.role {
+            Role::Member(number) => Some(path::place(&part.group, number)),
+            Role::Join | Role::Finish => None,
+        });
         let mut ops = txn::cancel(id, version, &record.cancel(clock::wall()), entry);
         if let Some(turn) = turn
             && self.0.link.read(by, |zk| zk.get(path::turn(&turn, id))).await?.is_none()
         {
             txn::without_turn(id, &turn, &mut ops);
+        }
+        if let Some(place) = place
+            && self.0.link.read(by, |zk| zk.get(place.clone())).await?.is_none()
+        {
+            txn::without_group(&mut ops);
         }
         Ok(ops)
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
-use bellwether_core::name::{JobId, Kind};
+use bellwether_core::group::GroupError;
+use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::outcome::Reason;
 use bellwether_core::wire::WireError;
 use bellwether_zk::{ConnectStringError, NamespaceError};
@@ -90,11 +91,31 @@ pub enum Error {
         #[source]
         reason: WireError,
     },
+    /// Something cannot be part of a group.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The group's stored bytes cannot be read, so that it cannot be changed either.
+    #[error("the stored record of group {group} cannot be read")]
+    GroupUnreadable {
+        /// Which group.
+        group: GroupId,
+        /// Why.
+        #[source]
+        reason: WireError,
+    },
     /// Something changed again and again while it was being changed.
     #[error("{what} changed {tries} times while it was being changed: try again")]
     Busy {
         /// What.
         what: &'static str,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// The group changed again and again while it was being changed.
+    #[error("group {group} changed {tries} times while it was being changed: try again")]
+    GroupContended {
+        /// Which group.
+        group: GroupId,
         /// How often it was tried.
         tries: u32,
     },
@@ -114,6 +135,12 @@ pub enum SubmitError {
     /// The job itself is wrong. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] JobError),
+    /// The group does not take it. Nothing was written.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The group could not be sealed. Nothing was submitted.
+    #[error(transparent)]
+    Client(Error),
     /// Another job has this id.
     #[error("job id {id} belongs to another job, of kind {kind}{}: choose another id", if *.same_kind { " and another payload" } else { "" })]
     Conflict {

@@ -306,6 +306,15 @@ impl<K> Job<K> {
         self
     }
 
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Whether somebody named it.
+    pub(crate) fn has_id(&self) -> bool {
+        self.id.is_some()
+    }
+
     /// Whether it can be submitted; nothing is sent.
     ///
     /// # Errors

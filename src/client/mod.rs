@@ -11,6 +11,7 @@
 //! | `submit/` | batching, lost replies, full buckets |
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `schedule/` | adding, changing and listing schedules |
+//! | `group/` | groups: making, sealing, members, views |
 //! | `wait`, `list`, `control` | waiting, listing, cancelling and retrying |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
 //! | `identity`, `timing` | what submitting an id again means; from when and until when a job may start |
@@ -22,6 +23,7 @@ mod document;
 mod error;
 mod explain;
 mod get;
+mod group;
 mod identity;
 mod job;
 mod kinds;
@@ -46,10 +48,15 @@ use bellwether_actors::session::SessionConfig;
 use bellwether_zk::ConnectString;
 use tokio::sync::Semaphore;
 
+pub use bellwether_core::group::GroupError;
 pub use cluster::{LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
 pub use explain::{Explanation, Why};
+pub use group::{
+    Group, GroupHandle, GroupStage, GroupView, GroupWaitError, Member, MemberEnd, Members, Spawn, SpawnError,
+    SubJobs,
+};
 pub use identity::{Accepted, IfExists};
 pub use job::{Job, JobError, JobKind, Untyped};
 pub use kinds::{KindView, Paused};

@@ -17,6 +17,9 @@ pub(crate) async fn leftovers(zk: &Zk, workers: usize) -> ReadResult<Vec<String>
     parents.extend(inboxes.iter().map(|id| format!("{}/{id}", path::ASSIGNMENTS)));
     parents.extend(lists.next().iter().flatten().map(|minute| format!("{}/{minute}", path::DELAYED)));
     parents.extend(below(zk, Bucket::all().map(Bucket::lanes).collect()).await?);
+    // Groups stay for a while, without a member that is open: three levels down there is none.
+    let groups = below(zk, Bucket::all().map(Bucket::members).collect()).await?;
+    parents.extend(below(zk, groups).await?);
     left.extend(below(zk, parents).await?);
     Ok(left)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
-use bellwether::{Job, Kind as JobKind, State};
+use bellwether::{Group, Job, Kind as JobKind, State};
 use bellwether_actors::session::SessionStatus;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
@@ -49,6 +49,7 @@ situations![
     expires,
     pauses,
     cancels,
+    groups,
     leases,
     taken,
     ticks,
@@ -111,6 +112,21 @@ async fn cancels(stage: &Stage) {
     stage.submit([job("stubborn", "stubborn")], &[State::Cancelled]).await;
     stage.runs.begun("stubborn").await;
     stage.cancel("stubborn").await;
+    stage.over().await;
+}
+
+/// A group that fails fast loses a member: what is left of it is ended. Nobody serves its kind.
+async fn groups(stage: &Stage) {
+    let client = stage.cluster.client();
+    let group = Group::new("unserved", "group").unwrap().total(3).fail_fast().without_join();
+    let group = client.group(group).await.unwrap();
+    let mut members = Vec::new();
+    for number in 0..3 {
+        members.push(group.submit(number, Job::new("unserved", &number).unwrap()).await.unwrap());
+    }
+    client.cancel(members[1].id()).await.unwrap();
+    let view = group.wait(SOON).await.unwrap();
+    assert_eq!((view.cancelled, view.open), (3, 0), "{view:?}");
     stage.over().await;
 }
 

@@ -49,11 +49,12 @@ const PARTS: &[&str] = &["node", "session", "election", "leader", "worker"];
 /// Of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
 /// Of the leader wing.
-const MEMBERS: [&str; 8] = [
+const MEMBERS: [&str; 9] = [
     "janitor",
     "job_watcher",
     "promoter",
     "schedule_keeper",
+    "group_joiner",
     "worker_registry",
     "lease_watcher",
     "assigner",

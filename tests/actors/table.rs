@@ -29,6 +29,11 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("assigner", "Event.Tick", "AssignerMsg::Tick brings it"),
     ("assigner", "Event.Pause", "AssignerMsg::Pause brings it"),
     ("assigner", "Event.Resume", "AssignerMsg::Resume and others bring it"),
+    ("group_joiner", "Joiner.Seen", "GroupJoinerMsg::Listed brings it"),
+    ("group_joiner", "Joiner.Resync", "GroupJoinerMsg::Listed brings it"),
+    ("group_joiner", "Joiner.Changed", "GroupJoinerMsg::Feed brings it"),
+    ("group_joiner", "Joiner.Ended", "GroupJoinerMsg::Feed brings it"),
+    ("group_joiner", "Joiner.Gone", "GroupJoinerMsg::Feed brings it"),
     ("worker_registry", "Recovery.Sweep", "the actor itself makes it of Sweep and Feed"),
 ];
 
@@ -42,6 +47,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
         &[
             ("job_watcher", &["Sweep"]),
             ("promoter", &["Sweep", "Listed"]),
+            ("group_joiner", &["Sweep"]),
             ("janitor", &["Sweep", "Tick", "Settings", "Counted", "Listed", "Read"]),
             ("schedule_keeper", &["Sweep"]),
             ("worker_registry", &["Sweep"]),
@@ -90,6 +96,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("leader", &["Paused"]),
             ("job_watcher", &["Resume"]),
             ("promoter", &["Resume"]),
+            ("group_joiner", &["Resume"]),
             ("janitor", &["Resume"]),
             ("schedule_keeper", &["Resume"]),
             ("worker_registry", &["Resume"]),
@@ -129,6 +136,13 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("members_panic", &[("leader", &["Child.Failed"]), ("worker", &["Child.Failed"])]),
     ("members_are_killed", &[("leader", &["Child.Terminated"])]),
     ("removes", &[("janitor", &["Committed"])]),
+    (
+        "groups",
+        &[(
+            "group_joiner",
+            &["Feed.Changes", "Joiner.Looked", "Joiner.Committed", "Joiner.Found", "Joiner.Cancelled"],
+        )],
+    ),
 ];
 
 /// What was met, and in how many messages, by the situation's index.

@@ -19,6 +19,7 @@
 
 mod batcher;
 mod fate;
+mod members;
 mod minutes;
 mod occupancy;
 mod round;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::clock;
-use bellwether_core::job::JobRecord;
+use bellwether_core::job::{JobRecord, Membership};
 use bellwether_core::name::JobId;
 use futures::{Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
@@ -39,6 +40,7 @@ pub(super) use batcher::{Inbox, start};
 
 use super::Client;
 use super::error::{ResultError, SubmitError, Unavailable, WaitError};
+use super::group::Entrant;
 use super::identity::{Accepted, IfExists};
 use super::job::{Job, JobKind, Untyped};
 use super::link::Deadline;
@@ -47,7 +49,7 @@ use fate::Fate;
 
 /// How many submissions of one `submit_many` are under way: what the batcher's window holds, and one more round
 /// that gathers meanwhile.
-const MANY_UNDER_WAY: usize = 2 * batcher::WINDOW * batcher::BATCH_JOBS;
+pub(super) const MANY_UNDER_WAY: usize = 2 * batcher::WINDOW * batcher::BATCH_JOBS;
 
 /// One job on its way.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(super) struct Submission {
     if_exists: IfExists,
     /// The version of the record that is over and that ours replaces; `None` while there is none.
     reopens: Option<i32>,
+    /// Its part in a group.
+    entrant: Option<Entrant>,
     fate: Arc<Fate>,
     /// Whether an earlier copy of it may have been applied, or may yet be.
     maybe: bool,
@@ -75,7 +79,7 @@ impl Submission {
         fate: Arc<Fate>,
         reply: oneshot::Sender<Reply>,
     ) -> Self {
-        Self { id, record, if_exists, reopens: None, fate, maybe: false, puzzles: 0, reply }
+        Self { id, record, if_exists, reopens: None, entrant: None, fate, maybe: false, puzzles: 0, reply }
     }
 
     /// Whether its caller has neither given up nor dropped the call.
@@ -194,9 +198,33 @@ impl Client {
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let if_exists = job.mode();
         let (id, record) = job.into_record(clock::wall())?;
+        self.send(id, record, if_exists, None).await
+    }
+
+    /// Submits a member of a group.
+    pub(super) async fn submit_member<K>(
+        &self,
+        job: Job<K>,
+        id: JobId,
+        membership: Membership,
+        entrant: Entrant,
+    ) -> Result<JobHandle<K>, SubmitError> {
+        let if_exists = job.mode();
+        let (_, record) = job.into_record(clock::wall())?;
+        self.send(id, JobRecord { membership: Some(membership), ..record }, if_exists, Some(entrant)).await
+    }
+
+    async fn send<K>(
+        &self,
+        id: JobId,
+        record: JobRecord,
+        if_exists: IfExists,
+        entrant: Option<Entrant>,
+    ) -> Result<JobHandle<K>, SubmitError> {
         let by = Deadline::after(self.0.deadline);
         let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
-        let submission = Submission::new(id.clone(), record, if_exists, Arc::clone(&fate), reply);
+        let mut submission = Submission::new(id.clone(), record, if_exists, Arc::clone(&fate), reply);
+        submission.entrant = entrant;
         // Without a wait before it, so that the order of first polls is the order in which the batcher has them. When
         // the batcher is gone the submission is dropped here, and its reply with it.
         if self.0.inbox.send(submission).is_err() {

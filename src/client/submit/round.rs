@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::group::GroupError;
 use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_RESOLVED;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -15,9 +16,11 @@ use futures::future::{join_all, try_join};
 use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
+use super::super::group::Entrant;
 use super::super::identity::{self, Accepted, Sight};
 use super::super::link::Link;
 use super::Submission;
+use super::members;
 use super::minutes::Minutes;
 use super::occupancy::Occupancy;
 
@@ -70,7 +73,8 @@ pub(super) async fn round(link: Arc<Link>, room: Arc<Room>, jobs: Vec<Submission
         Err(ReadError::Disconnected) => return jobs,
         Err(ReadError::Refused(reason)) => return refuse(jobs, &reason),
     }
-    let (batch, mut again) = gather(&room, jobs);
+    let (batch, mut again, unwelcome) = gather(&room, jobs);
+    again.append(&mut members::look_up(&zk, unwelcome).await);
     if batch.is_empty() {
         return again;
     }
@@ -90,8 +94,13 @@ pub(super) async fn round(link: Arc<Link>, room: Arc<Room>, jobs: Vec<Submission
 /// Fills a batch with the jobs that somebody waits for and that have room. What does not fit its bytes, and a
 /// second job of one id, which would make the multi reject itself, is left for later; so is what follows such a job in
 /// its lane.
-fn gather(room: &Room, jobs: Vec<Submission>) -> (Batch<Submission>, Vec<Submission>) {
-    let (mut batch, mut left) = (Batch::new(Vec::new()), Vec::new());
+///
+/// Members that their groups do not take are told apart: they may be there already.
+fn gather(
+    room: &Room,
+    jobs: Vec<Submission>,
+) -> (Batch<Submission>, Vec<Submission>, Vec<(Submission, GroupError)>) {
+    let (mut batch, mut left, mut unwelcome) = (Batch::new(Vec::new()), Vec::new(), Vec::new());
     let mut ids = HashSet::new();
     let mut blocked = BTreeSet::new();
     for job in jobs {
@@ -105,6 +114,13 @@ fn gather(room: &Room, jobs: Vec<Submission>) -> (Batch<Submission>, Vec<Submiss
             left.push(job);
             continue;
         }
+        let joins = match job.entrant.as_ref().map(Entrant::ops).transpose() {
+            Ok(joins) => joins,
+            Err(why) => {
+                unwelcome.push((job, why));
+                continue;
+            }
+        };
         // One whose first copy may yet be applied cannot be told that nothing was sent.
         if let Err(full) = room.take(&job)
             && !job.maybe
@@ -113,10 +129,11 @@ fn gather(room: &Room, jobs: Vec<Submission>) -> (Batch<Submission>, Vec<Submiss
             continue;
         }
         let index = u32::try_from(batch.len()).expect("a multi has few operations");
-        let ops = match job.reopens {
+        let mut ops = match job.reopens {
             Some(version) => txn::reopen(&job.id, version, &job.record, index),
             None => txn::submit(&job.id, &job.record, index),
         };
+        ops.extend(joins.into_iter().flatten());
         // The fate is asked last: from here on the job counts as sent.
         if !job.fate.send() {
             continue;
@@ -127,7 +144,7 @@ fn gather(room: &Room, jobs: Vec<Submission>) -> (Batch<Submission>, Vec<Submiss
             left.push(job);
         }
     }
-    (batch, left)
+    (batch, left, unwelcome)
 }
 
 impl Submission {
@@ -169,7 +186,7 @@ fn end(jobs: Vec<Submission>, reason: &Unavailable) -> Vec<Submission> {
 
 /// ZooKeeper refused these, or the read that would have told of them. Of what may have been applied this says nothing:
 /// it stays unanswered as in [`end`].
-fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> {
+pub(super) fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> {
     for job in jobs {
         let id = job.id.clone();
         if job.maybe {
@@ -184,8 +201,12 @@ fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> {
 /// Nothing of the batch was applied. One job is to blame; the others are sent again.
 async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Vec<Submission> {
     let culprit = batch.locate(rejection.at);
+    let of_group = members::stumbled(&batch, rejection.at);
     let mut jobs = submissions(batch);
     jobs.iter().for_each(Submission::unsent);
+    if let (Some(stumble), Some(Locus::Group { group, .. })) = (of_group, culprit) {
+        return members::mend(zk, jobs, group, stumble, rejection.reason).await;
+    }
     match (rejection.reason, culprit) {
         (Reason::NotSent, _) => jobs,
         (Reason::NodeExists, Some(Locus::Group { group, op: 0 })) => {
@@ -288,7 +309,7 @@ async fn resolve(link: &Link, mut jobs: Vec<Submission>) -> Vec<Submission> {
 
 /// The id is taken: by this submission, by an earlier one of the same job, or by another job. Gives the submission back
 /// when it is to open the job again.
-fn decide(job: Submission, node: &Node) -> Option<Submission> {
+pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
     let id = job.id.clone();
     let there = match wire::decode::<JobRecord>(&node.data) {
         Ok(there) => there,

@@ -240,6 +240,8 @@ impl Caller {
             Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
             Err(
                 error @ (SubmitError::Invalid(_)
+                | SubmitError::Group(_)
+                | SubmitError::Client(_)
                 | SubmitError::Overloaded { .. }
                 | SubmitError::MinuteFull { .. }
                 | SubmitError::NotSent { .. }
@@ -305,10 +307,14 @@ fn not_done(error: &Error) -> Answer {
         | Error::Unreadable { .. }
         | Error::Refused(_)
         | Error::Settings { .. }
+        | Error::Group(_)
+        | Error::GroupUnreadable { .. }
         | Error::Invalid { .. } => Answer::Failed { why },
-        Error::Unavailable(_) | Error::Contended { .. } | Error::PauseContended(_) | Error::Busy { .. } => {
-            Answer::Unknown { why }
-        }
+        Error::Unavailable(_)
+        | Error::Contended { .. }
+        | Error::GroupContended { .. }
+        | Error::PauseContended(_)
+        | Error::Busy { .. } => Answer::Unknown { why },
     }
 }
 

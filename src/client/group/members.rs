@@ -1,0 +1,167 @@
+//! The members of a group, one after the other.
+//!
+//! Memory is bounded by the numbers of one chunk (4,096) and one page of records (100), however large the group is.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::group::{End, GroupError};
+use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
+use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_core::{path, wire};
+use serde::de::DeserializeOwned;
+
+use super::super::Client;
+use super::super::error::Error;
+use super::decode;
+use super::view::numbers;
+
+/// A member of a group as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its number.
+    pub number: u32,
+    /// Its id.
+    pub id: JobId,
+    /// How it ended, or that it has not.
+    pub end: MemberEnd,
+}
+
+/// How a member ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemberEnd {
+    /// With this result.
+    Succeeded(Payload),
+    /// By somebody's wish.
+    Cancelled,
+    /// By its failures or losses; with the last error.
+    Dead(String),
+    /// It has not: only a group that was stopped goes on without it.
+    Open,
+    /// Its record is gone or cannot be read; its mark says so much, if it has one.
+    Unreadable(Option<End>),
+}
+
+impl Member {
+    /// Its result, read from JSON; `None` when it has none, or one of another type.
+    #[must_use]
+    pub fn result<T: DeserializeOwned>(&self) -> Option<T> {
+        match &self.end {
+            MemberEnd::Succeeded(result) => serde_json::from_slice(result.bytes()).ok(),
+            MemberEnd::Cancelled | MemberEnd::Dead(_) | MemberEnd::Open | MemberEnd::Unreadable(_) => None,
+        }
+    }
+
+    /// Whether it succeeded.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        matches!(self.end, MemberEnd::Succeeded(_))
+    }
+}
+
+/// A reading under way; see [`Client::group_members`].
+#[derive(Debug)]
+pub struct Members {
+    client: Client,
+    group: GroupId,
+    kind: Option<Kind>,
+    chunks: VecDeque<u32>,
+    numbers: VecDeque<(u32, Option<End>)>,
+    page: VecDeque<Member>,
+}
+
+impl Client {
+    /// Reads the members of a group in the order of their numbers, with their ends and results. Nothing is read before
+    /// the first [`Members::next`].
+    #[must_use]
+    pub fn group_members(&self, group: &GroupId) -> Members {
+        Members {
+            client: self.clone(),
+            group: group.clone(),
+            kind: None,
+            chunks: VecDeque::new(),
+            numbers: VecDeque::new(),
+            page: VecDeque::new(),
+        }
+    }
+}
+
+impl Members {
+    /// The group.
+    #[must_use]
+    pub fn group(&self) -> &GroupId {
+        &self.group
+    }
+
+    /// The next member; `None` at the end. Members that are said to be there and were never submitted are not told.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline, which is for each page, or the group is gone.
+    /// Calling again goes on where it stopped.
+    ///
+    /// # Cancellation
+    /// A dropped call skips nothing.
+    pub async fn next(&mut self) -> Result<Option<Member>, Error> {
+        loop {
+            if let Some(member) = self.page.pop_front() {
+                return Ok(Some(member));
+            }
+            let Some(kind) = self.kind.clone() else {
+                self.begin().await?;
+                continue;
+            };
+            if !self.numbers.is_empty() {
+                self.read_page(&kind).await?;
+            } else if let Some(&chunk) = self.chunks.front() {
+                let by = self.client.by();
+                let group = &self.group;
+                let link = &self.client.0.link;
+                let listed = link.read(by, |zk| numbers(zk.clone(), group.clone(), chunk)).await?;
+                let open = listed.open.into_iter().map(|number| (number, None));
+                let mut all = open.collect::<BTreeMap<_, _>>();
+                all.extend(listed.ended.into_iter().map(|(number, end)| (number, Some(end))));
+                self.numbers.extend(all);
+                self.chunks.pop_front();
+            } else {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), Error> {
+        let by = self.client.by();
+        let node = self.client.0.link.read(by, |zk| zk.get(path::group(&self.group))).await?;
+        let node = node.ok_or_else(|| GroupError::Absent { group: self.group.clone() })?;
+        let record = decode(&self.group, &node)?;
+        self.chunks = self.client.group_chunks(&self.group, by).await?.into();
+        self.kind = Some(record.kind);
+        Ok(())
+    }
+
+    async fn read_page(&mut self, kind: &Kind) -> Result<(), Error> {
+        let page = self.numbers.iter().take(MAX_READ_BATCH).copied().collect::<Vec<_>>();
+        let ids = page.iter().map(|(number, _)| JobId::member(kind, &self.group, *number));
+        let ids = ids.collect::<Result<Vec<_>, _>>().map_err(GroupError::from)?;
+        let by = self.client.by();
+        let nodes =
+            self.client.0.link.read(by, |zk| zk.get_many(ids.iter().map(path::record).collect())).await?;
+        // Last, and without a wait between: whatever fails before, or is dropped, reads this page again.
+        self.numbers.drain(..page.len());
+        self.page.extend(page.into_iter().zip(ids).zip(nodes).map(|(((number, end), id), node)| {
+            let record = node.and_then(|node| wire::decode::<JobRecord>(&node.data).ok());
+            Member { number, id, end: record.map_or(MemberEnd::Unreadable(end), ended) }
+        }));
+        Ok(())
+    }
+}
+
+fn ended(record: JobRecord) -> MemberEnd {
+    match record.state {
+        JobState::Open { .. } => MemberEnd::Open,
+        JobState::Terminal { verdict: Verdict::Succeeded(result), .. } => MemberEnd::Succeeded(result),
+        JobState::Terminal { verdict: Verdict::Cancelled, .. } => MemberEnd::Cancelled,
+        JobState::Terminal { verdict: Verdict::Dead, .. } => {
+            MemberEnd::Dead(record.last_error.unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Sub-jobs: a group that a handler makes, whose end is part of its job's end.
+//!
+//! The group is made in one multi with a mark in the job's assignment, so that whoever ends the job (its worker, the
+//! leader after a loss, a client that cancels it) knows that its end is told to this group first. An attempt that was
+//! closed meanwhile makes no group. The next attempt finds the group of the one before, as its id is made of the job's.
+
+use bellwether_actors::worker::JobContext;
+use bellwether_core::group::{GroupError, GroupRecord, Parent, finished_kind};
+use bellwether_core::job::{Assignment, JobRecord};
+use bellwether_core::name::GroupId;
+use bellwether_core::txn::{self, Op};
+use bellwether_core::{path, wire};
+
+use super::super::Client;
+use super::super::error::{ConnectError, Error};
+use super::super::link::Deadline;
+use super::{Group, GroupHandle, decode};
+use crate::tools::Tools;
+
+/// Submitting sub-jobs from a handler.
+pub trait Spawn {
+    /// The group of this job's sub-jobs, of `kind`: there is one for each job.
+    fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs;
+}
+
+/// The group of a running job's sub-jobs, to be made. Its total need not be said: it is what was submitted when the
+/// handler has returned.
+#[derive(Debug)]
+pub struct SubJobs {
+    context: JobContext,
+    group: Result<Group, GroupError>,
+}
+
+/// Why a job cannot have sub-jobs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpawnError {
+    /// The handler runs by itself, in a test.
+    #[error("this context has no node, so no namespace to submit sub-jobs to")]
+    Detached,
+    /// The node's client cannot connect.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The group cannot be made; [`GroupError::AttemptOver`] when the attempt was closed meanwhile.
+    #[error(transparent)]
+    Client(#[from] Error),
+}
+
+impl From<GroupError> for SpawnError {
+    fn from(error: GroupError) -> Self {
+        Self::Client(error.into())
+    }
+}
+
+impl Spawn for JobContext {
+    fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs {
+        let id = GroupId::of_sub_jobs(self.job(), self.generation());
+        // Its name is of no importance: it has another id.
+        let group = Group::new(kind, "sub-jobs").map(|group| Group { id, ..group });
+        SubJobs { context: self.clone(), group }
+    }
+}
+
+impl SubJobs {
+    /// As [`Group::total`].
+    #[must_use]
+    pub fn total(self, total: u32) -> Self {
+        Self { group: self.group.map(|group| group.total(total)), ..self }
+    }
+
+    /// As [`Group::fail_fast`].
+    #[must_use]
+    pub fn fail_fast(self) -> Self {
+        Self { group: self.group.map(Group::fail_fast), ..self }
+    }
+
+    /// As [`Group::without_join`].
+    #[must_use]
+    pub fn without_join(self) -> Self {
+        Self { group: self.group.map(Group::without_join), ..self }
+    }
+
+    /// Makes the group, or finds the one that an earlier attempt made. The job's finished handler runs after its join
+    /// if this node has one.
+    ///
+    /// # Errors
+    /// [`SpawnError`].
+    ///
+    /// # Cancellation
+    /// The group may be there; the next attempt finds it.
+    ///
+    /// # Connection loss
+    /// Resolved here, by reading back, for up to a minute.
+    pub async fn open(self) -> Result<GroupHandle, SpawnError> {
+        let Self { context, group } = self;
+        let Group { id, mut record } = group?;
+        let tools = context.tools::<Tools>().ok_or(SpawnError::Detached)?;
+        let client = tools.client().await?;
+        let finish = finished_kind(context.kind()).is_ok_and(|kind| tools.handles(&kind));
+        record.parent = Some(client.parent(&context, finish).await?);
+        Ok(client.open_group(id, record, Some(&context)).await?)
+    }
+}
+
+impl Client {
+    /// What the group says of its parent.
+    async fn parent(&self, context: &JobContext, finish: bool) -> Result<Parent, Error> {
+        let (job, by) = (context.job(), self.by());
+        let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
+        let node = node.ok_or_else(|| Error::NotFound(job.clone()))?;
+        let record = wire::decode::<JobRecord>(&node.data)
+            .map_err(|reason| Error::Unreadable { id: job.clone(), reason })?;
+        let depth = match &record.membership {
+            None => 0,
+            Some(outer) => {
+                let node = self.0.link.read(by, |zk| zk.get(path::group(&outer.group))).await?;
+                let outer = node.map(|node| decode(&outer.group, &node)).transpose()?;
+                outer.and_then(|outer| outer.parent).map_or(0, |parent| parent.depth) + 1
+            }
+        };
+        Ok(Parent {
+            job: job.clone(),
+            kind: context.kind().clone(),
+            generation: context.generation(),
+            finish,
+            membership: record.membership,
+            depth,
+        })
+    }
+
+    /// Makes the group together with the mark in the assignment of this very attempt.
+    pub(super) async fn make_sub_group(
+        &self,
+        id: &GroupId,
+        record: &GroupRecord,
+        context: &JobContext,
+        by: Deadline,
+    ) -> Result<Vec<Op>, Error> {
+        let (version, assignment) = self.assignment(context, by).await?;
+        let (job, worker) = (context.job(), context.worker());
+        Ok(txn::make_sub_group(id, record, job, worker, version, &assignment))
+    }
+
+    /// The assignment of this very attempt.
+    async fn assignment(&self, context: &JobContext, by: Deadline) -> Result<(i32, Assignment), Error> {
+        let path = path::assignment(context.worker(), context.job());
+        let over = || GroupError::AttemptOver { job: context.job().clone() };
+        let node = self.0.link.read(by, |zk| zk.get(path.clone())).await?.ok_or_else(over)?;
+        let assignment = wire::decode::<Assignment>(&node.data)
+            .map_err(|reason| Error::Unreadable { id: context.job().clone(), reason })?;
+        if assignment.attempt != context.attempt() {
+            return Err(over().into());
+        }
+        Ok((node.version, assignment))
+    }
+}

@@ -1,0 +1,277 @@
+//! A group as its submitter sees it.
+
+use std::fmt;
+use std::time::Duration;
+
+use bellwether_actors::group::{Members as Numbers, members_of};
+use bellwether_core::group::{End, GroupError, GroupRecord, Stage, Stop};
+use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_core::path;
+use bellwether_core::time::WallMillis;
+use bellwether_zk::{ReadResult, Zk};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use tokio::time::timeout_at;
+
+use super::super::Client;
+use super::super::error::{Error, Unavailable};
+use super::super::link::Deadline;
+use super::super::timestamp::rfc3339;
+use super::decode;
+
+/// Where a group is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GroupStage {
+    /// Members are submitted and run.
+    Open,
+    /// Its join waits for a worker, or runs.
+    Joining,
+    /// Its parent's finished handler waits for a worker, or runs.
+    Finishing,
+    /// Nothing of it will happen any more.
+    Done,
+}
+
+impl GroupStage {
+    /// Its name: `open`, `joining`, `finishing`, `done`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Joining => "joining",
+            Self::Finishing => "finishing",
+            Self::Done => "done",
+        }
+    }
+}
+
+impl fmt::Display for GroupStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A group as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupView {
+    /// Its id.
+    pub id: GroupId,
+    /// The kind of its members.
+    pub kind: Kind,
+    /// Where it is in its life.
+    pub stage: GroupStage,
+    /// How many members it has, once that was said.
+    pub total: Option<u32>,
+    /// Members that are open.
+    pub open: u32,
+    /// Members that succeeded.
+    pub succeeded: u32,
+    /// Members that were cancelled.
+    pub cancelled: u32,
+    /// Members that are dead.
+    pub dead: u32,
+    /// Whether the first member that ends without success ends the group.
+    pub fail_fast: bool,
+    /// Why it did not wait for all of its members.
+    pub stopped: Option<String>,
+    /// The job whose sub-jobs its members are.
+    pub parent: Option<JobId>,
+    /// Its join, if it has one, once that was made.
+    pub join: Option<JobId>,
+    /// Its parent's finished job, once that was made.
+    pub finish: Option<JobId>,
+    /// When it was made, by the clock of whoever made it.
+    pub created_at: WallMillis,
+    /// When it was done, by the leader's clock.
+    pub done_at: Option<WallMillis>,
+}
+
+impl GroupView {
+    /// Members that were said to be there and were not submitted yet; `None` while no total was said.
+    #[must_use]
+    pub fn missing(&self) -> Option<u32> {
+        let there = self.open + self.succeeded + self.cancelled + self.dead;
+        self.total.map(|total| total.saturating_sub(there))
+    }
+
+    /// What it waits for, in a line.
+    #[must_use]
+    pub fn status(&self) -> String {
+        let why = match (self.stage, self.missing()) {
+            (GroupStage::Open, None) => Some("nobody has said how many members it has".to_owned()),
+            (GroupStage::Open, Some(0)) => Some(format!("{} members are open", self.open)),
+            (GroupStage::Open, Some(missing)) => {
+                Some(format!("{missing} members were not submitted, {} are open", self.open))
+            }
+            (GroupStage::Joining, _) => self.join.as_ref().map(|job| format!("waits for {job}")),
+            (GroupStage::Finishing, _) => self.finish.as_ref().map(|job| format!("waits for {job}")),
+            (GroupStage::Done, _) => None,
+        };
+        why.map_or_else(|| self.stage.to_string(), |why| format!("{}: {why}", self.stage))
+    }
+
+    fn new(id: &GroupId, record: GroupRecord) -> Self {
+        let (stage, done_at) = match record.stage {
+            Stage::Open => (GroupStage::Open, None),
+            Stage::Joining => (GroupStage::Joining, None),
+            Stage::Finishing => (GroupStage::Finishing, None),
+            Stage::Done { at } => (GroupStage::Done, Some(at)),
+        };
+        let joined = record.join && stage != GroupStage::Open;
+        let finished = matches!(stage, GroupStage::Finishing | GroupStage::Done);
+        let finish = record.parent.as_ref().filter(|parent| parent.finish && finished);
+        Self {
+            id: id.clone(),
+            stage,
+            total: record.total,
+            open: 0,
+            succeeded: 0,
+            cancelled: 0,
+            dead: 0,
+            fail_fast: record.fail_fast,
+            stopped: record.stopped.map(|stop| match stop {
+                Stop::Member(number) => format!("member {number} ended without success"),
+                Stop::Parent => "its parent ended without success".to_owned(),
+                Stop::Outer => "the group that it is nested in was stopped".to_owned(),
+            }),
+            join: joined.then(|| record.join_id(id).ok()).flatten(),
+            finish: finish.and_then(|parent| parent.finish_id(id).ok()),
+            parent: record.parent.map(|parent| parent.job),
+            kind: record.kind,
+            created_at: record.created_at,
+            done_at,
+        }
+    }
+
+    fn count(&mut self, members: Numbers) {
+        let Numbers { mut open, ended } = members;
+        open.retain(|number| !ended.contains_key(number));
+        self.open += u32::try_from(open.len()).unwrap_or(u32::MAX);
+        for end in ended.into_values() {
+            match end {
+                End::Succeeded => self.succeeded += 1,
+                End::Cancelled => self.cancelled += 1,
+                End::Dead => self.dead += 1,
+            }
+        }
+    }
+}
+
+/// A document for the command line and for HTTP; times are RFC 3339 in UTC.
+impl Serialize for GroupView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut document = serializer.serialize_struct("GroupView", 17)?;
+        document.serialize_field("id", self.id.as_str())?;
+        document.serialize_field("kind", &self.kind)?;
+        document.serialize_field("stage", self.stage.as_str())?;
+        document.serialize_field("status", &self.status())?;
+        document.serialize_field("total", &self.total)?;
+        document.serialize_field("open", &self.open)?;
+        document.serialize_field("succeeded", &self.succeeded)?;
+        document.serialize_field("cancelled", &self.cancelled)?;
+        document.serialize_field("dead", &self.dead)?;
+        document.serialize_field("missing", &self.missing())?;
+        document.serialize_field("fail_fast", &self.fail_fast)?;
+        document.serialize_field("stopped", &self.stopped)?;
+        document.serialize_field("parent", &self.parent)?;
+        document.serialize_field("join", &self.join)?;
+        document.serialize_field("finish", &self.finish)?;
+        document.serialize_field("created_at", &rfc3339(self.created_at))?;
+        document.serialize_field("done_at", &self.done_at.map(rfc3339))?;
+        document.end()
+    }
+}
+
+/// Why a wait for a group has no end to tell.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum GroupWaitError {
+    /// It is not done yet.
+    #[error("group {group} is not done after {within:?}{}", .last.as_ref().map(|view| format!(": {}", view.status())).unwrap_or_default())]
+    TimedOut {
+        /// Which group.
+        group: GroupId,
+        /// How long it was waited for.
+        within: Duration,
+        /// What it was last seen as.
+        last: Option<Box<GroupView>>,
+    },
+    /// The question could not be asked.
+    #[error(transparent)]
+    Client(#[from] Error),
+}
+
+/// How long a wait that ran out may still take to say what the group waits for.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
+impl Client {
+    /// Reads a group with the counts of its members; `None` when there is none. Members that end meanwhile may be told
+    /// as open. It lists all numbers, a chunk of 4,096 at a time.
+    ///
+    /// # Errors
+    /// [`Error::GroupUnreadable`], or no answer within the client's deadline.
+    pub async fn get_group(&self, id: &GroupId) -> Result<Option<GroupView>, Error> {
+        self.group_by(id, self.by()).await
+    }
+
+    /// Waits until a group is done: its members, its join and its parent's finished handler have ended.
+    ///
+    /// # Errors
+    /// [`GroupWaitError::TimedOut`] with what it was last seen as; [`GroupError::Absent`] when there is no such group.
+    ///
+    /// # Cancellation
+    /// Changes nothing.
+    ///
+    /// # Connection loss
+    /// The wait goes on after a reconnection or under a new session, until `within` is over.
+    pub async fn wait_group(&self, id: &GroupId, within: Duration) -> Result<GroupView, GroupWaitError> {
+        let by = Deadline::after(within);
+        match self.until_done(id, by).await {
+            Ok(view) => Ok(view),
+            Err(Error::Unavailable(Unavailable::NotInTime { served: true, .. })) => {
+                let last = self.group_by(id, Deadline::after(LAST_LOOK)).await;
+                let last = last.ok().flatten().map(Box::new);
+                Err(GroupWaitError::TimedOut { group: id.clone(), within, last })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn until_done(&self, id: &GroupId, by: Deadline) -> Result<GroupView, Error> {
+        let absent = || Error::Group(GroupError::Absent { group: id.clone() });
+        let permit = timeout_at(by.at, self.0.watches.acquire()).await;
+        let _permit =
+            permit.map_err(|_| self.0.link.not_in_time(by))?.expect("the semaphore is never closed");
+        loop {
+            let read = self.0.link.read(by, |zk| zk.get_and_glance(path::group(id))).await?;
+            let (node, glance) = read.ok_or_else(absent)?;
+            if let Stage::Done { .. } = decode(id, &node)?.stage {
+                return self.group_by(id, by).await?.ok_or_else(absent);
+            }
+            if timeout_at(by.at, glance.changed()).await.is_err() {
+                return Err(self.0.link.not_in_time(by).into());
+            }
+        }
+    }
+
+    async fn group_by(&self, id: &GroupId, by: Deadline) -> Result<Option<GroupView>, Error> {
+        let Some(node) = self.0.link.read(by, |zk| zk.get(path::group(id))).await? else { return Ok(None) };
+        let mut view = GroupView::new(id, decode(id, &node)?);
+        for chunk in self.group_chunks(id, by).await? {
+            let numbers = self.0.link.read(by, |zk| numbers(zk.clone(), id.clone(), chunk)).await?;
+            view.count(numbers);
+        }
+        Ok(Some(view))
+    }
+
+    /// The chunks of a group that have or had a member, in order.
+    pub(super) async fn group_chunks(&self, id: &GroupId, by: Deadline) -> Result<Vec<u32>, Error> {
+        let names = self.0.link.read(by, |zk| zk.children(path::group(id))).await?.unwrap_or_default();
+        let mut chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
+        chunks.sort_unstable();
+        Ok(chunks)
+    }
+}
+
+pub(super) async fn numbers(zk: Zk, id: GroupId, chunk: u32) -> ReadResult<Numbers> {
+    members_of(&zk, &id, chunk).await
+}

@@ -1,0 +1,131 @@
+//! What members of groups need beyond other submissions: a group that is as it was read, and the parent of their place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::group::GroupError;
+use bellwether_core::name::GroupId;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path::{self, GroupPlace, Place};
+use bellwether_core::txn::{self, Batch};
+use bellwether_zk::Zk;
+use futures::future::join_all;
+
+use super::super::error::SubmitError;
+use super::super::group::Known;
+use super::Submission;
+use super::round::{decide, refuse};
+
+/// What of a group a batch was rejected at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stumble {
+    /// The record has another version, or is gone.
+    Record,
+    /// The place has no parent, or is there.
+    Place,
+}
+
+/// Whether the operation of this position is about a group.
+pub(super) fn stumbled(batch: &Batch<Submission>, at: usize) -> Option<Stumble> {
+    match path::parse(batch.ops().nth(at)?.path()) {
+        Place::Group(GroupPlace::Record(_)) => Some(Stumble::Record),
+        Place::Group(GroupPlace::Member(..)) => Some(Stumble::Place),
+        Place::Group(GroupPlace::Mark(..))
+        | Place::QueueEntry(_)
+        | Place::DelayedEntry(..)
+        | Place::Worker(_)
+        | Place::Inbox(_)
+        | Place::Assignment(..)
+        | Place::Turn(..)
+        | Place::Schedule(_)
+        | Place::Other => None,
+    }
+}
+
+/// Nothing of these was applied, because of this one's group: what is to be sent again.
+pub(super) async fn mend(
+    zk: &Zk,
+    mut jobs: Vec<Submission>,
+    culprit: usize,
+    stumble: Stumble,
+    reason: Reason,
+) -> Vec<Submission> {
+    match (stumble, &reason) {
+        (_, Reason::NotSent) => jobs,
+        (Stumble::Record, Reason::BadVersion | Reason::NoNode) => read_again(zk, jobs).await,
+        (Stumble::Place, Reason::NoNode) => make_chunks(zk, jobs, culprit).await,
+        (_, _) => {
+            refuse(vec![jobs.remove(culprit)], &reason);
+            jobs
+        }
+    }
+}
+
+/// Reads the groups of all of these again. Those whose group is gone are told so.
+async fn read_again(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
+    let groups = jobs.iter().filter_map(|job| Some(Arc::clone(&job.entrant.as_ref()?.known)));
+    // As many as jobs at most, which are as many as a read takes.
+    let groups = groups.map(|known| (known.id.clone(), known)).collect::<BTreeMap<_, _>>();
+    debug_assert!(groups.len() <= MAX_READ_BATCH, "a round is one batched read");
+    let Ok(nodes) = zk.get_many(groups.keys().map(path::group).collect()).await else { return jobs };
+    let learnt = groups.values().zip(nodes).map(|(known, node)| known.learn(node.as_ref()));
+    let gone = groups.keys().zip(learnt).filter_map(|(id, learnt)| learnt.err().map(|_| id.clone()));
+    without(jobs, &gone.collect())
+}
+
+/// The parents of one's place and mark are not there, and those of others may not be either.
+async fn make_chunks(zk: &Zk, jobs: Vec<Submission>, culprit: usize) -> Vec<Submission> {
+    type Chunk = (GroupId, u32);
+    let chunk = |job: &Submission| {
+        let entrant = job.entrant.as_ref()?;
+        let known: &Known = &entrant.known;
+        Some((known.id.clone(), entrant.chunk()))
+    };
+    let wanted = chunk(&jobs[culprit]);
+    let chunks = jobs.iter().filter_map(chunk).collect::<BTreeSet<Chunk>>();
+    let made = join_all(chunks.iter().map(|(group, chunk)| zk.commit(txn::make_chunk(group, *chunk)))).await;
+    let found = chunks.iter().zip(made).find(|(chunk, _)| Some(*chunk) == wanted.as_ref());
+    match found {
+        // Not the chunk but the group is gone.
+        Some(((group, _), Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }))) => {
+            without(jobs, &BTreeSet::from([group.clone()]))
+        }
+        // Made, made by somebody else, or not known: the members tell.
+        Some(_) | None => jobs,
+    }
+}
+
+fn without(jobs: Vec<Submission>, gone: &BTreeSet<GroupId>) -> Vec<Submission> {
+    let (gone, left) = jobs.into_iter().partition::<Vec<_>, _>(|job| {
+        job.entrant.as_ref().is_some_and(|entrant| gone.contains(&entrant.known.id))
+    });
+    for job in gone {
+        let group = job.entrant.as_ref().map(|entrant| entrant.known.id.clone());
+        match group {
+            // What may have been applied stays unanswered, which its caller is told as unknown.
+            Some(group) if !job.maybe => job.settle(Err(SubmitError::Group(GroupError::Absent { group }))),
+            Some(_) | None => {}
+        }
+    }
+    left
+}
+
+/// Their groups take no new member of their number. One that is there is the same member all the same; what comes back
+/// is to be asked again.
+pub(super) async fn look_up(zk: &Zk, jobs: Vec<(Submission, GroupError)>) -> Vec<Submission> {
+    if jobs.is_empty() {
+        return Vec::new();
+    }
+    let paths = jobs.iter().map(|(job, _)| path::record(&job.id)).collect();
+    let Ok(nodes) = zk.get_many(paths).await else { return jobs.into_iter().map(|(job, _)| job).collect() };
+    let mut again = Vec::new();
+    for ((job, why), node) in jobs.into_iter().zip(nodes) {
+        match node {
+            Some(node) => again.extend(decide(job, &node)),
+            // A first copy of it that is applied late meets the group as it is now, and is rejected.
+            None => job.settle(Err(SubmitError::Group(why))),
+        }
+    }
+    again
+}

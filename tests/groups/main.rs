@@ -1,0 +1,9 @@
+//! Groups, their joins and sub-jobs, on clusters whose workers and leaders die.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod many;
+mod nested;
+mod recon;
+mod rules;
+mod stage;
+mod stopped;

@@ -1,0 +1,84 @@
+//! Sub-jobs of sub-jobs.
+
+use bellwether::{Group, Handlers, Job, Spawn};
+use serde_json::json;
+
+use crate::stage::{Runs, cluster, done, result};
+
+const LEVELS: u32 = 3;
+const CHILDREN: u32 = 2;
+
+/// A node of a tree: as many children as it should have, three deep, and each level's finished handler after all below.
+fn tree(runs: &Runs) -> Handlers {
+    let (nodes, joins, finishes) = (runs.clone(), runs.clone(), runs.clone());
+    Handlers::new()
+        .job("tree", move |context, level: u32| {
+            let runs = nodes.clone();
+            async move {
+                if level > 0 {
+                    let group = context.sub_jobs("tree").open().await?;
+                    for number in 0..CHILDREN {
+                        group.submit(number, Job::new("tree", &(level - 1))?).await?;
+                    }
+                }
+                runs.note(format!("node {level}"));
+                Ok(level)
+            }
+        })
+        .join("tree", move |_, mut members| {
+            let runs = joins.clone();
+            async move {
+                let (mut level, mut count) = (0, 0_u32);
+                while let Some(member) = members.next().await? {
+                    level = member.result::<u32>().unwrap_or_default() + 1;
+                    count += 1;
+                }
+                runs.note(format!("join {level}"));
+                Ok(count)
+            }
+        })
+        .finished("tree", move |_, finished| {
+            let runs = finishes.clone();
+            async move {
+                let level = finished.parent.result.as_ref().map(|level| level.bytes().to_vec());
+                runs.note(format!("finished {}", String::from_utf8(level.unwrap_or_default())?));
+                Ok(finished.group.succeeded)
+            }
+        })
+}
+
+/// S7
+#[tokio::test]
+async fn finished_handlers_run_from_the_leaves_to_the_root_three_deep() {
+    let runs = Runs::default();
+    let cluster = cluster(tree(&runs), 2).await;
+    let client = cluster.client();
+    client.submit(Job::new("tree", &LEVELS).unwrap().id("root")).await.unwrap();
+    let view = done(client, "root@1").await;
+    assert_eq!((view.succeeded, view.total), (CHILDREN, Some(CHILDREN)), "sealed by the handler's end");
+    assert_eq!(result(client, "tree.finished:root@1").await, json!(2));
+    for level in 1..=LEVELS {
+        let below = CHILDREN.pow(LEVELS - level) as usize;
+        assert_eq!(runs.count(&format!("finished {level}")), below, "{:?}", runs.all());
+        assert_eq!(runs.count(&format!("join {level}")), below);
+    }
+    assert_eq!(runs.count("node 0"), 8);
+    assert!(runs.last("finished 1") < runs.first("join 3"), "{:?}", runs.all());
+    assert!(runs.last("join 3") < runs.first("finished 3"));
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_member_of_a_group_that_has_sub_jobs_ends_with_them() {
+    let runs = Runs::default();
+    let cluster = cluster(tree(&runs), 1).await;
+    let client = cluster.client();
+    let group = client.group(Group::new("tree", "forest").unwrap().total(2)).await.unwrap();
+    for number in 0..2 {
+        group.submit(number, Job::new("tree", &1).unwrap()).await.unwrap();
+    }
+    done(client, "forest").await;
+    assert_eq!(runs.count("finished 1"), 2);
+    assert!(runs.last("finished 1") < runs.first("join 2"), "{:?}", runs.all());
+    cluster.stop().await.unwrap();
+}

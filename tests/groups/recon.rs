@@ -1,0 +1,113 @@
+//! The worked case: one job that submits a hundred, on three nodes, with workers and the leader killed throughout.
+
+use std::time::Duration;
+
+use bellwether::{Handlers, Job, Spawn, State};
+use bellwether_testkit::eventually;
+use serde_json::json;
+
+use crate::stage::{Runs, SOON, cluster, done, group, result, sum};
+
+const RECORD_SETS: u64 = 100;
+
+fn recon(runs: &Runs) -> Handlers {
+    let (sets, joins, finishes, parents) = (runs.clone(), runs.clone(), runs.clone(), runs.clone());
+    Handlers::new()
+        .job("recon-parent", move |context, (): ()| {
+            let runs = parents.clone();
+            async move {
+                let group = context.sub_jobs("recon-record-set").open().await?;
+                group.submit_all((0..RECORD_SETS).map(|set| set_of(set))).await?;
+                runs.note("parent");
+                Ok(())
+            }
+        })
+        .job("recon-record-set", move |_, set: u64| {
+            let runs = sets.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(60)).await;
+                runs.note(format!("set {set}"));
+                Ok(set)
+            }
+        })
+        .join("recon-record-set", move |_, members| {
+            let runs = joins.clone();
+            async move {
+                let summed = sum(members).await?;
+                runs.note("join");
+                Ok(summed)
+            }
+        })
+        .finished("recon-parent", move |_, finished| {
+            let runs = finishes.clone();
+            async move {
+                runs.note("finished");
+                Ok((
+                    finished.group.succeeded,
+                    finished.join.is_some_and(|join| join.state == State::Succeeded),
+                ))
+            }
+        })
+}
+
+fn set_of(set: u64) -> Job {
+    Job::new("recon-record-set", &set).unwrap().max_losses(100)
+}
+
+/// S7, L3
+#[tokio::test]
+async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_whoever_dies() {
+    let runs = Runs::default();
+    let mut cluster = cluster(recon(&runs), 3).await;
+    let parent = Job::new("recon-parent", &()).unwrap().id("recon-system-x").max_losses(100);
+    cluster.client().submit(parent).await.unwrap();
+    // Now a worker, now the leader; each time another node comes in its place.
+    for (kill, ended) in [10, 30, 50, 70, 90].into_iter().enumerate() {
+        eventually("some have ended", SOON, async || {
+            let view = cluster.client().get_group(&group("recon-system-x@1")).await.unwrap();
+            view.is_some_and(|view| view.succeeded >= ended)
+        })
+        .await;
+        let leader = cluster.leader().await.unwrap().name().to_owned();
+        let victim = if kill % 2 == 0 {
+            leader
+        } else {
+            let live = cluster.nodes().iter().rev().find(|node| *node.name() != leader);
+            live.unwrap().name().to_owned()
+        };
+        cluster.named(&victim).unwrap().kill().await;
+        cluster.add().await.unwrap();
+    }
+    let view = done(cluster.client(), "recon-system-x@1").await;
+    assert_eq!((view.succeeded, view.total), (100, Some(100)), "{view:?}");
+    assert_eq!(result(cluster.client(), "recon-record-set.join:recon-system-x@1").await, json!([100, 4950]));
+    assert_eq!(result(cluster.client(), "recon-parent.finished:recon-system-x@1").await, json!([100, true]));
+    let join = runs.first("join");
+    let first_ends = (0..RECORD_SETS).map(|set| runs.first(&format!("set {set}"))).max().unwrap();
+    assert!(join > first_ends, "every member ended before the join began");
+    assert!(runs.first("finished") > join);
+    cluster.stop().await.unwrap();
+}
+
+/// The leader dies between the last member's end and the join, and between the join and the finished handler.
+#[tokio::test]
+async fn a_leader_that_dies_between_the_stages_leaves_nothing_undone_and_does_nothing_twice() {
+    let runs = Runs::default();
+    let mut cluster = cluster(recon(&runs), 2).await;
+    for round in 0..3 {
+        let name = format!("system-{round}");
+        let parent = Job::new("recon-parent", &()).unwrap().id(&name).max_losses(100);
+        cluster.client().submit(parent).await.unwrap();
+        let id = format!("{name}@1");
+        eventually("nearly all have ended", SOON, async || {
+            let view = cluster.client().get_group(&group(&id)).await.unwrap();
+            view.is_some_and(|view| view.succeeded >= 96 + round)
+        })
+        .await;
+        cluster.leader().await.unwrap().kill().await;
+        cluster.add().await.unwrap();
+        let view = done(cluster.client(), &id).await;
+        assert_eq!(view.succeeded, 100, "{view:?}");
+    }
+    cluster.stop().await.unwrap();
+}

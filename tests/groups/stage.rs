@@ -1,0 +1,107 @@
+//! What ran, and clusters to run it on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bellwether::client::{GroupView, Members};
+use bellwether::testing::Cluster;
+use bellwether::{Client, GroupId, HandlerError, Handlers, JobId};
+use bellwether_testkit::eventually;
+
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// Runs that came to their end, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Runs(Arc<Mutex<Vec<String>>>);
+
+impl Runs {
+    pub(crate) fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn count(&self, what: &str) -> usize {
+        self.all().iter().filter(|run| *run == what).count()
+    }
+
+    /// Where it was noted last.
+    pub(crate) fn last(&self, what: &str) -> usize {
+        self.all().iter().rposition(|run| run == what).unwrap_or_else(|| panic!("{what} never ran"))
+    }
+
+    /// Where it was noted first.
+    pub(crate) fn first(&self, what: &str) -> usize {
+        self.all().iter().position(|run| run == what).unwrap_or_else(|| panic!("{what} never ran"))
+    }
+}
+
+/// Doubles a number.
+pub(crate) fn doubling(runs: &Runs) -> Handlers {
+    let (members, joins) = (runs.clone(), runs.clone());
+    Handlers::new()
+        .job("double", move |context, n: u64| {
+            let runs = members.clone();
+            async move {
+                runs.note(context.job().to_string());
+                Ok(2 * n)
+            }
+        })
+        .join("double", move |context, members| {
+            let runs = joins.clone();
+            async move {
+                let summed = sum(members).await?;
+                runs.note(context.job().to_string());
+                Ok(summed)
+            }
+        })
+}
+
+/// How many members succeeded, and the sum of their results.
+pub(crate) async fn sum(mut members: Members) -> Result<(u64, u64), HandlerError> {
+    let (mut count, mut sum) = (0, 0);
+    while let Some(member) = members.next().await? {
+        if let Some(result) = member.result::<u64>() {
+            count += 1;
+            sum += result;
+        }
+    }
+    Ok((count, sum))
+}
+
+pub(crate) async fn cluster(handlers: Handlers, nodes: usize) -> Cluster {
+    Cluster::builder(handlers).nodes(nodes).configure(|_, node| node.slots(4)).start().await.unwrap()
+}
+
+pub(crate) fn group(id: &str) -> GroupId {
+    GroupId::new(id).unwrap()
+}
+
+/// Waits until a group, that is there now or will be, is done.
+pub(crate) async fn done(client: &Client, id: &str) -> GroupView {
+    let there = format!("group {id} is there");
+    eventually(&there, SOON, async || client.get_group(&group(id)).await.unwrap().is_some()).await;
+    client.wait_group(&group(id), SOON).await.unwrap()
+}
+
+/// What a job returned, that is there now or will be.
+pub(crate) async fn result(client: &Client, id: &str) -> serde_json::Value {
+    let there = format!("{id} is there");
+    eventually(&there, SOON, async || client.get(&JobId::new(id).unwrap()).await.unwrap().is_some()).await;
+    let view = client.wait(&JobId::new(id).unwrap(), SOON).await.unwrap();
+    let result = view.result.clone().unwrap_or_else(|| panic!("{}: {}", id, view.status()));
+    serde_json::from_slice(result.bytes()).unwrap()
+}
+
+/// How often each job's run came to its end.
+#[allow(dead_code, reason = "for the report of a failed test")]
+pub(crate) fn counts(runs: &Runs) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for run in runs.all() {
+        *counts.entry(run).or_default() += 1;
+    }
+    counts
+}

@@ -1,0 +1,165 @@
+//! Groups that fail fast, and parents that fail.
+
+use std::time::Duration;
+
+use bellwether::client::{GroupError, GroupStage, SubmitError};
+use bellwether::{Group, HandlerError, Handlers, Job, JobId, Spawn, State};
+use bellwether_testkit::eventually;
+use serde_json::json;
+
+use crate::stage::{Runs, SOON, cluster, done, result};
+
+/// Ends as its payload says: at once, or when it is told to.
+fn moody(runs: &Runs) -> Handlers {
+    let joined = runs.clone();
+    Handlers::new()
+        .job("moody", |context, mood: String| async move {
+            match mood.as_str() {
+                "fails" => Err(HandlerError::new("in no mood")),
+                "stays" => {
+                    context.cancelled().await;
+                    Err(HandlerError::new("told to stop"))
+                }
+                _ => Ok(()),
+            }
+        })
+        .join("moody", move |_, mut members| {
+            let runs = joined.clone();
+            async move {
+                let mut ended = 0;
+                while let Some(member) = members.next().await? {
+                    ended += u32::from(member.succeeded());
+                }
+                runs.note("join");
+                Ok(ended)
+            }
+        })
+}
+
+fn mood(mood: &str) -> Job {
+    Job::new("moody", &mood).unwrap().max_attempts(1)
+}
+
+#[tokio::test]
+async fn the_first_failure_joins_at_once_and_ends_what_waits_and_what_runs() {
+    let runs = Runs::default();
+    let cluster = cluster(moody(&runs), 1).await;
+    let client = cluster.client();
+    let group = client.group(Group::new("moody", "g").unwrap().total(40).fail_fast()).await.unwrap();
+    group.submit(0, mood("well")).await.unwrap();
+    group.submit(1, mood("stays")).await.unwrap();
+    let running = JobId::new("moody:g:1").unwrap();
+    eventually("one runs", SOON, async || {
+        client.get(&running).await.unwrap().unwrap().state == State::Running
+    })
+    .await;
+    // One slot of four is left for them, behind two that stay; a delayed one waits out its backoff.
+    for (number, how) in [(2, "stays"), (3, "stays")] {
+        group.submit(number, mood(how)).await.unwrap();
+    }
+    let delayed =
+        Job::new("moody", &"fails").unwrap().backoff(Duration::from_secs(300), Duration::from_secs(300));
+    group.submit(4, delayed).await.unwrap();
+    eventually("one is delayed", SOON, async || {
+        client.get(&JobId::new("moody:g:4").unwrap()).await.unwrap().unwrap().state == State::Delayed
+    })
+    .await;
+    group.submit(5, mood("fails")).await.unwrap();
+    assert_eq!(result(client, "moody.join:g").await, json!(1));
+    let view = done(client, "g").await;
+    assert_eq!((view.succeeded, view.cancelled, view.dead, view.open), (1, 4, 1, 0), "{view:?}");
+    assert_eq!(view.stopped.as_deref(), Some("member 5 ended without success"));
+    let late = group.submit(6, mood("well")).await.unwrap_err();
+    assert!(matches!(late, SubmitError::Group(GroupError::Closed { .. })), "{late}");
+    assert!(
+        group.submit(0, mood("well")).await.unwrap().is_duplicate(),
+        "one that is there is the same member"
+    );
+    assert_eq!(runs.count("join"), 1);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_parent_that_dies_stops_its_sub_jobs_and_its_finished_handler_hears_of_it() {
+    let runs = Runs::default();
+    let finished = runs.clone();
+    let handlers = moody(&runs)
+        .job("parent", |context, (): ()| async move {
+            let group = context.sub_jobs("moody").open().await?;
+            for number in 0..3 {
+                group.submit(number, mood("stays")).await?;
+            }
+            Err::<(), _>(HandlerError::new("changed my mind"))
+        })
+        .finished("parent", move |_, finished_of| {
+            let runs = finished.clone();
+            async move {
+                runs.note("finished");
+                Ok((finished_of.parent.state, finished_of.group.cancelled))
+            }
+        });
+    let cluster = cluster(handlers, 1).await;
+    let client = cluster.client();
+    let parent = client.submit(Job::new("parent", &()).unwrap().id("p").max_attempts(1)).await.unwrap();
+    assert_eq!(parent.wait(SOON).await.unwrap().state, State::Dead);
+    let view = done(client, "p@1").await;
+    assert_eq!((view.stage, view.cancelled), (GroupStage::Done, 3), "{view:?}");
+    assert_eq!(result(client, "parent.finished:p@1").await[0], json!("dead"));
+    assert!(runs.first("join") < runs.first("finished"));
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
+    let runs = Runs::default();
+    let handlers = moody(&runs)
+        .job("parent", |context, ends: bool| async move {
+            if !ends {
+                return Err(HandlerError::new("broken"));
+            }
+            let group = context.sub_jobs("moody").without_join().open().await?;
+            group.submit(0, mood("stays")).await?;
+            Ok(())
+        })
+        .join("parent", |_, _| async { Ok(()) });
+    let cluster = cluster(handlers, 1).await;
+    let client = cluster.client();
+    let group = client.group(Group::new("parent", "outer").unwrap().total(2).fail_fast()).await.unwrap();
+    group.submit(0, Job::new("parent", &true).unwrap()).await.unwrap();
+    let inner = JobId::new("moody:parent:outer:0@1:0").unwrap();
+    eventually("the sub-job runs", SOON, async || {
+        client.get(&inner).await.unwrap().is_some_and(|view| view.state == State::Running)
+    })
+    .await;
+    eventually("its parent has ended", SOON, async || {
+        client.get(&JobId::new("parent:outer:0").unwrap()).await.unwrap().unwrap().state == State::Succeeded
+    })
+    .await;
+    assert_eq!(group.view().await.unwrap().open, 1, "its end waits for that of its sub-jobs");
+    group.submit(1, Job::new("parent", &false).unwrap().max_attempts(1)).await.unwrap();
+    let view = done(client, "outer").await;
+    assert_eq!((view.succeeded, view.dead, view.open), (1, 1, 0), "{view:?}");
+    assert_eq!(client.get(&inner).await.unwrap().unwrap().state, State::Cancelled);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_parent_is_not_retried_before_its_sub_jobs_are_done() {
+    let runs = Runs::default();
+    let handlers = moody(&runs).job("parent", |context, (): ()| async move {
+        let group = context.sub_jobs("moody").open().await?;
+        group.submit(0, mood("well")).await?;
+        Err::<(), _>(HandlerError::new("broken"))
+    });
+    // The join waits: this cluster has no handler for it.
+    let handlers = handlers.job("nothing", |_, (): ()| async { Ok(()) });
+    let cluster = cluster(handlers, 1).await;
+    let client = cluster.client();
+    let parent = client.submit(Job::new("parent", &()).unwrap().id("p").max_attempts(1)).await.unwrap();
+    parent.wait(SOON).await.unwrap();
+    done(client, "p@1").await;
+    client.retry(parent.id()).await.unwrap();
+    done(client, "p@2").await;
+    assert_eq!(runs.count("join"), 2, "each generation has sub-jobs of its own");
+    cluster.stop().await.unwrap();
+}
