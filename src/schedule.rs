@@ -5,3 +5,4 @@ pub use bellwether_core::schedule::{
     Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, SpecError, Template, When, Zone,
     instant, tick_id,
 };
+pub use bellwether_core::time::WallMillis;

@@ -21,6 +21,7 @@ examples! {
     retries: failing_jobs_are_retried_die_and_are_retried_by_hand = "../examples/retries.rs";
     cancel: jobs_are_cancelled_at_each_stage = "../examples/cancel.rs";
     affinity: jobs_of_a_key_share_a_node = "../examples/affinity.rs";
+    schedules: each_tick_of_a_schedule_has_one_job = "../examples/schedules.rs";
     lanes: jobs_of_a_lane_run_one_at_a_time_in_order = "../examples/lanes.rs";
     retention: records_are_kept_for_a_while_and_may_be_removed_before = "../examples/retention.rs";
 }

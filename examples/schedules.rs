@@ -1,0 +1,117 @@
+//! A report every second: one job for each tick, on whichever node, and none for what fell into a pause.
+//!
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//!
+//! ```sh
+//! cargo run --example schedules
+//! ```
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+use bellwether::client::Added;
+use bellwether::schedule::{Misfire, Overlap, PassedOver, instant};
+use bellwether::{Client, Handlers, Job, Node, Schedule, ScheduleId, State};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(30);
+
+/// What it prints.
+pub(crate) const EXPECTED: &str = "\
+2026-03-28T01:30:00Z
+2026-03-29T01:00:00Z
+2026-03-30T00:30:00Z
+two nodes start with it: one schedule
+3 ticks, each a second after the one before, have 3 jobs that succeeded
+triggered while it is paused: Succeeded
+it goes on, and what it slept through is recorded as passed over: Pause
+";
+
+/// Plays the story and tells it.
+///
+/// # Errors
+/// When ZooKeeper cannot be reached, or a job does not end.
+pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
+    let mut story = String::new();
+
+    // Around the night in which clocks go forward in Berlin, 02:30 is when the gap is over.
+    let nightly = Schedule::cron("nightly", "30 2 * * *", Job::new("report", &"nightly")?)
+        .zone("Europe/Berlin")
+        .overlap(Overlap::Forbid);
+    let before = SystemTime::UNIX_EPOCH + Duration::from_secs(1_774_656_000);
+    for tick in nightly.preview(before, 3)? {
+        let millis = tick.duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
+        story += &format!("{}\n", instant::text(bellwether::schedule::WallMillis(u64::try_from(millis)?)));
+    }
+
+    let beat = Schedule::every("beat", SECOND, Job::new("report", &"beat")?).misfire(Misfire::Once);
+    let mut nodes = Vec::new();
+    for name in ["one", "two"] {
+        let handlers = Handlers::new().job("report", |_, what: String| async move { Ok(what.len()) });
+        nodes.push(
+            Node::builder(zookeeper).node_id(name).handlers(handlers).schedule(beat.clone()).start().await?,
+        );
+    }
+    let client = Client::connect(zookeeper).await?;
+    let (schedules, id) = (client.schedules(), ScheduleId::new("beat")?);
+    let made = schedules.add(&beat).await? == Added::Same || schedules.list().await?.len() == 1;
+    story += if made { "two nodes start with it: one schedule\n" } else { "more than one\n" };
+
+    let three = ticked(&client, &id, 3).await?;
+    let first = three.spec.when.calendar()?.next_after(three.created_at).ok_or("it ticks")?;
+    let ticks = (0..3).map(|n| first + n * SECOND).collect::<Vec<_>>();
+    let mut succeeded = 0;
+    for tick in &ticks {
+        let job = client.wait(&bellwether::schedule::tick_id(&id, *tick), SOON).await?;
+        succeeded += u32::from(job.state == State::Succeeded);
+    }
+    story += &format!("3 ticks, each a second after the one before, have {succeeded} jobs that succeeded\n");
+
+    let paused = schedules.pause(&id).await?.record?;
+    let job = schedules.trigger(&id).await?.wait(SOON).await?;
+    story += &format!("triggered while it is paused: {:?}\n", job.state);
+    // Long enough to sleep through a tick or two.
+    tokio::time::sleep(2 * SECOND).await;
+    let resumed = schedules.resume(&id).await?.record?;
+    let passed = resumed.last_passed.ok_or("it slept")?;
+    ticked(&client, &id, paused.ticked + 1).await?;
+    story += match passed.why {
+        PassedOver::Pause => "it goes on, and what it slept through is recorded as passed over: Pause\n",
+        _ => "something else\n",
+    };
+
+    schedules.remove(&id).await?;
+    client.close().await;
+    for node in nodes {
+        node.stop().await;
+    }
+    Ok(story)
+}
+
+/// Waits until it has made as many jobs.
+async fn ticked(
+    client: &Client,
+    id: &ScheduleId,
+    ticks: u64,
+) -> Result<bellwether::schedule::ScheduleRecord, Box<dyn Error>> {
+    tokio::time::timeout(SOON, async {
+        loop {
+            let record = client.schedules().get(id).await?.record?;
+            if record.ticked >= ticks {
+                return Ok(record);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await?
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let zookeeper = std::env::var("BELLWETHER_ZOOKEEPER");
+    let story = run(&zookeeper.unwrap_or_else(|_| bellwether_testkit::namespace("schedules"))).await?;
+    print!("{story}");
+    assert_eq!(story, EXPECTED);
+    Ok(())
+}
