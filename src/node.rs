@@ -1,5 +1,7 @@
 //! A node: one process's part in the namespace, embedded in your own binary.
 
+mod schedules;
+
 use std::io;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ pub use bellwether_actors::worker::Drained;
 pub use bellwether_core::machine::assigner::Strategy as Placement;
 pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
 
+use crate::client::{Schedule, ScheduleError};
 use crate::handler::Handlers;
 use crate::session_timeout::{self, SessionTimeoutError};
 use crate::tools::Tools;
@@ -48,6 +51,15 @@ pub enum StartError {
     /// The handlers are not.
     #[error(transparent)]
     Handlers(#[from] RegistryError),
+    /// A schedule is wrong.
+    #[error("schedule {name}")]
+    Schedule {
+        /// Which.
+        name: String,
+        /// What is wrong with it.
+        #[source]
+        reason: ScheduleError,
+    },
     /// A worker's bound is broken.
     #[error(transparent)]
     Worker(#[from] WorkerConfigError),
@@ -90,6 +102,7 @@ pub struct NodeBuilder {
     slots: u32,
     tags: Vec<String>,
     handlers: Option<Handlers>,
+    schedules: Vec<Schedule>,
 }
 
 impl Node {
@@ -109,6 +122,7 @@ impl Node {
             slots: default_slots(),
             tags: Vec::new(),
             handlers: None,
+            schedules: Vec::new(),
         }
     }
 
@@ -196,6 +210,15 @@ impl NodeBuilder {
         self
     }
 
+    /// A schedule to add when ZooKeeper serves. May be called again for more. Nodes that are started with the same ones
+    /// make each once. One of its name that differs stays as it is, and this one is told as a conflict in the log, unless
+    /// it [replaces](Schedule::replace); so is one whose only instant is in the past.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedules.push(schedule);
+        self
+    }
+
     /// Whether it takes part in leadership; by default it does.
     #[must_use]
     pub fn candidate(mut self, candidate: bool) -> Self {
@@ -245,6 +268,10 @@ impl NodeBuilder {
             Some(id) => NodeId::new(id)?,
             None => NodeId::new(format!("{}-{}", name_from(&host), std::process::id()))?,
         };
+        for schedule in &self.schedules {
+            let wrong = |reason| StartError::Schedule { name: schedule.name().to_owned(), reason };
+            schedule.check().map_err(wrong)?;
+        }
         let worker = self.worker(&node, host, session_timeout)?;
         let candidate = self.candidate.then(|| {
             let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
@@ -258,6 +285,17 @@ impl NodeBuilder {
         let inner = bellwether_actors::node::Node::start(config)
             .await
             .map_err(|error| StartError::Actors(Box::new(error)))?;
+        if !self.schedules.is_empty() {
+            let (node, schedules) = (inner.clone(), self.schedules);
+            tokio::spawn(async move {
+                let added = schedules::add(self.zookeeper, session_timeout, schedules);
+                tokio::select! {
+                    () = added => {}
+                    // With what was not added yet, as it says itself why it ended.
+                    _ended = node.ended() => {}
+                }
+            });
+        }
         Ok(Node { inner, drain_grace: self.drain_grace })
     }
 

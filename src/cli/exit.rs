@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use bellwether::client::{
-    ConnectError, Error, GroupError, GroupWaitError, SetRetentionError, SubmitError, WaitError,
+    ConnectError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, WaitError,
 };
 
 /// The kinds of failure, in the order in which one is chosen when there are several.
@@ -176,6 +176,23 @@ impl Told for SubmitError {
             | Self::MinuteFull { .. }
             | Self::Refused { .. }
             | Self::Unreadable { .. } => Kind::Failed,
+        }
+    }
+}
+
+impl Told for ScheduleError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Name(_) | Self::Invalid(_) | Self::Job(_) | Self::JobOwns { .. } | Self::Past { .. } => {
+                Kind::Usage
+            }
+            Self::NotFound(_) => Kind::NotFound,
+            Self::Unknown { .. } => Kind::TimedOut,
+            Self::Conflict { .. }
+            | Self::Overloaded { .. }
+            | Self::Unreadable { .. }
+            | Self::Contended { .. } => Kind::Failed,
+            Self::Client(error) => error.kind(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use clap::Parser as _;
 
 use super::output::printable;
-use super::{Arguments, Command, input, job};
+use super::{Arguments, Command, input, job, schedule};
 
 /// Arguments, one to a line: they are understood, or refused in a text for people. Nothing is run.
 pub(crate) fn command_line(bytes: &[u8]) {
@@ -12,6 +12,7 @@ pub(crate) fn command_line(bytes: &[u8]) {
     assert!(printable(text).chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
     match Arguments::try_parse_from(std::iter::once("bellwether").chain(text.lines())) {
         Ok(Arguments { command: Command::Job(job), .. }) => job::fuzzed(job),
+        Ok(Arguments { command: Command::Schedule(command), .. }) => schedule::fuzzed(command),
         Ok(_other) => {}
         Err(refused) => assert!(!refused.render().to_string().is_empty()),
     }

@@ -1,6 +1,7 @@
 //! The command line: arguments in, results on stdout, everything else on stderr, an exit code.
 
 mod bench;
+mod config;
 mod connect;
 mod demo;
 mod dev;
@@ -17,6 +18,7 @@ mod node;
 mod output;
 mod progress;
 mod retention;
+mod schedule;
 mod worker;
 
 use std::process::ExitCode;
@@ -93,6 +95,9 @@ enum Command {
     /// How long the records of jobs that are over are kept.
     #[command(subcommand, after_help = EXIT_CODES)]
     Retention(retention::Retention),
+    /// Have jobs submitted at the times of a calendar.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Schedule(schedule::ScheduleCommand),
     /// Run a node in the foreground, until SIGTERM or Ctrl-C; a second one stops it at once.
     ///
     /// Exit code 1 when it left jobs behind: after a second signal, or when ZooKeeper could not be reached to hand
@@ -136,6 +141,7 @@ async fn run(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Worker(command) => worker::run(global, output, command).await,
         Command::Leader(command) => leader::run(global, output, command).await,
         Command::Retention(command) => retention::run(global, output, command).await,
+        Command::Schedule(command) => schedule::run(global, output, command).await,
         Command::Node(command) => node::run(global, command).await,
         Command::Keeper(command) => keeper::run(output, command).await,
         Command::Dev(command) => dev::run(output, command).await,

@@ -1,6 +1,7 @@
 //! `bellwether node`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bellwether::node::{ElectionStrategy, NodeError, RunError, StartError};
@@ -9,7 +10,7 @@ use bellwether_core::machine::assigner::Strategy;
 use clap::{Args, ValueEnum};
 
 use super::exit::{Failure, Kind, chain};
-use super::{Global, input};
+use super::{Global, config, input};
 
 /// What a node does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,6 +41,9 @@ impl From<Election> for ElectionStrategy {
 
 #[derive(Debug, Args)]
 pub(crate) struct Node {
+    /// A file with what this node shall know besides: its schedules. See docs/operations.md.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// What operators call this process [default: its host name and process id].
     #[arg(long, value_name = "NAME")]
     pub(crate) node_id: Option<NodeId>,
@@ -84,6 +88,10 @@ pub(crate) async fn start(zookeeper: &str, node: Node) -> Result<bellwether::Nod
         .election(node.election.into())
         .session_timeout(node.session_timeout)
         .drain_grace(node.drain_grace);
+    if let Some(file) = &node.config {
+        let config = config::read(file)?;
+        builder = config.schedules.into_iter().fold(builder, |builder, schedule| builder.schedule(schedule));
+    }
     let mut kinds = Vec::new();
     if node.roles.contains(&Role::Worker) {
         let handlers = bellwether::stock::handlers(node.allow_exec);
@@ -106,6 +114,7 @@ pub(crate) async fn start(zookeeper: &str, node: Node) -> Result<bellwether::Nod
         | StartError::Handlers(_)
         | StartError::Worker(_)
         | StartError::NoRole => Failure::usage(error.to_string()),
+        StartError::Schedule { .. } => Failure::usage(chain(&error)),
         StartError::Actors(_) => Failure::failed(chain(&error)),
     })
 }

@@ -7,4 +7,5 @@ mod node;
 mod refusals;
 mod retention;
 mod run;
+mod schedules;
 mod service;

@@ -155,6 +155,12 @@ impl Schedule {
         Ok(calendar.ticks_after(wall(after)).take(count).map(system_time).collect())
     }
 
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.id
+    }
+
     pub(super) fn replaces(&self) -> bool {
         self.replaces
     }

@@ -24,6 +24,7 @@ pub use error::ScheduleError;
 pub use view::ScheduleView;
 
 use super::Client;
+use super::error::Error;
 use super::link::{Deadline, Written};
 use super::submit::JobHandle;
 
@@ -83,7 +84,7 @@ impl Schedules {
         let mut sent = None;
         for _ in 0..TRIES {
             let now = clock::wall();
-            let found = self.read(&id, by).await?;
+            let found = self.read(&id, by).await.map_err(|error| unsure(error, &id, by, sent.is_some()))?;
             let (ops, done) = match found {
                 None => {
                     if let When::Once(at) = spec.when
@@ -179,12 +180,14 @@ impl Schedules {
         let token = Uuid::now_v7();
         let mut sent: Option<JobId> = None;
         for _ in 0..TRIES {
+            let unsure = |error: ScheduleError| unsure(error, id, by, sent.is_some());
             if let Some(job) = &sent
-                && link.read(by, |zk| zk.get(path::record(job))).await?.is_some()
+                && let read = link.read(by, |zk| zk.get(path::record(job))).await
+                && read.map_err(|error| unsure(error.into()))?.is_some()
             {
                 return Ok(JobHandle::made(self.0.clone(), job.clone()));
             }
-            let Stored { version, record } = self.found(id, by).await?;
+            let Stored { version, record } = self.found(id, by).await.map_err(unsure)?;
             let record = readable(id, record)?;
             let (job, made) = record.triggered_job(id, token, clock::wall());
             if record.spec.overlap == Overlap::Queue {
@@ -207,7 +210,8 @@ impl Schedules {
         let by = self.0.by();
         let mut sent = false;
         for _ in 0..TRIES {
-            let Some(stored) = self.read(id, by).await? else { return Ok(sent) };
+            let stored = self.read(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
+            let Some(stored) = stored else { return Ok(sent) };
             match self.0.0.link.commit(by, txn::remove_schedule(id, stored.version)).await? {
                 Written::Applied => return Ok(true),
                 Written::Lost => {}
@@ -224,15 +228,18 @@ impl Schedules {
         make: impl Fn(ScheduleRecord) -> Result<Option<ScheduleRecord>, SpecError>,
     ) -> Result<ScheduleView, ScheduleError> {
         let by = self.0.by();
+        let mut sent = false;
         for _ in 0..TRIES {
-            let Stored { version, record } = self.found(id, by).await?;
+            let found = self.found(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
+            let Stored { version, record } = found;
             let record = readable(id, record)?;
             let Some(changed) = make(record.clone())? else {
                 return Ok(ScheduleView { id: id.clone(), record: Ok(record) });
             };
             match self.0.0.link.commit(by, txn::set_schedule(id, version, &changed)).await? {
                 Written::Applied => return Ok(ScheduleView { id: id.clone(), record: Ok(changed) }),
-                Written::Lost | Written::Unknown => {}
+                Written::Lost => {}
+                Written::Unknown => sent = true,
             }
         }
         Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
@@ -263,6 +270,16 @@ fn readable(
     record: Result<ScheduleRecord, WireError>,
 ) -> Result<ScheduleRecord, ScheduleError> {
     record.map_err(|reason| ScheduleError::Unreadable { id: id.clone(), reason })
+}
+
+/// Without an answer in time, what was sent may have been done.
+fn unsure(error: ScheduleError, id: &ScheduleId, by: Deadline, sent: bool) -> ScheduleError {
+    match error {
+        ScheduleError::Client(Error::Unavailable(_)) if sent => {
+            ScheduleError::Unknown { id: id.clone(), within: by.within }
+        }
+        error => error,
+    }
 }
 
 fn as_stored(spec: ScheduleSpec) -> Result<ScheduleSpec, ScheduleError> {

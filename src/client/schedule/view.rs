@@ -3,6 +3,7 @@
 //! | field | meaning |
 //! | --- | --- |
 //! | `id` | its name |
+//! | `state` | `ticking`, `paused`, or `over` when there is no tick any more |
 //! | `when` | `{"cron", "zone"}`, `{"every_ms", "anchor"}` or `{"once"}` |
 //! | `misfire` | `"skip"`, `"once"` or `{"catch_up": {"at_most", "within_ms"}}` |
 //! | `grace_ms`, `overlap` | how late is on time; `"allow"`, `"forbid"` or `"queue"` |

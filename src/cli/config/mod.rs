@@ -1,0 +1,163 @@
+//! A node's configuration file.
+//!
+//! TOML. Each value is checked where it is read, so that what is wrong is told with its file, its line and what is
+//! allowed; a key that nobody knows is wrong. Only schedules yet.
+
+mod schedule;
+mod value;
+
+use std::path::Path;
+
+use bellwether::Schedule;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::exit::{Failure, chain};
+
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// The schedules that the node adds.
+    pub(crate) schedules: Vec<Schedule>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    schedule: Vec<Spanned<schedule::Section>>,
+}
+
+/// Reads a file.
+pub(crate) fn read(file: &Path) -> Result<Config, Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    parse(&name, &text).map_err(Failure::usage)
+}
+
+fn parse(name: &str, text: &str) -> Result<Config, String> {
+    let wrong = |at: usize, what: &str| format!("{name}:{}: {what}", line(text, at));
+    let file = toml::from_str::<File>(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        wrong(at, error.message().lines().next().unwrap_or_default())
+    })?;
+    let mut schedules = Vec::<Schedule>::new();
+    for section in file.schedule {
+        let at = section.span().start;
+        let schedule = section.into_inner().schedule().map_err(|error| wrong(at, &error))?;
+        if schedules.iter().any(|other| other.name() == schedule.name()) {
+            return Err(wrong(
+                at,
+                &format!("there are two schedules {:?}: give each its name", schedule.name()),
+            ));
+        }
+        schedule.check().map_err(|error| wrong(at, &chain(&error)))?;
+        schedules.push(schedule);
+    }
+    Ok(Config { schedules })
+}
+
+/// Of a byte, counted from 1.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+[[schedule]]
+name = "nightly"
+cron = "30 2 * * *"
+zone = "Europe/Berlin"
+misfire = { catch_up = 3, within = "1d" }
+grace = "2m"
+overlap = "forbid"
+expires_after = "6h"
+
+[schedule.job]
+kind = "report"
+payload = { region = "eu", parts = [1, 2] }
+max_attempts = 3
+timeout = "10m"
+priority = 7
+tags = ["gpu"]
+
+[[schedule]]
+name = "beat"
+every = "5s"
+misfire = "skip"
+job = { kind = "beat" }
+
+[[schedule]]
+name = "launch"
+at = "2100-01-01T00:00:00Z"
+job = { kind = "launch" }
+"#;
+
+    #[test]
+    fn a_file_says_all_that_a_schedule_is() {
+        let config = parse("node.toml", FILE).unwrap();
+        let names = config.schedules.iter().map(Schedule::name).collect::<Vec<_>>();
+        assert_eq!(names, ["nightly", "beat", "launch"]);
+        assert!(parse("node.toml", "").unwrap().schedules.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_what_is_allowed() {
+        for (from, to, said) in [
+            (
+                "grace = \"2m\"",
+                "gracy = \"2m\"",
+                "node.toml:7: unknown field `gracy`, expected one of `name`, `cron`",
+            ),
+            (
+                "grace = \"2m\"",
+                "grace = \"2\"",
+                "node.toml:7: \"2\" is not a duration: give a number and a unit, such as 10s, 500ms, 2m or 1h",
+            ),
+            ("grace = \"2m\"", "grace = 2", "node.toml:7: invalid type: integer `2`, expected a string"),
+            ("grace = \"2m\"", "grace = \"0s\"", "node.toml:2: grace must be 1s to 604800 s, not 0ns"),
+            (
+                "\"30 2 * * *\"",
+                "\"30 24 * * *\"",
+                "node.toml:4: cron field hour is \"24\": 0-23 with * , - / is allowed",
+            ),
+            ("\"30 2 * * *\"", "\"0 0 31 2 *\"", "node.toml:2: cron expression \"0 0 31 2 *\" never comes"),
+            ("Europe/Berlin", "Europe/Atlantis", "node.toml:5: zone \"Europe/Atlantis\" is not an IANA zone"),
+            (
+                "\"forbid\"",
+                "\"no\"",
+                "node.toml:8: unknown variant `no`, expected one of `allow`, `forbid`, `queue`",
+            ),
+            (
+                "\"skip\"",
+                "\"later\"",
+                "node.toml:22: \"later\" is no misfire policy: give \"skip\", \"once\"",
+            ),
+            ("every = \"5s\"", "every = \"1ms\"", "node.toml:19: interval must be 1 s to 366 d"),
+            ("every = \"5s\"", "", "node.toml:19: say when it ticks: one of cron, every and at"),
+            (
+                "every = \"5s\"",
+                "every = \"5s\"\nat = \"2100-01-01T00:00:00Z\"",
+                "one of cron, every and at, not two",
+            ),
+            ("kind = \"report\"", "kind = \"a/b\"", "node.toml:2: kind has '/' at byte 1"),
+            ("priority = 7", "priority = 10", "node.toml:2: priority must be 0 to 9"),
+            ("name = \"beat\"", "name = \"nightly\"", "node.toml:19: there are two schedules \"nightly\""),
+            (
+                "[[schedule]]\nname = \"nightly\"",
+                "slots = 3\n[[schedule]]\nname = \"nightly\"",
+                "node.toml:2: unknown field `slots`, expected `schedule`",
+            ),
+            ("kind = \"beat\"", "", "node.toml:23: missing field `kind`"),
+            ("[[schedule]]\nname = \"launch\"", "[[schedule\nname = \"launch\"", "node.toml:25: "),
+        ] {
+            assert!(FILE.contains(from), "{from}");
+            let error = parse("node.toml", &FILE.replacen(from, to, 1)).unwrap_err();
+            assert!(error.contains(said), "{to}: {error}");
+        }
+    }
+}

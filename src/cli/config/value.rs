@@ -1,0 +1,65 @@
+//! Values that are texts in the file, checked where they stand.
+
+use std::time::{Duration, SystemTime};
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+use crate::cli::input;
+
+/// `10s`, `500ms`, `2m`, `1h`, `1d`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DurationText(pub(super) Duration);
+
+impl<'de> Deserialize<'de> for DurationText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        input::duration(&text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// RFC 3339 with an offset.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InstantText(pub(super) SystemTime);
+
+impl<'de> Deserialize<'de> for InstantText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        input::instant(&text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// A payload: whatever TOML can say becomes the JSON for it.
+#[derive(Debug, Clone)]
+pub(super) struct Json(pub(super) serde_json::Value);
+
+impl Default for Json {
+    fn default() -> Self {
+        Self(serde_json::Value::Null)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        json(toml::Value::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+    }
+}
+
+fn json(value: toml::Value) -> Result<serde_json::Value, String> {
+    use serde_json::Value as Json;
+    Ok(match value {
+        toml::Value::String(text) => Json::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => serde_json::Number::from_f64(number)
+            .map(Json::Number)
+            .ok_or_else(|| format!("{number} is no JSON: give a number"))?,
+        toml::Value::Boolean(truth) => Json::Bool(truth),
+        toml::Value::Datetime(at) => Json::String(at.to_string()),
+        toml::Value::Array(values) => Json::Array(values.into_iter().map(json).collect::<Result<_, _>>()?),
+        toml::Value::Table(fields) => Json::Object(
+            fields
+                .into_iter()
+                .map(|(name, value)| Ok((name, json(value)?)))
+                .collect::<Result<_, String>>()?,
+        ),
+    })
+}

@@ -1,0 +1,149 @@
+//! Schedules by hand and by file.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use bellwether::{Client, ScheduleId};
+use bellwether_testkit::{eventually, namespace};
+
+use crate::run::{command, run, run_in};
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn ticks_are_previewed_without_a_namespace() {
+    let preview = |arguments: &[&str]| {
+        let all =
+            [&["schedule", "preview", "--after", "2026-03-28T12:00:00Z", "-n", "2"], arguments].concat();
+        run(&all).exits(0).stdout
+    };
+    let berlin = preview(&["30 2 * * *", "--zone", "europe/berlin"]);
+    assert_eq!(berlin, "2026-03-29T01:00:00Z\n2026-03-30T00:30:00Z\n", "the gap, and the day after it");
+    assert_eq!(preview(&["--every", "1h"]), "2026-03-28T13:00:00Z\n2026-03-28T14:00:00Z\n");
+    let json = preview(&["30 2 * * *", "--output", "json"]);
+    let ticks = serde_json::from_str::<Vec<String>>(&json).unwrap();
+    assert_eq!(ticks, ["2026-03-29T02:30:00Z", "2026-03-30T02:30:00Z"]);
+}
+
+#[test]
+fn what_is_no_schedule_is_refused_before_anything_is_sent() {
+    let nowhere = "127.0.0.1:1/nowhere";
+    for (arguments, said) in [
+        (
+            vec!["preview", "0 0 31 2 *"],
+            "cron expression \"0 0 31 2 *\" never comes: no day until 2500 has it",
+        ),
+        (vec!["preview", "61 * * * *"], "cron field minute is \"61\": 0-59"),
+        (vec!["preview", "* * * *"], "has 4 fields: give 5"),
+        (vec!["preview", "0 2 * * *", "--zone", "Mars/Base"], "zone \"Mars/Base\" is not an IANA zone"),
+        (vec!["preview", "--every", "0s"], "interval must be 1 s to 366 d"),
+        (vec!["preview", "nightly", "--zone", "UTC"], "--zone is an expression's"),
+        (vec!["preview", "0 2 * * *", "-n", "0"], "0 is not in 1..=1000"),
+        (vec!["add", "nightly", "sum"], "required arguments were not provided"),
+        (vec!["add", "nightly", "sum", "--cron", "@daily"], "has 1 fields"),
+        (vec!["add", "a/b", "sum", "--every", "5s"], "schedule has '/' at byte 1"),
+        (vec!["add", "nightly", "sum", "--every", "400d"], "interval must be 1 s to 366 d"),
+        (vec!["add", "nightly", "sum", "--every", "5s", "--grace", "0s"], "grace must be 1s to 604800 s"),
+        (vec!["add", "nightly", "sum", "--every", "5s", "--priority", "10"], "priority must be 0 to 9"),
+        (
+            vec!["add", "nightly", "sum", "--every", "5s", "--misfire", "catch-up", "--catch-up", "101"],
+            "ticks to catch up with must be 1 to 100, not 101",
+        ),
+        (
+            vec!["add", "nightly", "sum", "--every", "5s", "--overlap", "queue", "--lane", "x"],
+            "has a lane of its own, not x",
+        ),
+        (vec!["add", "nightly", "sum", "--at", "tomorrow"], "such as 2026-11-21T11:33:00Z"),
+    ] {
+        let arguments = [&["schedule"][..], &arguments].concat();
+        let refused = run_in(nowhere, &arguments).exits(2).says(said);
+        assert_eq!(refused.stdout, "");
+    }
+    let long = "x".repeat(92);
+    run_in(nowhere, &["schedule", "add", &long, "sum", "--every", "5s"])
+        .exits(2)
+        .says("schedule must be at most 91 bytes long, so that its jobs' ids are names, not 92 bytes");
+}
+
+#[tokio::test]
+async fn a_schedule_goes_from_add_to_remove() {
+    let to = namespace("cli-schedules");
+    let in_json =
+        |arguments: &[&str]| run_in(&to, &[&["schedule"], arguments, &["--output", "json"]].concat());
+    let add = ["add", "nightly", "sum", "[1, 2]", "--cron", "30 2 * * *", "--zone", "Europe/Berlin"];
+    let added = in_json(&add).exits(0).json();
+    assert_eq!((&added["added"], &added["state"]), (&"made".into(), &"ticking".into()), "{added}");
+    assert_eq!(added["when"]["zone"], "Europe/Berlin");
+    assert!(added["next"].as_str().unwrap().ends_with(":30:00Z"), "{added}");
+    assert_eq!(in_json(&add).exits(0).json()["added"], "same");
+
+    let other = ["add", "nightly", "sum", "--every", "1h"];
+    in_json(&other).exits(1).says("schedule nightly is there with another time to tick: replace it");
+    let replaced = in_json(&[&other[..], &["--replace"]].concat()).exits(0).json();
+    assert_eq!((&replaced["added"], &replaced["spec_version"]), (&"replaced".into(), &2.into()));
+
+    assert_eq!(in_json(&["pause", "nightly"]).exits(0).json()["state"], "paused");
+    assert_eq!(in_json(&["show", "nightly"]).exits(0).json()["next"], serde_json::Value::Null);
+    assert_eq!(in_json(&["resume", "nightly"]).exits(0).json()["state"], "ticking");
+    let ticks = in_json(&["preview", "nightly", "-n", "2"]).exits(0).json();
+    assert!(ticks[1].as_str().unwrap().ends_with(":00:00Z"), "{ticks}");
+    let job = in_json(&["trigger", "nightly"]).exits(0).json();
+    let job = job["job"].as_str().unwrap();
+    assert!(job.starts_with("nightly@"), "{job}");
+    run_in(&to, &["job", "show", job]).exits(0);
+
+    run_in(&to, &["schedule", "add", "launch", "sum", "--at", "2020-01-01T00:00:00Z"])
+        .exits(2)
+        .says("schedule launch would never tick: 2020-01-01T00:00:00Z is in the past");
+    let table = run_in(&to, &["schedule", "list"]).exits(0).stdout;
+    assert!(table.contains("nightly") && table.contains("every 3600s"), "{table}");
+    assert_eq!(in_json(&["list"]).exits(0).json().as_array().unwrap().len(), 1);
+    assert_eq!(in_json(&["remove", "nightly"]).exits(0).json()[0]["removed"], true);
+    in_json(&["show", "nightly"]).exits(4).says("there is no schedule nightly");
+    in_json(&["remove", "nightly"]).exits(4).says("there is no schedule nightly");
+    in_json(&["trigger", "nightly"]).exits(4);
+}
+
+/// A running node; killed when dropped.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[tokio::test]
+async fn three_nodes_that_start_with_one_file_make_one_schedule_and_a_bad_file_starts_none() {
+    let to = namespace("cli-config");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let path = file.to_str().unwrap();
+    std::fs::write(
+        &file,
+        "[[schedule]]\nname = \"beat\"\nevery = \"1s\"\njob = { kind = \"sum\", payload = [1, 2] }\n",
+    )
+    .unwrap();
+    let start = |_| {
+        let mut command = command(&["node", "--zookeeper", &to, "--session-timeout", "4s", "--config", path]);
+        Node(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let nodes = (0..3).map(start).collect::<Vec<_>>();
+    let client = Client::connect(&to).await.unwrap();
+    let (schedules, id) = (client.schedules(), ScheduleId::new("beat").unwrap());
+    let record = async || schedules.get(&id).await.ok()?.record.ok();
+    eventually("it ticks", SOON, async || record().await.is_some_and(|record| record.ticked >= 3)).await;
+    let all = schedules.list().await.unwrap();
+    assert_eq!(all.len(), 1);
+    let beat = all[0].record.as_ref().unwrap();
+    assert_eq!((beat.spec_version, beat.passed_over), (1, 0), "{beat:?}");
+    drop(nodes);
+
+    std::fs::write(&file, "[[schedule]]\nname = \"beat\"\nevry = \"1s\"\n").unwrap();
+    run_in(&to, &["node", "--config", path])
+        .exits(2)
+        .says("node.toml:3: unknown field `evry`, expected one of `name`");
+    run_in(&to, &["node", "--config", "/no/such/file"]).exits(2).says("cannot read /no/such/file");
+}
