@@ -8,7 +8,8 @@ const HEAD: &str = "\
 <!-- Written by `cargo xtask dashboards` from crates/core/src/metric.rs. Change it there. -->
 
 `bellwether node --metrics-addr ADDR` serves these for Prometheus at `/metrics`. Every series is there, at zero, from the
-start, those with the label `kind` for each kind that the node has a handler of. A histogram has the series `_bucket`, `_sum`
+start: those with the label `kind` for each kind that the node has a handler of, and counters for each that it meets as a
+leader. A histogram has the series `_bucket`, `_sum`
 and `_count`. No label holds a job's id.
 
 What to watch is in [operations.md](operations.md#alerts), and [dashboards/](../dashboards/README.md) shows all of them.

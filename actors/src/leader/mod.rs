@@ -24,6 +24,7 @@ mod expirer;
 mod group_joiner;
 mod janitor;
 mod job_watcher;
+mod kinds;
 mod lease_watcher;
 mod promoter;
 mod schedule_keeper;

@@ -16,6 +16,7 @@ use metrics::{counter, gauge};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::assigner::AssignerMsg;
+use super::kinds::Kinds;
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
@@ -50,6 +51,7 @@ pub(super) struct State {
     membership: Membership,
     recovery: Recovery,
     unreadable: Unreadable,
+    kinds: Kinds,
     _feed: Owned,
     _sweep: Owned,
 }
@@ -74,6 +76,7 @@ impl Actor for WorkerRegistry {
             membership: Membership::default(),
             recovery,
             unreadable: Unreadable::default(),
+            kinds: Kinds::default(),
             _feed,
             _sweep,
         })
@@ -142,6 +145,7 @@ impl State {
                     }
                 }
                 membership::Effect::Lives(worker, info, version) => {
+                    self.kinds.met(&info.kinds);
                     assigner(assigner::Event::Worker(worker, info, version));
                 }
                 membership::Effect::Dead(worker) => {

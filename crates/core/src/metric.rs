@@ -52,18 +52,21 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// A row is `NAME = "bellwether_name", Type(Unit), labels, "Help.";`, and a type without a unit counts.
+/// A row is `NAME = "bellwether_name", Type(Unit), labels, "Help.";`. Without a unit, a counter or gauge counts, and a
+/// histogram, whose buckets are seconds, is of those.
 macro_rules! metrics {
     ($($const:ident = $name:literal, $kind:ident $(($unit:ident))?, $labels:expr, $help:literal;)*) => {
         $(#[doc = $help] pub const $const: &str = $name;)*
 
         /// All of them.
         pub const ALL: &[Metric] = &[
-            $(Metric { name: $name, kind: MetricType::$kind, unit: metrics!(@unit $($unit)?), labels: $labels, help: $help }),*
+            $(Metric { name: $name, kind: MetricType::$kind, unit: metrics!(@unit $kind $($unit)?), labels: $labels, help: $help }),*
         ];
     };
-    (@unit) => { Unit::Count };
-    (@unit $unit:ident) => { Unit::$unit };
+    (@unit Counter) => { Unit::Count };
+    (@unit Gauge) => { Unit::Count };
+    (@unit Histogram) => { Unit::Seconds };
+    (@unit $kind:ident $unit:ident) => { Unit::$unit };
 }
 
 metrics! {

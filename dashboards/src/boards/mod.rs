@@ -1,4 +1,4 @@
-//! The dashboards, a line for each panel.
+//! The dashboards, a line for each panel: they are tables, which rustfmt would take apart.
 //!
 //! A panel asks a question and says in a line how to read the answer. Its expressions name metrics without the labels
 //! of the scrape: those of the board's [`Scope`] are put in when it is written.
