@@ -42,6 +42,15 @@ pub(super) fn board() -> Board {
                 ],
             ),
             row(
+                "Which jobs hang together?",
+                vec![
+                    lines("How many groups are under way?", Count, Any, "As the leader sees them: open, joining or finishing.", [line("groups", "max(bellwether_groups)")]),
+                    lines("How many schedules are there?", Count, Any, "As the leader sees them.", [line("schedules", "max(bellwether_schedules)")]),
+                    lines("How many ticks become a job?", PerSecond, Any, "A tick is one instant of a schedule.", [line("ticks", rate("bellwether_schedule_ticks_total", ""))]),
+                    lines("How many ticks are passed over, and why?", Count, Any, "Misfire: nobody led then. Overlap: the one before had not ended. Taken: a job of that id was there.", [line("{{why}}", growth("bellwether_schedule_ticks_passed_over_total", "why"))]),
+                ],
+            ),
+            row(
                 "What is kept?",
                 vec![
                     lines("Were stored bytes unreadable?", Count, Above(1.0, 10.0), "Sightings: one znode is seen again every 15 s. See Quarantine in docs/operations.md.", [line("{{instance}}", growth("bellwether_quarantined_total", "instance"))]),
