@@ -88,7 +88,7 @@ fn unset() -> Vec<[String; 2]> {
 fn told(time: Duration) -> String {
     let millis = time.as_millis();
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let exact = units.into_iter().find(|(unit, _)| millis % unit == 0 && millis > 0);
+    let exact = units.into_iter().find(|(unit, _)| millis.is_multiple_of(*unit) && millis > 0);
     exact.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
 }
 

@@ -41,7 +41,7 @@ async fn ignore_takes_whatever_job_has_the_id_and_says_so() {
     assert_eq!(accepted(job(1)).await, Ok(Accepted::New));
     assert_eq!(accepted(job(1)).await, Ok(Accepted::Same));
     assert_eq!(accepted(job(2)).await, Ok(Accepted::Other));
-    assert_eq!(&*client.get(&id("a")).await.unwrap().unwrap().payload.unwrap().bytes(), b"1");
+    assert_eq!(client.get(&id("a")).await.unwrap().unwrap().payload.unwrap().bytes(), b"1");
 }
 
 /// S2, S11

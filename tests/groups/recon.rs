@@ -17,7 +17,7 @@ fn recon(runs: &Runs) -> Handlers {
             let runs = parents.clone();
             async move {
                 let group = context.sub_jobs("recon-record-set").open().await?;
-                group.submit_all((0..RECORD_SETS).map(|set| set_of(set))).await?;
+                group.submit_all((0..RECORD_SETS).map(set_of)).await?;
                 runs.note("parent");
                 Ok(())
             }

@@ -25,7 +25,7 @@ pub(crate) enum Job {
     /// error, waiting, waiting_for, cancel_requested, generation, failures, losses, priority, submitted_at, not_before,
     /// expires_at, finished_at, payload; and duplicate, whether the job was there already. Payloads and results that are JSON
     /// are embedded as they are.
-    Submit(submit::Submit),
+    Submit(Box<submit::Submit>),
     /// Show jobs: where they are in their life, and what they wait for.
     ///
     /// JSON: an object for one id, an array for several; the fields are those of `job submit`.
@@ -72,7 +72,7 @@ pub(crate) struct Ids {
 
 pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result<(), Failure> {
     match command {
-        Job::Submit(submit) => submit::run(global, output, submit).await,
+        Job::Submit(submit) => submit::run(global, output, *submit).await,
         Job::Show(Ids { ids }) => show::show(global, output, &ids).await,
         Job::Explain(Ids { ids }) => explain::run(global, output, &ids).await,
         Job::Wait(Ids { ids }) => show::wait(global, output, &ids).await,
@@ -87,7 +87,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzzed(command: Job) {
     match command {
-        Job::Submit(submit) => submit::fuzzed(submit),
+        Job::Submit(submit) => submit::fuzzed(*submit),
         Job::Show(_)
         | Job::Explain(_)
         | Job::Wait(_)
