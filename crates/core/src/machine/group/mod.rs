@@ -444,6 +444,4 @@ impl Joiner {
 }
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod tests;
