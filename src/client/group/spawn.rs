@@ -53,8 +53,10 @@ impl From<GroupError> for SpawnError {
 
 impl Spawn for JobContext {
     fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs {
-        // Its id is made of the job's, once that is read.
-        SubJobs { context: self.clone(), group: Group::new(kind, "sub-jobs") }
+        let id = GroupId::of_sub_jobs(self.job(), self.generation());
+        // Its name is of no importance: it has another id.
+        let group = Group::new(kind, "sub-jobs").map(|group| Group { id, ..group });
+        SubJobs { context: self.clone(), group }
     }
 }
 
@@ -90,19 +92,18 @@ impl SubJobs {
     /// Resolved here, by reading back, for up to a minute.
     pub async fn open(self) -> Result<GroupHandle, SpawnError> {
         let Self { context, group } = self;
-        let Group { mut record, .. } = group?;
+        let Group { id, mut record } = group?;
         let tools = context.tools::<Tools>().ok_or(SpawnError::Detached)?;
         let client = tools.client().await?;
         let finish = finished_kind(context.kind()).is_ok_and(|kind| tools.handles(&kind));
-        let (id, parent) = client.parent(&context, finish).await?;
-        record.parent = Some(parent);
+        record.parent = Some(client.parent(&context, finish).await?);
         Ok(client.open_group(id, record, Some(&context)).await?)
     }
 }
 
 impl Client {
-    /// The group's id, and what it says of its parent.
-    async fn parent(&self, context: &JobContext, finish: bool) -> Result<(GroupId, Parent), Error> {
+    /// What the group says of its parent.
+    async fn parent(&self, context: &JobContext, finish: bool) -> Result<Parent, Error> {
         let (job, by) = (context.job(), self.by());
         let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
         let node = node.ok_or_else(|| Error::NotFound(job.clone()))?;
@@ -116,16 +117,14 @@ impl Client {
                 outer.and_then(|outer| outer.parent).map_or(0, |parent| parent.depth) + 1
             }
         };
-        let id = GroupId::of_sub_jobs(job, &record);
-        let parent = Parent {
+        Ok(Parent {
             job: job.clone(),
             kind: context.kind().clone(),
             generation: context.generation(),
             finish,
             membership: record.membership,
             depth,
-        };
-        Ok((id, parent))
+        })
     }
 
     /// Makes the group together with the mark in the assignment of this very attempt.
