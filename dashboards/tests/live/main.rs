@@ -10,11 +10,12 @@ mod prometheus;
 
 use std::time::{Duration, Instant};
 
-use bellwether::{Client, Job, JobId, State};
+use bellwether::schedule::Overlap;
+use bellwether::{Client, Group, Job, JobId, Schedule, State};
 use bellwether_core::metric::{self, MetricType};
 use bellwether_dashboards::boards;
 use bellwether_dashboards::{grafana, promql};
-use bellwether_testkit::{Cut, Proxy, Request, eventually, namespace, op};
+use bellwether_testkit::{Cut, Proxy, Request, command, eventually, namespace, op};
 use serde_json::json;
 
 use node::Node;
@@ -60,6 +61,11 @@ const MOVED: &[&str] = &[
     metric::UNKNOWN_OUTCOMES,
     metric::UNKNOWN_RESOLVED,
     metric::WORKERS_LOST,
+    metric::LEASES_EXPIRED,
+    metric::GROUPS,
+    metric::SCHEDULES,
+    metric::TICKS,
+    metric::TICKS_PASSED_OVER,
 ];
 
 /// The alerts without a hold that this test brings about.
@@ -67,6 +73,7 @@ const FIRED: &[&str] = &["BellwetherJobsDead", "BellwetherWorkerLost", "Bellweth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
+    command().unwrap(); // Built now, if nobody has.
     let began = Instant::now();
     let (to, logs) = (namespace("dashboards"), tempfile::tempdir().unwrap());
     let (proxy, log) = (Proxy::to(&to), |name: &str| logs.path().join(name));
@@ -81,6 +88,8 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
 
     let mut load = Load { client: client.clone(), jobs: Vec::new() };
     load.more(20).await;
+    load.unusual().await;
+    until(&prometheus, "a lease expired", "max(bellwether_leases_expired_total) > 0").await;
     let cancelled = load.submit(Job::new("sleep", &json!({ "millis": 600_000 })).unwrap()).await;
     eventually("it runs", SOON, async || load.state(&cancelled).await == State::Running).await;
     client.cancel(&cancelled).await.unwrap();
@@ -217,6 +226,17 @@ impl Load {
                 self.jobs.push(id);
             }
         }
+    }
+
+    /// One that outlives its lease, a group that nobody seals, and a schedule whose jobs take longer than its interval.
+    async fn unusual(&mut self) {
+        let sleep = |millis: u32| Job::new("sleep", &json!({ "millis": millis })).unwrap();
+        let overdue = sleep(60_000).lease(Duration::from_secs(1)).renew_lease_automatically(false);
+        self.jobs.push(self.submit(overdue).await);
+        let group = self.client.group(Group::new("sleep", "open").unwrap()).await.unwrap();
+        self.jobs.push(group.submit(0, sleep(10)).await.unwrap().id().clone());
+        let beat = Schedule::every("beat", Duration::from_secs(1), sleep(2_500)).overlap(Overlap::Forbid);
+        self.client.schedules().add(&beat).await.unwrap();
     }
 
     async fn state(&self, id: &JobId) -> State {
