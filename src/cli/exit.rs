@@ -174,6 +174,7 @@ impl Told for SubmitError {
             Self::Conflict { .. }
             | Self::Overloaded { .. }
             | Self::MinuteFull { .. }
+            | Self::TooManyMinutes { .. }
             | Self::Refused { .. }
             | Self::Unreadable { .. } => Kind::Failed,
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_core::budget::MAX_BUCKET_ENTRIES;
+use bellwether_core::budget::{MAX_BUCKET_ENTRIES, MAX_MINUTES};
 use bellwether_core::group::GroupError;
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::outcome::Reason;
@@ -172,6 +172,17 @@ pub enum SubmitError {
         id: JobId,
         /// How many wait for that minute.
         entries: usize,
+    },
+    /// Jobs are delayed to as many minutes as may be, and that of this one is none of them. Nothing was sent.
+    #[error(
+        "overloaded: jobs are delayed to {minutes} minutes of at most {MAX_MINUTES}, and job {id} needs another: \
+         let several jobs share a minute, or submit those of the far future later"
+    )]
+    TooManyMinutes {
+        /// The job that was not accepted.
+        id: JobId,
+        /// How many minutes there are.
+        minutes: usize,
     },
     /// There was no session in time. Nothing was sent.
     #[error("job {id} was not submitted")]

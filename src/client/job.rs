@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
 
-use super::identity::IfExists;
 use super::timing::{Moment, Times, Timing, TimingError};
+use bellwether_core::job::identity::IfExists;
 
 /// A kind of job with the types of its payload and result, so that the three cannot be mixed up.
 ///
@@ -100,6 +100,11 @@ pub enum JobError {
     /// It cannot start at such a time.
     #[error(transparent)]
     Timing(#[from] TimingError),
+    /// It is to be opened again, and to start later.
+    #[error(
+        "run_at cannot go with if_exists again: what is over is opened at once; submit it when it shall run"
+    )]
+    AgainLater,
     /// There are too many tags.
     #[error(
         "a job has at most {MAX_TAGS} tags, not {given}: tag the workers by what they are, not by what they hold"
@@ -182,7 +187,8 @@ impl<K> Job<K> {
         self
     }
 
-    /// What its submission does when there is a job with its id. Default [`IfExists::Same`].
+    /// What its submission does when there is a job with its id. Default [`IfExists::Same`]. [`IfExists::Again`] does not
+    /// go with [`Job::run_at`] and [`Job::delay`].
     #[must_use]
     pub fn if_exists(mut self, if_exists: IfExists) -> Self {
         self.if_exists = if_exists;
@@ -326,6 +332,10 @@ impl<K> Job<K> {
         let given = self.placement.tags.len();
         if given > MAX_TAGS {
             return Err(JobError::Tags { given });
+        }
+        // A delayed entry that another of the same minute could replace unseen would be promoted in its stead.
+        if self.if_exists == IfExists::Again && self.timing.start.is_some() {
+            return Err(JobError::AgainLater);
         }
         self.timing.at(clock::wall())?;
         Ok(self.policy.check()?)

@@ -14,7 +14,7 @@
 //! | `group/` | groups: making, sealing, members, views |
 //! | `wait`, `list`, `control` | waiting, listing, cancelling and retrying |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
-//! | `identity`, `timing` | what submitting an id again means; from when and until when a job may start |
+//! | `timing` | from when and until when a job may start |
 //! | `kinds`, `explain` | pausing kinds; why a job is not running |
 
 mod cluster;
@@ -24,7 +24,6 @@ mod error;
 mod explain;
 mod get;
 mod group;
-mod identity;
 mod job;
 mod kinds;
 mod lanes;
@@ -49,6 +48,7 @@ use bellwether_zk::ConnectString;
 use tokio::sync::Semaphore;
 
 pub use bellwether_core::group::GroupError;
+pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use cluster::{LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
@@ -57,7 +57,6 @@ pub use group::{
     Group, GroupHandle, GroupStage, GroupView, GroupWaitError, Member, MemberEnd, Members, Spawn, SpawnError,
     SubJobs,
 };
-pub use identity::{Accepted, IfExists};
 pub use job::{Job, JobError, JobKind, Untyped};
 pub use kinds::{KindView, Paused};
 pub use list::{Filter, Listing};

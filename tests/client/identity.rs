@@ -66,9 +66,10 @@ async fn again_opens_what_is_over_as_a_new_generation_and_nothing_else() {
     assert_eq!((view.lane.unwrap().as_str(), view.error.as_deref()), ("l", Some("boom")));
     hand.assign(job.id(), worker).await;
     hand.close(job.id(), worker, result()).await;
-    let delayed = client.submit(again(1).delay(Duration::from_secs(600))).await.unwrap();
-    assert_eq!(delayed.accepted(), Accepted::Again(3), "a success is opened again, too");
-    assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Delayed);
+    let opened = client.submit(again(1)).await.unwrap();
+    assert_eq!(opened.accepted(), Accepted::Again(3), "a success is opened again, too");
+    let later = client.submit(again(1).delay(Duration::from_secs(600))).await.unwrap_err();
+    assert!(later.to_string().contains("opened at once"), "{later}");
 }
 
 #[tokio::test]

@@ -165,20 +165,12 @@ impl Actor for Assigner {
                 if state.paused {
                     return Ok(());
                 }
-                state.list_pauses(&myself);
+                state.feed(&myself, Event::PausesChanged);
                 Event::Resume
             }
-            AssignerMsg::Pauses(Feed::Watching | Feed::Changes(_)) => {
-                state.list_pauses(&myself);
-                return Ok(());
-            }
+            AssignerMsg::Pauses(Feed::Watching | Feed::Changes(_)) => Event::PausesChanged,
             // Those of a namespace whose parent an operator deleted are none.
-            AssignerMsg::PausesListed(Ok(names)) => Event::Paused(paused(names)),
-            // The session's return, or the next sweep, lists again.
-            AssignerMsg::PausesListed(Err(error)) => {
-                tracing::debug!(%error, "the paused kinds were not listed");
-                return Ok(());
-            }
+            AssignerMsg::PausesListed(names) => Event::Paused(names.ok().map(paused)),
             AssignerMsg::Tick => Event::Tick,
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
             AssignerMsg::Inbox(worker, Ok(Some(jobs))) => Event::Inbox(worker, Some(jobs.len())),
@@ -200,10 +192,6 @@ impl Actor for Assigner {
 }
 
 impl State {
-    fn list_pauses(&self, myself: &ActorRef<AssignerMsg>) {
-        report(myself, self.zk.children(path::PAUSES.into()), AssignerMsg::PausesListed);
-    }
-
     fn feed(&mut self, myself: &ActorRef<AssignerMsg>, event: Event) {
         let due_before = self.machine.next_overdue();
         let ticked = event == Event::Tick;
@@ -232,6 +220,9 @@ impl State {
                     });
                     let read = self.zk.get_many(paths.collect());
                     report(myself, read, move |nodes| AssignerMsg::TurnsRead(ticket, turns, nodes));
+                }
+                Effect::ListPauses => {
+                    report(myself, self.zk.children(path::PAUSES.into()), AssignerMsg::PausesListed);
                 }
                 Effect::Overdue(jobs) => tell(&self.expirer, ExpirerMsg::Overdue(jobs)),
                 Effect::FencedOut => self.fenced.tell(),

@@ -70,6 +70,7 @@ kinds!(assigner::Event {
     LanesListed,
     TurnsRead,
     Hangs,
+    PausesChanged,
     Paused,
     Tick,
     Pause,

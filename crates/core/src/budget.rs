@@ -51,6 +51,10 @@ pub const AGEING: Duration = Duration::from_secs(3_600);
 /// How far ahead a job's start or expiry may lie: ten years. What is further is a mistake of units, not a plan.
 pub const MAX_AHEAD: Duration = Duration::from_secs(3_653 * 86_400);
 
+/// Most minutes that jobs may be delayed to: two weeks of them, each with jobs. The leader lists them every minute, which is
+/// a quarter of a megabyte then.
+pub const MAX_MINUTES: usize = 20_000;
+
 /// Longest text that says who paused a kind: a line for people.
 pub const MAX_BY_BYTES: usize = 256;
 /// Largest payload of a schedule: the leader holds all of them.

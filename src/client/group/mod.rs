@@ -34,10 +34,10 @@ pub use view::{GroupStage, GroupView, GroupWaitError};
 
 use super::Client;
 use super::error::{Error, SubmitError};
-use super::identity::IfExists;
 use super::job::Job;
 use super::link::Written;
 use super::submit::{JobHandle, MANY_UNDER_WAY};
+use bellwether_core::job::identity::IfExists;
 
 /// How often a group that changes under our hands is tried: its record changes a handful of times in its life.
 const TRIES: u32 = 16;

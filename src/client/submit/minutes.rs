@@ -1,29 +1,49 @@
 //! How full the minutes of delayed jobs are.
 //!
 //! A minute is one list, as a bucket is, and is bounded as one ([`Occupancy`](super::occupancy::Occupancy)). Only those are
-//! known that jobs were submitted to of late. Jobs that wait out a backoff are among the entries and are not refused.
+//! known that jobs were submitted to of late. The minutes are a list, too, with a bound of its own. Jobs that wait out a
+//! backoff are among the entries, and their minutes among the minutes; they are not refused.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use bellwether_core::budget::MAX_BUCKET_ENTRIES;
+use bellwether_core::budget::{MAX_BUCKET_ENTRIES, MAX_MINUTES};
 use bellwether_core::path;
 use bellwether_zk::{ReadResult, Zk};
+use futures::future::try_join;
 
 use super::occupancy::is_fresh;
 
 /// Minutes that are remembered: a forgotten one costs a read.
-const MAX_MINUTES: usize = 4_096;
+const REMEMBERED: usize = 4_096;
 
 #[derive(Debug, Default)]
-pub(super) struct Minutes(Mutex<BTreeMap<u64, Count>>);
+pub(super) struct Minutes(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    minutes: BTreeMap<u64, Count>,
+    /// How many there are, by the last read, and what was made here since.
+    all: usize,
+}
+
+/// Why there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The minute has as many entries.
+    Minute(usize),
+    /// There are as many minutes, and this is none of them.
+    Minutes(usize),
+}
 
 #[derive(Debug)]
 struct Count {
     read: Instant,
     /// As read, and what was made here since.
     entries: usize,
+    /// Whether it was there.
+    there: bool,
 }
 
 impl Minutes {
@@ -32,39 +52,47 @@ impl Minutes {
         minutes.sort_unstable();
         minutes.dedup();
         self.with(|known| {
-            minutes
-                .retain(|minute| known.get(minute).is_none_or(|count| !is_fresh(count.entries, count.read)));
+            minutes.retain(|minute| {
+                known.minutes.get(minute).is_none_or(|count| !is_fresh(count.entries, count.read))
+            });
         });
         if minutes.is_empty() {
             return Ok(());
         }
         let read = Instant::now();
-        let nodes = zk.get_many(minutes.iter().map(|minute| path::delayed_minute(*minute)).collect()).await?;
+        let paths = minutes.iter().map(|minute| path::delayed_minute(*minute)).collect();
+        let (nodes, delayed) = try_join(zk.get_many(paths), zk.get(path::DELAYED.to_owned())).await?;
+        let all = delayed.map_or(0, |node| node.children);
         self.with(|known| {
-            if known.len() + minutes.len() > MAX_MINUTES {
-                known.clear();
+            known.all = all;
+            if known.minutes.len() + minutes.len() > REMEMBERED {
+                known.minutes.clear();
             }
             for (minute, node) in minutes.into_iter().zip(nodes) {
-                let entries = node.map_or(0, |node| node.children);
-                known.insert(minute, Count { read, entries });
+                let (entries, there) = node.map_or((0, false), |node| (node.children, true));
+                known.minutes.insert(minute, Count { read, entries, there });
             }
         });
         Ok(())
     }
 
-    /// Takes a place in a minute, or says how full it is.
-    pub(super) fn take(&self, minute: u64) -> Result<(), usize> {
+    /// Takes a place in a minute, or says why there is none.
+    pub(super) fn take(&self, minute: u64) -> Result<(), Full> {
         self.with(|known| {
-            let Some(Count { entries, .. }) = known.get_mut(&minute) else { return Ok(()) };
+            let Some(Count { entries, there, .. }) = known.minutes.get_mut(&minute) else { return Ok(()) };
             if *entries >= MAX_BUCKET_ENTRIES {
-                return Err(*entries);
+                return Err(Full::Minute(*entries));
             }
-            *entries += 1;
+            if !*there && known.all >= MAX_MINUTES {
+                return Err(Full::Minutes(known.all));
+            }
+            known.all += usize::from(!*there);
+            (*entries, *there) = (*entries + 1, true);
             Ok(())
         })
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut BTreeMap<u64, Count>) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut Known) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -73,12 +101,26 @@ impl Minutes {
 mod tests {
     use super::*;
 
+    fn known(entries: usize, all: usize) -> Minutes {
+        let count = |entries, there| Count { read: Instant::now(), entries, there };
+        let minutes = BTreeMap::from([(7, count(entries, true)), (8, count(0, false)), (9, count(0, false))]);
+        Minutes(Mutex::new(Known { minutes, all }))
+    }
+
     #[test]
     fn a_full_minute_has_no_place_and_says_how_full_it_is() {
-        let count = Count { read: Instant::now(), entries: MAX_BUCKET_ENTRIES - 1 };
-        let minutes = Minutes(Mutex::new(BTreeMap::from([(7, count)])));
+        let minutes = known(MAX_BUCKET_ENTRIES - 1, 1);
         assert_eq!(minutes.take(7), Ok(()));
-        assert_eq!(minutes.take(7), Err(MAX_BUCKET_ENTRIES));
-        assert_eq!(minutes.take(8), Ok(()), "not known, so there is room");
+        assert_eq!(minutes.take(7), Err(Full::Minute(MAX_BUCKET_ENTRIES)));
+        assert_eq!(minutes.take(8), Ok(()));
+        assert_eq!(minutes.take(99), Ok(()), "not known, so there is room");
+    }
+
+    #[test]
+    fn of_too_many_minutes_those_that_are_there_go_on() {
+        let minutes = known(1, MAX_MINUTES - 1);
+        assert_eq!(minutes.take(8), Ok(()));
+        assert_eq!(minutes.take(9), Err(Full::Minutes(MAX_MINUTES)));
+        assert_eq!((minutes.take(8), minutes.take(7)), (Ok(()), Ok(())));
     }
 }

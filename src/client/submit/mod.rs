@@ -5,7 +5,7 @@
 //!
 //! **What if the reply is lost?** The record holds a token that this submission alone chose. After the
 //! reconnection (or under a new session) the record is read back: our token ⇒ accepted; absent ⇒ sent again;
-//! another's ⇒ what the job's [`IfExists`] says ([`identity`](super::identity)).
+//! another's ⇒ what the job's [`IfExists`] says ([`identity`](bellwether_core::job::identity)).
 //!
 //! **What if the first copy is applied late,** after the read-back found nothing? Then one of the two copies
 //! comes first, and the other is rejected as a whole because the record exists. If it is the second that is
@@ -41,10 +41,10 @@ pub(super) use batcher::{Inbox, start};
 use super::Client;
 use super::error::{ResultError, SubmitError, Unavailable, WaitError};
 use super::group::Entrant;
-use super::identity::{Accepted, IfExists};
 use super::job::{Job, JobKind, Untyped};
 use super::link::Deadline;
 use super::view::{JobView, State};
+use bellwether_core::job::identity::{Accepted, IfExists};
 use fate::Fate;
 
 /// How many submissions of one `submit_many` are under way: what the batcher's window holds, and one more round

@@ -17,12 +17,12 @@ use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
 use super::super::group::Entrant;
-use super::super::identity::{self, Accepted, Sight};
 use super::super::link::Link;
 use super::Submission;
 use super::members;
-use super::minutes::Minutes;
+use super::minutes::{Full, Minutes};
 use super::occupancy::Occupancy;
+use bellwether_core::job::identity::{self, Accepted, Sight};
 
 /// How often a job is sent again after a rejection that a read cannot explain. Something else makes and
 /// deletes znodes of that name then; a job id has no honest use for it.
@@ -53,7 +53,10 @@ impl Room {
     fn take(&self, job: &Submission) -> Result<(), SubmitError> {
         let id = || job.id.clone();
         if let Some(minute) = job.record.minute() {
-            self.minutes.take(minute).map_err(|entries| SubmitError::MinuteFull { id: id(), entries })?;
+            self.minutes.take(minute).map_err(|full| match full {
+                Full::Minute(entries) => SubmitError::MinuteFull { id: id(), entries },
+                Full::Minutes(minutes) => SubmitError::TooManyMinutes { id: id(), minutes },
+            })?;
         }
         if job.reopens.is_none() {
             self.buckets.take(&job.id).map_err(|entries| SubmitError::Overloaded { id: id(), entries })?;

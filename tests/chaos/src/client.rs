@@ -244,6 +244,7 @@ impl Caller {
                 | SubmitError::Client(_)
                 | SubmitError::Overloaded { .. }
                 | SubmitError::MinuteFull { .. }
+                | SubmitError::TooManyMinutes { .. }
                 | SubmitError::NotSent { .. }
                 | SubmitError::Refused { .. }
                 | SubmitError::Unreadable { .. }),

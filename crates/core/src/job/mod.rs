@@ -15,6 +15,7 @@
 //! moment that the previous attempt was closed.
 
 mod entry;
+pub mod identity;
 mod membership;
 mod payload;
 mod policy;

@@ -6,6 +6,7 @@
 
 mod calls;
 mod locate;
+mod pause;
 mod submit;
 
 use std::cell::RefCell;
@@ -20,6 +21,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
 use bellwether_keeper::proto::Request;
 
+pub(crate) use self::submit::Wish;
 use crate::history::{Answer as Told, Call, EventKind};
 use crate::node::context::WALL_MS;
 use crate::node::{Msg, Out};

@@ -1,8 +1,10 @@
 //! Submitting: as a round of `src/client/submit`, sent again until each of its jobs has an answer.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use bellwether_core::job::JobRecord;
+use bellwether_core::job::identity::{self, Accepted, IfExists, Sight};
+use bellwether_core::job::{JobRecord, JobState};
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
@@ -20,27 +22,46 @@ const ENTRY: usize = 1;
 /// Where a submission makes the job's turn in its lane.
 const TURN: usize = 2;
 
+/// A job as a client wishes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) id: JobId,
+    pub(crate) record: JobRecord,
+    pub(crate) delay: Option<Duration>,
+    pub(crate) expires_in: Option<Duration>,
+    pub(crate) if_exists: IfExists,
+}
+
 struct Submission {
     call: u64,
     id: JobId,
     record: JobRecord,
+    if_exists: IfExists,
+    /// The version of the record that is over and that ours replaces.
+    reopens: Option<i32>,
     /// Whether an earlier copy of it may have been applied, or may yet be.
     maybe: bool,
 }
 
 impl Shell {
     /// Submits jobs in one multi, as far as they can be.
-    pub(crate) async fn submit(self, jobs: Vec<(JobId, JobRecord)>) {
+    pub(crate) async fn submit(self, jobs: Vec<Wish>) {
         let mut by = Deadline(self.now_us());
         let mut left = Vec::new();
-        for (id, record) in jobs {
+        for Wish { id, record, delay, expires_in, if_exists } in jobs {
             let (kind, payload) = (record.kind.clone(), Digest::of(record.payload.bytes()));
             let lane = record.placement.lane.clone();
             let (until, call) = self.invoke(Call::Submit { job: id.clone(), kind, payload, lane });
             by = until;
-            let record =
-                JobRecord { token: Uuid::from_u128(self.random()), submitted_at: self.wall(), ..record };
-            left.push(Submission { call, id, record, maybe: false });
+            let submitted_at = self.wall();
+            let record = JobRecord {
+                token: Uuid::from_u128(self.random()),
+                submitted_at,
+                expires_at: expires_in.map(|wait| submitted_at + wait),
+                state: JobState::Open { not_before: delay.map(|delay| submitted_at + delay) },
+                ..record
+            };
+            left.push(Submission { call, id, record, if_exists, reopens: None, maybe: false });
         }
         while !left.is_empty() {
             if self.round(by, &mut left).await.is_err() {
@@ -62,7 +83,11 @@ impl Shell {
             let index = u32::try_from(at).expect("a multi has few operations");
             // A second job of one id would make the multi reject itself.
             let again = left[..at].iter().any(|other| other.id == job.id);
-            if !again && batch.push(at, txn::submit(&job.id, &job.record, index)).is_err() {
+            let ops = match job.reopens {
+                Some(version) => txn::reopen(&job.id, version, &job.record, index),
+                None => txn::submit(&job.id, &job.record, index),
+            };
+            if !again && batch.push(at, ops).is_err() {
                 break;
             }
         }
@@ -95,7 +120,11 @@ impl Shell {
     ) -> Result<(), TooLate> {
         match (rejection.reason, batch.locate(rejection.at)) {
             (Reason::NotSent, _) => self.sleep(20_000).await,
-            (Reason::NodeExists, Some(Locus::Group { op: 0, .. })) => self.look(by, left).await?,
+            (Reason::NodeExists | Reason::BadVersion, Some(Locus::Group { op: 0, .. })) => {
+                self.look(by, left).await?;
+            }
+            // What it would have opened again is gone.
+            (Reason::NoNode, Some(Locus::Group { op: 0, .. })) => self.look(by, left).await?,
             (Reason::NoNode, Some(Locus::Group { op: ENTRY | TURN, .. })) => {
                 let lanes = left.iter().filter_map(|job| job.record.placement.lane.as_ref());
                 let minutes = left.iter().filter_map(|job| job.record.minute());
@@ -114,21 +143,34 @@ impl Shell {
         let paths: Vec<_> = left.iter().map(|job| path::record(&job.id)).collect();
         let znodes = self.read(by, || ask::get_many(paths.clone()), ask::got_many).await?;
         for (at, znode) in znodes.into_iter().enumerate().rev() {
-            if let Some(znode) = znode {
-                let job = left.remove(at);
-                self.answer(job.call, decide(&job, &znode));
+            let job = left.remove(at);
+            let again = match znode {
+                Some(znode) => self.decide(job, &znode),
+                None => Some(Submission { record: identity::anew(job.record), reopens: None, ..job }),
+            };
+            if let Some(job) = again {
+                left.insert(at, job);
             }
         }
         Ok(())
     }
-}
 
-/// The id is taken: by this submission, by an earlier one of the same job, or by another job.
-fn decide(job: &Submission, znode: &Znode) -> Answer {
-    match wire::decode::<JobRecord>(&znode.data) {
-        Ok(there) if there.token == job.record.token => Answer::Accepted,
-        Ok(there) if there.is_same_submission(&job.record) => Answer::Accepted,
-        Ok(_) => Answer::Conflict,
-        Err(error) => Answer::Failed { why: error.to_string() },
+    /// The id is taken: by this submission, by an earlier one of the same job, or by another job. Gives the submission
+    /// back when it is to open the job again.
+    fn decide(&self, job: Submission, znode: &Znode) -> Option<Submission> {
+        let answer = match wire::decode::<JobRecord>(&znode.data) {
+            Ok(there) => match identity::look(&there, &job.record, job.if_exists) {
+                Sight::Accepted(Accepted::Other) => Answer::Ignored,
+                Sight::Accepted(Accepted::New | Accepted::Same | Accepted::Again(_)) => Answer::Accepted,
+                Sight::Conflict => Answer::Conflict,
+                Sight::Over => {
+                    let record = identity::again(job.record, there);
+                    return Some(Submission { record, reopens: Some(znode.version), ..job });
+                }
+            },
+            Err(error) => Answer::Failed { why: error.to_string() },
+        };
+        self.answer(job.call, answer);
+        None
     }
 }

@@ -167,6 +167,8 @@ impl Call {
 pub enum Answer {
     /// The job is accepted, now or by an earlier submission of the same.
     Accepted,
+    /// The id belongs to another job, and the call was to let that be.
+    Ignored,
     /// The id belongs to another job.
     Conflict,
     /// The job waited, and is cancelled.

@@ -46,7 +46,6 @@ pub(crate) enum Route {
     WingToMembers,
     MemberToWing,
     RegistryToAssigner,
-    LeasesToAssigner,
     JobWatcherToAssigner,
     RegistryToItself,
     AssignerToExpirer,
@@ -59,7 +58,6 @@ pub(crate) enum Route {
     ReporterToExecutor,
     ChildToWorker,
     RunToExecutor,
-    RunToReporter,
     /// What a watch reports, by the number of the watch.
     Feed(u64),
 }

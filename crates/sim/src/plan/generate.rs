@@ -53,25 +53,21 @@ fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
 }
 
 fn job(rng: &mut Rng, number: usize) -> JobPlan {
-    let kinds = [
-        "sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison", "hangs", "steady", "steady",
-        "never", "later",
-    ];
-    let kind = *choose(rng, &kinds);
-    // What hangs shall end within the run, and what is slow may be longer than its lease.
-    let short = kind == "hangs" || rng.u8(..4) == 0;
+    let kind = *choose(rng, &["sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison"]);
     // Two in five have a lane, of few: so that lanes fill up.
     let lane = (rng.u8(..5) < 2).then(|| format!("lane-{}", rng.u8(..3)));
     JobPlan {
         id: JobId::new(format!("j{number}")).expect("letters and digits"),
         kind: Kind::new(kind).expect("letters"),
         lane: lane.map(|lane| Lane::new(lane).expect("letters, digits and a dash")),
+        priority: rng.u8(..10),
+        delay_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..70_000)),
+        // Some before their time, by a clock that differs.
+        expires_ms: (rng.u8(..5) == 0).then(|| rng.u64(200..90_000)),
         max_attempts: rng.u32(1..=4),
         max_losses: rng.u32(1..=4),
         backoff_ms: *choose(rng, &[50, 500, 3_000, 15_000]),
         timeout_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..5_000)),
-        lease_ms: short.then(|| *choose(rng, &[1_000, 2_000, 5_000])),
-        renews: kind != "hangs" && rng.bool(),
     }
 }
 
@@ -109,9 +105,18 @@ fn actions(rng: &mut Rng, jobs: &[JobPlan], clients: usize, heal_ms: u64) -> Vec
             };
             add(rng, 30, PlannedCall::Wait(job));
             add(rng, 10, PlannedCall::SubmitOther(job));
+            add(rng, 10, PlannedCall::SubmitIgnoring(job));
+            add(rng, 20, PlannedCall::SubmitAgain(job));
+            add(rng, 10, PlannedCall::SubmitAgain(job));
             add(rng, 20, PlannedCall::Submit(vec![job]));
         }
         actions.push(Action { at_ms, client, call: PlannedCall::Submit(together) });
+    }
+    for _ in 0..rng.usize(..3) {
+        let (at_ms, client) = (rng.u64(..busy), rng.usize(..clients));
+        let kind = Kind::new(*choose(rng, &["sum", "flaky", "slow"])).expect("letters");
+        let ms = rng.u64(100..20_000);
+        actions.push(Action { at_ms, client, call: PlannedCall::Pause(kind, ms) });
     }
     actions.sort_by_key(|action| action.at_ms);
     actions

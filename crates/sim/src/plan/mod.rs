@@ -10,7 +10,8 @@ use std::fmt;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{JobRecord, Payload, Placement, Policy};
+use bellwether_core::job::identity::IfExists;
+use bellwether_core::job::{JobRecord, Payload, Placement, Policy, Priority};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::name::{JobId, Kind, Lane};
@@ -18,6 +19,7 @@ use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
 pub use self::shrink::shrink;
+use crate::client::Wish;
 
 /// How large simulations are; each draws its own numbers up to these.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +85,12 @@ pub struct JobPlan {
     pub kind: Kind,
     /// Its lane.
     pub lane: Option<Lane>,
+    /// How urgent it is, 0 to 9.
+    pub priority: u8,
+    /// How long after its submission it may start.
+    pub delay_ms: Option<u64>,
+    /// How long after its submission it expires.
+    pub expires_ms: Option<u64>,
     /// How often it may fail.
     pub max_attempts: u32,
     /// How many workers it may lose.
@@ -91,10 +99,6 @@ pub struct JobPlan {
     pub backoff_ms: u64,
     /// Per attempt.
     pub timeout_ms: Option<u64>,
-    /// Its lease, unless it is the ordinary one.
-    pub lease_ms: Option<u64>,
-    /// Whether it is renewed automatically.
-    pub renews: bool,
 }
 
 /// Something that a client does.
@@ -115,6 +119,12 @@ pub enum PlannedCall {
     Submit(Vec<usize>),
     /// Submits another job under this one's id.
     SubmitOther(usize),
+    /// Submits another job under this one's id, and lets be what is there.
+    SubmitIgnoring(usize),
+    /// Submits this one, and opens it again if it is over.
+    SubmitAgain(usize),
+    /// Pauses this kind for so long.
+    Pause(Kind, u64),
     /// Cancels this one.
     Cancel(usize),
     /// Opens this one again.
@@ -256,6 +266,18 @@ impl FaultKind {
 }
 
 impl JobPlan {
+    /// As it is submitted; `other` is another job under the same id.
+    pub(crate) fn wish(&self, other: bool, if_exists: IfExists) -> Wish {
+        Wish {
+            id: self.id.clone(),
+            record: self.record(other),
+            // What is opened again is not put off: the client refuses that.
+            delay: self.delay_ms.filter(|_| if_exists != IfExists::Again).map(Duration::from_millis),
+            expires_in: self.expires_ms.map(Duration::from_millis),
+            if_exists,
+        }
+    }
+
     /// The record as it is submitted, but for what the submission adds.
     pub(crate) fn record(&self, other: bool) -> JobRecord {
         let text = if other { format!("{} of another", self.id) } else { format!("{} as planned", self.id) };
@@ -266,10 +288,10 @@ impl JobPlan {
                 max_losses: self.max_losses,
                 backoff: Backoff { initial, max: initial * 4 },
                 timeout: self.timeout_ms.map(Duration::from_millis),
-                lease: self.lease_ms.map(Duration::from_millis),
-                auto_renew: Some(self.renews),
+                ..Policy::default()
             },
             placement: Placement { lane: self.lane.clone(), ..Placement::default() },
+            priority: Priority::new(self.priority).expect("it is drawn below 10"),
             ..JobRecord::new(
                 self.kind.clone(),
                 Payload::json(text.into_bytes()).expect("a short text is within the budget"),
@@ -300,11 +322,18 @@ impl fmt::Display for Plan {
                     let told = |at: &usize| {
                         let job = &self.jobs[*at];
                         let lane = job.lane.as_ref().map_or(String::new(), |lane| format!(" in {lane}"));
-                        format!("{} ({}{lane})", job.id, job.kind)
+                        let delay = job.delay_ms.map_or(String::new(), |ms| format!(" in {ms} ms"));
+                        let expiry = job.expires_ms.map_or(String::new(), |ms| format!(" within {ms} ms"));
+                        format!("{} ({}{lane}, p{}{delay}{expiry})", job.id, job.kind, job.priority)
                     };
                     format!("submits {}", jobs.iter().map(told).collect::<Vec<_>>().join(", "))
                 }
                 PlannedCall::SubmitOther(job) => format!("submits another {}", name(job)),
+                PlannedCall::SubmitIgnoring(job) => {
+                    format!("submits another {}, ignoring what is there", name(job))
+                }
+                PlannedCall::SubmitAgain(job) => format!("submits {} again", name(job)),
+                PlannedCall::Pause(kind, ms) => format!("pauses {kind} for {ms} ms"),
                 PlannedCall::Cancel(job) => format!("cancels {}", name(job)),
                 PlannedCall::Retry(job) => format!("retries {}", name(job)),
                 PlannedCall::Wait(job) => format!("waits for {}", name(job)),

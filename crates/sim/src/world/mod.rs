@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use bellwether_core::job::identity::IfExists;
 use bellwether_core::name::NodeId;
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
 use fastrand::Rng;
@@ -467,12 +468,24 @@ impl World {
         let id = |job: &usize| jobs[*job].id.clone();
         let out = match &self.plan.actions[action].call {
             PlannedCall::Submit(round) => {
-                let round = round.iter().map(|job| (id(job), jobs[*job].record(false))).collect();
+                let round = round.iter().map(|job| jobs[*job].wish(false, IfExists::Same)).collect();
                 client.begin(now_us, view, |shell| shell.submit(round))
             }
             PlannedCall::SubmitOther(job) => {
-                let round = vec![(id(job), jobs[*job].record(true))];
+                let round = vec![jobs[*job].wish(true, IfExists::Same)];
                 client.begin(now_us, view, |shell| shell.submit(round))
+            }
+            PlannedCall::SubmitIgnoring(job) => {
+                let round = vec![jobs[*job].wish(true, IfExists::Ignore)];
+                client.begin(now_us, view, |shell| shell.submit(round))
+            }
+            PlannedCall::SubmitAgain(job) => {
+                let round = vec![jobs[*job].wish(false, IfExists::Again)];
+                client.begin(now_us, view, |shell| shell.submit(round))
+            }
+            PlannedCall::Pause(kind, ms) => {
+                let (kind, ms) = (kind.clone(), *ms);
+                client.begin(now_us, view, move |shell| shell.pause(kind, ms))
             }
             PlannedCall::Cancel(job) => client.begin(now_us, view, |shell| shell.cancel(id(job))),
             PlannedCall::Retry(job) => client.begin(now_us, view, |shell| shell.retry(id(job))),

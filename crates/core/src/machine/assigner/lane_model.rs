@@ -218,7 +218,7 @@ impl World {
         }
         let leader = || {
             let mut machine = Assigner::new(7, Strategy::LeastLoaded, 1);
-            machine.handle(Millis(0), WALL, Event::Paused(BTreeSet::new()), &mut Vec::new());
+            machine.handle(Millis(0), WALL, Event::Paused(Some(BTreeSet::new())), &mut Vec::new());
             Leader { machine, answers: Vec::new() }
         };
         let mut world = Self { server, leaders: (0..LEADERS).map(|_| leader()).collect(), late: Vec::new() };
@@ -276,7 +276,9 @@ impl World {
                         Some(turns.iter().map(|(lane, spot)| self.server.order(lane, spot)).collect());
                     Event::TurnsRead { ticket, turns, found }
                 }
-                Effect::Overdue(_) => return Err(TestCaseError::fail("nothing expires")),
+                Effect::ListPauses | Effect::Overdue(_) => {
+                    return Err(TestCaseError::fail("nothing expires or is paused"));
+                }
                 Effect::FencedOut => return Err(TestCaseError::fail("nobody claims")),
                 Effect::Assigned { .. } => continue,
             };

@@ -52,7 +52,7 @@ struct Bench(Assigner);
 impl Bench {
     fn new() -> Self {
         let mut bench = Self(Assigner::new(7, Strategy::LeastLoaded, 1));
-        bench.handle(Event::Paused(BTreeSet::new()));
+        bench.handle(Event::Paused(Some(BTreeSet::new())));
         bench.handle(Event::Worker(worker(1), info(), 0));
         bench.handle(Event::Inbox(worker(1), Some(0)));
         bench
@@ -234,7 +234,11 @@ fn ten_thousand_of_one_lane_are_listed_once_and_read_once() {
                     }
                 }
                 Effect::ListInbox(id) => next.extend(bench.handle(Event::Inbox(id, Some(0)))),
-                Effect::Resolve(_) | Effect::Overdue(_) | Effect::FencedOut | Effect::Assigned { .. } => {}
+                Effect::Resolve(_)
+                | Effect::ListPauses
+                | Effect::Overdue(_)
+                | Effect::FencedOut
+                | Effect::Assigned { .. } => {}
             }
         }
         left = next;

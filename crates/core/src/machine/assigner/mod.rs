@@ -31,6 +31,7 @@
 mod capacity;
 mod gate;
 mod overdue;
+mod pauses;
 mod pending;
 mod strategy;
 
@@ -48,6 +49,7 @@ use capacity::Capacity;
 use gate::Gate;
 pub use gate::{Order, Spot};
 use overdue::Overdue;
+use pauses::Pauses;
 use pending::{Pending, Waiting};
 pub use strategy::Strategy;
 
@@ -101,8 +103,10 @@ pub enum Event {
     },
     /// An attempt was taken from this worker because it gave no sign of life.
     Hangs(WorkerId),
-    /// These kinds are paused, and no others.
-    Paused(BTreeSet<Kind>),
+    /// Some kinds may have been paused or resumed.
+    PausesChanged,
+    /// These kinds are paused, and no others; `None` when they could not be listed.
+    Paused(Option<BTreeSet<Kind>>),
     /// Time has passed.
     Tick,
     /// The session is disturbed: plan nothing.
@@ -134,6 +138,8 @@ pub enum Effect {
         /// At most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
         turns: Vec<(Lane, Spot)>,
     },
+    /// List the paused kinds.
+    ListPauses,
     /// End these, which expired then. They are known here no more.
     Overdue(Vec<(JobId, WallMillis)>),
     /// Another leader has claimed.
@@ -163,8 +169,7 @@ pub struct Assigner {
     gate: Gate,
     pending: Pending,
     overdue: Overdue,
-    /// `None` until it is known.
-    paused: Option<BTreeSet<Kind>>,
+    pauses: Pauses,
     workers: BTreeMap<WorkerId, Capacity>,
     limbo: BTreeMap<JobId, (Waiting, WorkerId)>,
     in_flight: usize,
@@ -181,7 +186,7 @@ impl Assigner {
             gate: Gate::default(),
             pending: Pending::default(),
             overdue: Overdue::default(),
-            paused: None,
+            pauses: Pauses::default(),
             workers: BTreeMap::new(),
             limbo: BTreeMap::new(),
             in_flight: 0,
@@ -237,7 +242,11 @@ impl Assigner {
                     capacity.hangs(now);
                 }
             }
-            Event::Paused(kinds) => self.paused = Some(kinds),
+            Event::PausesChanged => self.pauses.changed(),
+            Event::Paused(kinds) => {
+                self.acting &= kinds.is_some();
+                self.pauses.listed(kinds);
+            }
             Event::Tick => {}
             Event::Pause => self.acting = false,
             Event::Resume => {
@@ -317,7 +326,7 @@ impl Assigner {
     /// Sends what can be sent. Workers that were found together come one by one: until the inbox of each is listed, a
     /// new leader would give all that waits to the first, and an affinity key's jobs to others than before.
     fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
-        if self.paused.is_none() || self.workers.values().any(Capacity::is_new) {
+        if self.pauses.kinds().is_none() || self.workers.values().any(Capacity::is_new) {
             return;
         }
         while self.acting && self.in_flight < WINDOW {
@@ -335,7 +344,7 @@ impl Assigner {
     fn pick(&mut self) -> Vec<Job> {
         let mut picked = Vec::new();
         let mut closed = BTreeSet::new();
-        let Some(paused) = &self.paused else { return picked };
+        let Some(paused) = self.pauses.kinds() else { return picked };
         while picked.len() < BATCH
             && let Some((class, id, waiting)) = self.pending.next(&closed, paused)
         {
@@ -499,6 +508,9 @@ impl Assigner {
     fn list(&mut self, out: &mut Vec<Effect>) {
         if !self.acting {
             return;
+        }
+        if self.pauses.wants_list() {
+            out.push(Effect::ListPauses);
         }
         // While jobs flow, only a worker that fills up is worth a list; when they do not, the truth is cheap.
         let idle = self.in_flight == 0 && self.pending.len() == 0;

@@ -43,7 +43,7 @@ impl Bench {
     /// One that knows that nothing is paused.
     fn new() -> Self {
         let mut bench = Self::unsure();
-        bench.handle(Event::Paused(BTreeSet::new()));
+        bench.handle(Event::Paused(Some(BTreeSet::new())));
         bench
     }
 
@@ -93,6 +93,7 @@ impl Bench {
                 Effect::Resolve(_)
                 | Effect::ListLanes { .. }
                 | Effect::ReadTurns { .. }
+                | Effect::ListPauses
                 | Effect::Overdue(_)
                 | Effect::FencedOut
                 | Effect::Assigned { .. } => {}
@@ -256,11 +257,11 @@ fn echo() -> QueueEntry {
 #[test]
 fn nothing_of_a_paused_kind_is_assigned_until_it_is_resumed() {
     let mut bench = Bench::new();
-    bench.handle(Event::Paused(BTreeSet::from([kind("sum")])));
+    bench.handle(Event::Paused(Some(BTreeSet::from([kind("sum")]))));
     bench.queue([(1, entry(9, NOW)), (2, echo()), (3, entry(9, NOW))]);
     let sent = bench.worker(1);
     assert_eq!(bench.order(sent), [job(2)], "the other kinds go on");
-    let sent = bench.handle(Event::Paused(BTreeSet::new()));
+    let sent = bench.handle(Event::Paused(Some(BTreeSet::new())));
     assert_eq!(bench.order(sent), [job(1), job(3)]);
 }
 
@@ -270,8 +271,19 @@ fn a_new_leader_assigns_nothing_before_it_knows_what_is_paused() {
     bench.queue([(1, entry(9, NOW)), (2, echo())]);
     let sent = bench.worker(2);
     assert_eq!(bench.order(sent), []);
-    let sent = bench.handle(Event::Paused(BTreeSet::from([kind("sum")])));
+    let sent = bench.handle(Event::Paused(Some(BTreeSet::from([kind("sum")]))));
     assert_eq!(bench.order(sent), [job(2)]);
+}
+
+#[test]
+fn one_list_of_the_pauses_is_in_flight_at_a_time_so_that_none_overtakes_a_later_one() {
+    let mut bench = Bench::unsure();
+    assert_eq!(bench.handle(Event::PausesChanged), [Effect::ListPauses]);
+    assert_eq!(bench.handle(Event::PausesChanged), [], "one is in flight");
+    let again = bench.handle(Event::Paused(Some(BTreeSet::new())));
+    assert_eq!(again, [Effect::ListPauses], "what changed since is listed after it");
+    assert_eq!(bench.handle(Event::Paused(None)), [], "not answered: the session is disturbed");
+    assert_eq!(bench.handle(Event::Resume), [Effect::ListPauses]);
 }
 
 /// The payload is not the leader's to read.

@@ -41,7 +41,7 @@ struct Bench(Assigner);
 impl Bench {
     fn new(strategy: Strategy) -> Self {
         let mut bench = Self(Assigner::new(7, strategy, 1));
-        assert_eq!(bench.handle(Event::Paused(BTreeSet::new())), []);
+        assert_eq!(bench.handle(Event::Paused(Some(BTreeSet::new()))), []);
         bench
     }
 
@@ -73,6 +73,7 @@ fn batch(effects: &[Effect]) -> Batch<Job> {
         | Effect::Resolve(_)
         | Effect::ListLanes { .. }
         | Effect::ReadTurns { .. }
+        | Effect::ListPauses
         | Effect::Overdue(_)
         | Effect::FencedOut
         | Effect::Assigned { .. } => None,
@@ -401,7 +402,9 @@ impl Model {
                 Effect::ListLanes { .. } | Effect::ReadTurns { .. } => {
                     prop_assert!(false, "there are no lanes")
                 }
-                Effect::Overdue(_) => prop_assert!(false, "nothing expires"),
+                Effect::ListPauses | Effect::Overdue(_) => {
+                    prop_assert!(false, "nothing expires or is paused")
+                }
                 Effect::FencedOut => prop_assert!(false, "nobody else claims"),
                 Effect::Assigned { .. } => {}
             }
@@ -432,6 +435,7 @@ impl Model {
             | Event::LanesListed { .. }
             | Event::TurnsRead { .. }
             | Event::Hangs(_)
+            | Event::PausesChanged
             | Event::Paused(_)
             | Event::Tick
             | Event::Pause

@@ -77,6 +77,8 @@ pub struct Expirer {
     epoch: i32,
     jobs: BTreeMap<JobId, Standing>,
     unread: BTreeSet<JobId>,
+    /// ZooKeeper refused to end these for no reason of theirs: tried again at the next sweep.
+    refused: BTreeSet<JobId>,
     reading: bool,
     committing: bool,
     acting: bool,
@@ -90,6 +92,7 @@ impl Expirer {
             epoch,
             jobs: BTreeMap::new(),
             unread: BTreeSet::new(),
+            refused: BTreeSet::new(),
             reading: false,
             committing: false,
             acting: true,
@@ -119,7 +122,11 @@ impl Expirer {
                 self.committing = false;
                 self.committed(batch, outcome, out);
             }
-            Event::Resync => self.acting = true,
+            Event::Resync => {
+                self.acting = true;
+                let refused = std::mem::take(&mut self.refused);
+                self.again(refused);
+            }
         }
         self.ask(out);
     }
@@ -205,15 +212,8 @@ impl Expirer {
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Group { group, op }) => {
                     let (item, ops) = batch.remove(group);
-                    if ops.get(op).is_some_and(Op::leaves_turn) && rejection.reason == Reason::NoNode {
-                        if let Some(standing) = self.jobs.get_mut(&item.job) {
-                            standing.turnless = true;
-                        }
-                        self.unread.insert(item.job);
-                    } else if !self.unread.contains(&item.job) {
-                        // Assigned, cancelled or retried meanwhile. Whoever queues it again tells of it again.
-                        self.jobs.remove(&item.job);
-                    }
+                    let turn = ops.get(op).is_some_and(Op::leaves_turn);
+                    self.one_rejected(item.job, turn, &rejection.reason);
                 }
                 Some(Locus::Fence(_)) | None => {
                     self.acting = false;
@@ -224,6 +224,30 @@ impl Expirer {
             },
         }
         self.again(batch.into_groups().into_iter().map(|(item, _)| item.job));
+    }
+
+    fn one_rejected(&mut self, job: JobId, turn: bool, reason: &Reason) {
+        match reason {
+            Reason::NoNode if turn => {
+                if let Some(standing) = self.jobs.get_mut(&job) {
+                    standing.turnless = true;
+                }
+                self.unread.insert(job);
+            }
+            // Assigned, cancelled or retried meanwhile. Whoever queues it again tells of it again.
+            Reason::NoNode | Reason::BadVersion | Reason::NodeExists | Reason::NotEmpty => {
+                if !self.unread.contains(&job) {
+                    self.jobs.remove(&job);
+                }
+            }
+            Reason::NoAuth
+            | Reason::NotSent
+            | Reason::OverBudget(_)
+            | Reason::Refused(_)
+            | Reason::Other(_) => {
+                self.refused.insert(job);
+            }
+        }
     }
 
     fn again(&mut self, jobs: impl IntoIterator<Item = JobId>) {

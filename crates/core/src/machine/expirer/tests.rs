@@ -132,6 +132,18 @@ fn another_epoch_ends_the_term_and_a_failed_read_waits_for_the_session() {
 }
 
 #[test]
+fn one_that_zookeeper_refuses_to_end_is_tried_again_at_the_next_sweep() {
+    let mut bench = Bench::new();
+    bench.overdue([1, 2]);
+    let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
+    let rest = bench.handle(Event::Committed(sent, rejected(1, Reason::NoAuth)));
+    assert_eq!(rest, [Effect::Read(vec![job(2)])]);
+    bench.read([(2, record(None).expire(NOW))]);
+    assert_eq!(bench.0.len(), 1);
+    assert_eq!(bench.handle(Event::Resync), [Effect::Read(vec![job(1)])]);
+}
+
+#[test]
 fn few_records_are_held_at_a_time() {
     let mut bench = Bench::new();
     let asked = bench.overdue(0..250);

@@ -5,7 +5,7 @@
 //! | made | generation 1, nothing counted |
 //! | an attempt is closed | it is the next one; its assignment goes in the same transaction; counts and verdict follow from its end |
 //! | opened again | nothing counted |
-//! | else | only its verdict, or nothing at all |
+//! | else | only that it is cancelled, or dead once it has expired; or nothing at all |
 //!
 //! And an entry names the attempt that its record has next. An assignment may name an older one, if the leader has not
 //! heard that the job was cancelled and opened again: then it ends without a run.
@@ -89,8 +89,12 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Fou
             }
         }
     } else {
-        let cancelled = matches!(after.state, JobState::Terminal { verdict: Verdict::Cancelled, .. });
-        if counts(after) != counts(before) || after.last != before.last || !(cancelled || after == before) {
+        let ended = match &after.state {
+            JobState::Terminal { verdict: Verdict::Cancelled, .. } => true,
+            JobState::Terminal { verdict: Verdict::Dead, at } => after.is_overdue(*at),
+            JobState::Terminal { verdict: Verdict::Succeeded(_), .. } | JobState::Open { .. } => false,
+        };
+        if counts(after) != counts(before) || after.last != before.last || !(ended || after == before) {
             found.push(format!("{job} went from {:?} to {:?}", counts(before), counts(after)));
         }
     }
@@ -167,6 +171,19 @@ fn counts(record: &JobRecord) -> (u32, u32, u32) {
 
 #[cfg(test)]
 mod tests {
+    /// S16
+    #[test]
+    fn an_end_without_an_attempt_is_a_cancel_or_an_expiry() {
+        let mut story = Story::with_workers();
+        story.submit_with_times("a", None, 999);
+        story.expire("a");
+        story.assert_keeps("S9");
+        let mut story = Story::with_workers();
+        story.submit_with_times("a", None, 1_000);
+        story.expire("a");
+        story.assert_breaks("S9");
+    }
+
     use crate::history::rules::fixture::{Story, W1, W2};
 
     #[test]

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload, Placement, Policy};
+use bellwether_core::job::identity;
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::retention::Retention;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::wire;
-use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_core::worker::{EpochRecord, PauseRecord, WorkerInfo};
 use uuid::Uuid;
 
 use crate::history::event::{Answer, Call, Event, EventKind, Leading, Life, RunStep, TxnOp};
@@ -119,6 +120,12 @@ impl Story {
         self.txn(LEADER, fenced(Some(1), vec![txn::remove_record(&job_id(job), version)]));
     }
 
+    pub(super) fn submit_with_times(&mut self, job: &str, not_before: Option<u64>, expires_at: u64) {
+        let state = JobState::Open { not_before: not_before.map(WallMillis) };
+        let expires_at = Some(WallMillis(expires_at));
+        self.submit_record(job, JobRecord { expires_at, state, ..fresh(None) });
+    }
+
     fn submit_record(&mut self, job: &str, record: JobRecord) {
         self.txn(CLIENT, txn::submit(&job_id(job), &record, 0));
     }
@@ -153,6 +160,12 @@ impl Story {
         let turn = record.turn();
         let ops = txn::assign(&job_id(job), worker, &assignment(record.attempts + 1), turn.as_ref());
         self.txn(session, fenced(epoch, ops));
+    }
+
+    pub(super) fn assign_at(&mut self, job: &str, worker: WorkerId, at: WallMillis) {
+        let assignment = Assignment { assigned_at: at, ..assignment(self.record(job).0.attempts + 1) };
+        let ops = txn::assign(&job_id(job), worker, &assignment, None);
+        self.txn(LEADER, fenced(Some(1), ops));
     }
 
     /// By what the leader knew of old.
@@ -208,10 +221,6 @@ impl Story {
         self.close(job, worker, Ending::Lost, session, epoch);
     }
 
-    pub(super) fn revoke(&mut self, job: &str, worker: WorkerId) {
-        self.close(job, worker, Ending::LeaseExpired, LEADER, Some(1));
-    }
-
     pub(super) fn promote(&mut self, job: &str) {
         self.promote_by(job, LEADER, Some(1));
     }
@@ -238,9 +247,31 @@ impl Story {
         self.txn(CLIENT, vec![txn::flag_cancel(&job_id(job), worker, 0, &assignment(attempt))]);
     }
 
+    /// At 1,000 ms.
+    pub(super) fn expire(&mut self, job: &str) {
+        let (record, version) = self.record(job);
+        let ended = record.expire(WallMillis(1_000));
+        let ops = txn::cancel(&job_id(job), version, &ended, txn::Waiting::Queued);
+        self.txn(LEADER, fenced(Some(1), ops));
+    }
+
+    /// By another submission, whose record is edited before.
+    pub(super) fn open_again(&mut self, job: &str, edit: impl FnOnce(&mut JobRecord)) {
+        let (record, version) = self.record(job);
+        let mut ours = identity::again(JobRecord { token: Uuid::from_u128(99), ..fresh(None) }, record);
+        edit(&mut ours);
+        self.txn(CLIENT, txn::reopen(&job_id(job), version, &ours, 0));
+    }
+
     pub(super) fn reopen(&mut self, job: &str) {
         let (record, version) = self.record(job);
         self.txn(CLIENT, txn::reopen(&job_id(job), version, &record.reopen(), 0));
+    }
+
+    /// Pauses the kind of all jobs.
+    pub(super) fn pause(&mut self) {
+        let pause = PauseRecord { by: "a test".to_owned(), since: WallMillis(0) };
+        self.txn(CLIENT, vec![txn::pause(&Kind::new("sum").expect("letters"), &pause)]);
     }
 
     /// Writes the record anew, as no code of ours would.

@@ -31,6 +31,12 @@ impl Predicate for Ids {
                 found.push(format!("{job} was accepted, and what is there is another job"));
             }
             (Answer::Conflict, Some(true)) => found.push(format!("{job} is in conflict with itself")),
+            (Answer::Ignored, Some(true)) => {
+                found.push(format!("{job} was taken for another and is the same"))
+            }
+            (Answer::Ignored, None) => {
+                found.push(format!("{job} was taken for another, and nothing is there"))
+            }
             (Answer::Conflict, None) => found.push(format!("{job} is in conflict with nothing")),
             (_, _) => {}
         }
@@ -60,6 +66,20 @@ mod tests {
         let other = story.invoke_submit_of("a", b"other");
         story.submit("a");
         story.answer(other, Answer::Accepted);
+        story.assert_breaks("S11");
+    }
+
+    #[test]
+    fn one_that_is_ignored_for_another_that_is_not_there_is_found() {
+        let mut story = Story::new();
+        let other = story.invoke_submit_of("a", b"other");
+        story.submit("a");
+        story.answer(other, Answer::Ignored);
+        story.assert_keeps("S11");
+        let mut story = Story::new();
+        let same = story.invoke_submit("a");
+        story.submit("a");
+        story.answer(same, Answer::Ignored);
         story.assert_breaks("S11");
     }
 

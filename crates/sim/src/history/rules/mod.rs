@@ -20,10 +20,10 @@ mod ids;
 mod lane_order;
 mod lane_runs;
 mod leader_soon;
-mod leases;
 mod no_idling;
 mod one_end;
 mod one_leader;
+mod paused;
 mod pauses;
 mod payloads;
 mod places;
@@ -32,6 +32,7 @@ mod removals;
 mod runs;
 mod seen_ends;
 mod settled;
+mod times;
 mod workers;
 
 /// Decides one invariant.
@@ -82,13 +83,14 @@ pub const RULES: &[Rule] = &[
     rule("S6", "a lane's assignments are disjoint and in order", new::<lane_order::LaneOrder>),
     rule("S6", "a lane's runs do not overlap", new::<lane_runs::LaneRuns>),
     rule("S9", "attempts are 1, 2, …, within the policy, each closed once", new::<attempts::Attempts>),
-    rule("S9", "nothing is taken from a worker before its lease is over", new::<leases::Leases>),
     rule("S10", "nothing is assigned after the end, and what runs was assigned", new::<runs::Runs>),
     rule("S11", "one id is one job", new::<ids::Ids>),
     rule("S12", "a cancel that was acknowledged holds", new::<cancelled::Cancelled>),
     rule("S13", "what was submitted does not change, and is what runs", new::<payloads::Payloads>),
     rule("S14", "a worker id is one incarnation of one process", new::<workers::Workers>),
     rule("S15", "an end that a client has seen stays", new::<seen_ends::SeenEnds>),
+    rule("S16", "nothing is assigned before its time or after its expiry", new::<times::Times>),
+    rule("S17", "a new leader assigns nothing of a paused kind", new::<paused::Paused>),
     rule("L1", "somebody leads soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job ends that can run", new::<settled::Settled>),

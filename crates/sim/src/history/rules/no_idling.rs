@@ -1,7 +1,7 @@
 //! L8: no unplanned exit, and no idle worker while there is work for it.
 //!
 //! Once all is healed and somebody leads, a job that waits in the queue, that comes first in its lane and that a worker
-//! with a free slot serves is assigned within [`IDLE`]: a sweep of the leader, should every hint have been lost, and
+//! with a free slot serves, of a kind that is not paused, is assigned within [`IDLE`]: a sweep of the leader, should every hint have been lost, and
 //! some seconds.
 
 use std::collections::BTreeMap;
@@ -65,7 +65,12 @@ impl NoIdling {
             let first =
                 lane.is_none_or(|lane| truth.jobs().lane(lane).next().is_some_and(|(_, head)| head == job));
             let queued = seen.places.contains(&JobPlace::Queue);
-            if !queued || !first || !free.iter().any(|info| info.can_run(&record.kind, &record.placement)) {
+            let paused = truth.get(&bellwether_core::path::pause(&record.kind)).is_some();
+            if !queued
+                || paused
+                || !first
+                || !free.iter().any(|info| info.can_run(&record.kind, &record.placement))
+            {
                 continue;
             }
             let since = before.get(job).copied().unwrap_or(world.now);
@@ -108,6 +113,14 @@ mod tests {
         let mut story = queued();
         story.pass(IDLE + EVERY);
         story.assert_breaks("L8");
+    }
+
+    #[test]
+    fn a_job_of_a_paused_kind_may_wait() {
+        let mut story = queued();
+        story.pause();
+        story.pass(IDLE + EVERY);
+        story.assert_keeps("L8");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! S2: one end per generation.
 //!
-//! A record that is over changes only into the next generation of a job that was dead or cancelled.
+//! A record that is over changes only into the next generation: by an operator's retry if it was dead or cancelled, by a
+//! submission of its own that opens it again in any case.
 
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 
@@ -23,6 +24,8 @@ impl Predicate for OneEnd {
                 JobState::Open { .. } if after.generation == before.generation => {}
                 JobState::Terminal { verdict: Verdict::Cancelled | Verdict::Dead, .. }
                     if reopens(after, next) => {}
+                JobState::Terminal { verdict: Verdict::Succeeded(_), .. }
+                    if reopens(after, next) && after.token != before.token => {}
                 JobState::Open { .. } | JobState::Terminal { .. } => {
                     let (from, to) = (told(before), told(after));
                     found.push(format!("{job} was {from} and became {to}"));
@@ -57,6 +60,16 @@ mod tests {
         story.cancel("a");
         story.reopen("a");
         story.cancel("a");
+        story.assert_keeps("S2");
+    }
+
+    #[test]
+    fn a_result_may_be_followed_by_another_submission() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.succeed("a", W1);
+        story.open_again("a", |_| {});
         story.assert_keeps("S2");
     }
 

@@ -1,4 +1,5 @@
-//! S13: the payload is kept byte for byte, and so is all else that was submitted.
+//! S13: the payload is kept byte for byte, and so is all else that was submitted, but for what a submission says that
+//! opens the job again.
 
 use super::Predicate;
 use crate::history::Digest;
@@ -16,11 +17,12 @@ impl Predicate for Payloads {
             let before = change.before.as_ref().and_then(|znode| znode.record());
             let after = change.after.as_ref().and_then(|znode| znode.record());
             let (Some(before), Some(after)) = (before, after) else { continue };
-            let kept = before.is_same_submission(after)
-                && before.policy == after.policy
+            let same = before.policy == after.policy
                 && before.placement == after.placement
+                && before.priority == after.priority
                 && (before.token, before.submitted_at) == (after.token, after.submitted_at);
-            if !kept {
+            let again = after.generation > before.generation && after.token != before.token;
+            if !before.is_same_submission(after) || !(same || again) {
                 found.push(format!("what was submitted as {job} was changed"));
             }
         }
@@ -47,6 +49,20 @@ mod tests {
         story.assign("a", W1);
         story.run("a", W1, RunStep::Started);
         story.assert_keeps("S13");
+    }
+
+    #[test]
+    fn a_submission_that_opens_a_job_again_has_times_and_a_policy_of_its_own() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.cancel("a");
+        story.open_again("a", |record| record.policy.max_attempts += 1);
+        story.assert_keeps("S13");
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.cancel("a");
+        story.open_again("a", |record| record.payload = Payload::json(*b"[]").unwrap());
+        story.assert_breaks("S13");
     }
 
     #[test]

@@ -82,13 +82,6 @@ impl Assigner {
         );
     }
 
-    fn list_pauses(&self, cx: &mut Context<'_>) {
-        let place = self.place;
-        cx.children(place.term.zk, path::PAUSES.to_owned(), move |listed| {
-            place.assigner(AssignerMsg::PausesListed(listed))
-        });
-    }
-
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, msg: AssignerMsg) {
         let event = match msg {
             AssignerMsg::Event(event) => event,
@@ -130,16 +123,15 @@ impl Assigner {
                 if self.paused {
                     return;
                 }
-                self.list_pauses(cx);
+                self.feed(cx, Event::PausesChanged);
                 Event::Resume
             }
-            AssignerMsg::Pauses(true) => return self.list_pauses(cx),
-            AssignerMsg::PausesListed(Ok(names)) => {
-                let kinds = names.iter().flatten().filter_map(|name| Kind::new(name).ok());
-                Event::Paused(kinds.collect())
+            AssignerMsg::Pauses(true) => Event::PausesChanged,
+            AssignerMsg::PausesListed(names) => {
+                let kind = |name: &String| Kind::new(name).ok();
+                Event::Paused(names.ok().map(|names| names.iter().flatten().filter_map(kind).collect()))
             }
-            // The session's return, or the next sweep, lists again.
-            AssignerMsg::Pauses(false) | AssignerMsg::PausesListed(Err(_)) => return,
+            AssignerMsg::Pauses(false) => return,
             AssignerMsg::Tick(number) if number == self.timers => Event::Tick,
             // One that was replaced.
             AssignerMsg::Tick(_) => return,
@@ -192,6 +184,9 @@ impl Assigner {
                         place.assigner(AssignerMsg::TurnsRead(ticket, turns, nodes))
                     });
                 }
+                Effect::ListPauses => cx.children(zk, path::PAUSES.to_owned(), move |listed| {
+                    place.assigner(AssignerMsg::PausesListed(listed))
+                }),
                 Effect::Overdue(jobs) => {
                     cx.tell(Route::AssignerToExpirer, place.expirer(ExpirerMsg::Overdue(jobs)));
                 }

@@ -6,7 +6,6 @@ mod assigner;
 mod expirer;
 mod janitor;
 mod job_watcher;
-mod leases;
 mod promoter;
 mod registry;
 
@@ -18,7 +17,6 @@ use self::assigner::Assigner;
 use self::expirer::Expirer;
 use self::janitor::Janitor;
 use self::job_watcher::JobWatcher;
-use self::leases::LeaseWatcher;
 use self::promoter::Promoter;
 use self::registry::Registry;
 use super::Msg;
@@ -30,7 +28,6 @@ pub(crate) use self::assigner::AssignerMsg;
 pub(crate) use self::expirer::ExpirerMsg;
 pub(crate) use self::janitor::JanitorMsg;
 pub(crate) use self::job_watcher::JobWatcherMsg;
-pub(crate) use self::leases::LeasesMsg;
 pub(crate) use self::promoter::PromoterMsg;
 pub(crate) use self::registry::RegistryMsg;
 
@@ -59,7 +56,6 @@ pub(crate) enum MemberMsg {
     Expirer(ExpirerMsg),
     Janitor(JanitorMsg),
     JobWatcher(JobWatcherMsg),
-    Leases(LeasesMsg),
     Promoter(PromoterMsg),
     Registry(RegistryMsg),
 }
@@ -77,7 +73,6 @@ struct Members {
     expirer: Expirer,
     janitor: Janitor,
     job_watcher: JobWatcher,
-    leases: LeaseWatcher,
     promoter: Promoter,
     registry: Registry,
 }
@@ -104,10 +99,6 @@ impl Place {
 
     fn job_watcher(self, msg: JobWatcherMsg) -> Msg {
         Msg::Member(self.unit, MemberMsg::JobWatcher(msg))
-    }
-
-    fn leases(self, msg: LeasesMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Leases(msg))
     }
 
     fn promoter(self, msg: PromoterMsg) -> Msg {
@@ -161,7 +152,6 @@ impl Wing {
             expirer: Expirer::start(cx, place),
             assigner: Assigner::start(cx, place, self.strategy),
             registry: Registry::start(cx, place),
-            leases: LeaseWatcher::start(cx, place),
             promoter: Promoter::start(cx, place),
             janitor: Janitor::start(cx, place),
             job_watcher: JobWatcher::start(cx, place),
@@ -175,7 +165,6 @@ impl Wing {
             MemberMsg::Expirer(msg) => members.expirer.handle(cx, msg),
             MemberMsg::Janitor(msg) => members.janitor.handle(cx, msg),
             MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
-            MemberMsg::Leases(msg) => members.leases.handle(cx, msg),
             MemberMsg::Promoter(msg) => members.promoter.handle(cx, msg),
             MemberMsg::Registry(msg) => members.registry.handle(cx, msg),
         }
@@ -192,7 +181,6 @@ impl Members {
         cx.tell(Route::WingToMembers, place.registry(RegistryMsg::Resume));
         cx.tell(Route::WingToMembers, place.assigner(AssignerMsg::Resume));
         cx.tell(Route::WingToMembers, place.expirer(ExpirerMsg::Resume));
-        cx.tell(Route::WingToMembers, place.leases(LeasesMsg::Resume));
         cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
         cx.tell(Route::WingToMembers, place.janitor(JanitorMsg::Resume));
         cx.tell(Route::WingToMembers, place.job_watcher(JobWatcherMsg::Resume));

@@ -44,7 +44,7 @@ impl Leader {
             hints: VecDeque::new(),
             fenced_out: false,
         };
-        leader.hear(zk, Event::Paused(BTreeSet::new()));
+        leader.hear(zk, Event::Paused(Some(BTreeSet::new())));
         leader.hear(zk, Event::Worker(stage::worker(), stage::info(), 0));
         leader.look(zk);
         leader
@@ -160,7 +160,7 @@ impl Leader {
                 self.fenced_out = true;
                 None
             }
-            Effect::Overdue(_) => unreachable!("nothing here expires"),
+            Effect::ListPauses | Effect::Overdue(_) => unreachable!("nothing here expires or is paused"),
             Effect::Assigned { .. } => None,
         }
     }

@@ -10,13 +10,17 @@
 //! So with a well-known id and [`IfExists::Again`] at most one of a thing is open in the whole cluster, however many
 //! submit it.
 //!
+//! What is opened again is queued at once, never delayed. A delayed entry is told by its minute and its job, and a leader
+//! that is about to promote one must not meet that of a later generation in its place: no other way leads from an end
+//! to a delayed entry past that leader's own assignment.
+//!
 //! **What if the reply is lost?** A reopening carries this submission's token, as a new record does, and is fenced by the
 //! record's version. The record is read back: our token ⇒ done; the version that we would have set ⇒ it is sent again. A
 //! generation that is ours, or later, and not by our token: whoever opened it did so after this call had seen the job over,
 //! which is all that was asked for, and nothing is sent. Of many that open a job at once one does, and the others find
 //! its generation, even when that is over by then.
 
-use bellwether_core::job::{JobRecord, JobState};
+use crate::job::{JobRecord, JobState};
 
 /// What a submission does when its id exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -24,10 +28,11 @@ pub enum IfExists {
     /// It is the same job if kind and payload are the same, and a conflict otherwise.
     #[default]
     Same,
-    /// It is accepted in any case, and nothing is done.
+    /// It is accepted in any case, and nothing is done. When another job has the id ([`Accepted::Other`]), what follows it,
+    /// such as a wait or a result, is of that job.
     Ignore,
     /// As [`IfExists::Same`] while the job is open. One that is over, however it ended, is opened again as a new
-    /// generation, with the policy, placement, priority and times of this submission.
+    /// generation, with the policy, placement, priority and expiry of this submission.
     Again,
 }
 
@@ -45,6 +50,17 @@ pub enum Accepted {
 }
 
 impl Accepted {
+    /// Its name in documents: `new`, `same`, `other`, `again`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Same => "same",
+            Self::Other => "other",
+            Self::Again(_) => "again",
+        }
+    }
+
     /// Whether nothing was made, because there was a job with this id.
     #[must_use]
     pub const fn is_duplicate(self) -> bool {
@@ -57,15 +73,18 @@ impl Accepted {
 
 /// What a record under the id of a submission means for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
+pub enum Sight {
+    /// It is accepted, so.
     Accepted(Accepted),
+    /// Another job has the id.
     Conflict,
     /// It is over and is to be opened again.
     Over,
 }
 
-/// `ours` is of a later generation than the first once this call has seen the job over.
-pub(super) fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Sight {
+/// What is there under the id of `ours`, which is of a later generation than the first once this call has seen the job over.
+#[must_use]
+pub fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Sight {
     if there.token == ours.token {
         return Sight::Accepted(match ours.generation {
             1 => Accepted::New,
@@ -84,24 +103,26 @@ pub(super) fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> 
 }
 
 /// The record that opens `there` again as `ours`.
-pub(super) fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
+#[must_use]
+pub fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
     debug_assert!(matches!(there.state, JobState::Terminal { .. }), "only what is over is opened again");
     JobRecord { generation: there.generation + 1, last: there.last, last_error: there.last_error, ..ours }
 }
 
 /// The record as if it were the first of its id: what it was to open again has been deleted.
-pub(super) fn anew(ours: JobRecord) -> JobRecord {
+#[must_use]
+pub fn anew(ours: JobRecord) -> JobRecord {
     JobRecord { generation: 1, last: None, last_error: None, ..ours }
 }
 
 #[cfg(test)]
 mod tests {
-    use bellwether_core::job::{Payload, Verdict};
-    use bellwether_core::name::Kind;
-    use bellwether_core::time::WallMillis;
     use uuid::Uuid;
 
     use super::*;
+    use crate::job::{Payload, Verdict};
+    use crate::name::Kind;
+    use crate::time::WallMillis;
 
     fn record(token: u128, payload: &str) -> JobRecord {
         let payload = Payload::json(payload.as_bytes()).unwrap();

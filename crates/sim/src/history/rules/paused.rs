@@ -1,0 +1,60 @@
+//! S17: a leader assigns nothing of a kind that was paused before its term.
+//!
+//! A pause that comes during a term is a hint that is on its way. One that stood when the epoch was claimed is known to a
+//! leader before it assigns anything.
+
+use bellwether_core::path::{self, Place};
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::Spot;
+
+#[derive(Default)]
+pub(super) struct Paused {
+    /// The transaction of the last claim.
+    claimed: i64,
+}
+
+impl Predicate for Paused {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let Some(commit) = step.commit else { return };
+        for change in &commit.changes {
+            match &change.spot {
+                Spot::Epoch => self.claimed = commit.zxid,
+                Spot::Place(Place::Assignment(_, job)) if change.before.is_none() => {
+                    let record = world.truth.record(job).and_then(|znode| znode.record());
+                    let Some(kind) = record.map(|record| &record.kind) else { continue };
+                    let pause = world.truth.get(&path::pause(kind));
+                    if pause.is_some_and(|pause| pause.czxid < self.claimed) {
+                        found.push(format!("{job} was assigned by a leader that found {kind} paused"));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::rules::fixture::{OTHER, Story, W1};
+
+    #[test]
+    fn an_assignment_that_crosses_a_pause_is_fine() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.pause();
+        story.assign("a", W1);
+        story.assert_keeps("S17");
+    }
+
+    #[test]
+    fn an_assignment_by_a_leader_that_came_after_the_pause_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.pause();
+        story.claim(OTHER, 2);
+        story.assign_by("a", W1, OTHER, Some(2));
+        story.assert_breaks("S17");
+    }
+}
