@@ -22,8 +22,9 @@ examples! {
     cancel: jobs_are_cancelled_at_each_stage = "../examples/cancel.rs";
     affinity: jobs_of_a_key_share_a_node = "../examples/affinity.rs";
     schedules: each_tick_of_a_schedule_has_one_job = "../examples/schedules.rs";
+    identity: an_id_is_one_job_and_may_be_submitted_again = "../examples/identity.rs";
+    priorities: jobs_run_by_priority_and_in_their_time = "../examples/priorities.rs";
+    control: an_operator_explains_pauses_cancels_and_retries = "../examples/control.rs";
     lanes: jobs_of_a_lane_run_one_at_a_time_in_order = "../examples/lanes.rs";
-    leases: a_job_whose_handler_hangs_goes_on_elsewhere_and_one_that_renews_stays = "../examples/leases.rs";
-    outcomes: handlers_say_never_later_and_how_far = "../examples/outcomes.rs";
     retention: records_are_kept_for_a_while_and_may_be_removed_before = "../examples/retention.rs";
 }

@@ -1,0 +1,120 @@
+//! Ids: named jobs, and what it means to submit one again.
+//!
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//!
+//! ```sh
+//! cargo run --example identity
+//! ```
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bellwether::client::{Accepted, IfExists, SubmitError};
+use bellwether::{Client, Handlers, Job, JobError, Node};
+use tokio::sync::Semaphore;
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// How many clients want the same thing at once.
+const CLIENTS: usize = 5;
+
+/// What it prints.
+pub(crate) const EXPECTED: &str = "\
+report:2026-11 is new
+again it is the same job
+another payload is a conflict
+ignored, the job that is there stands
+of 5 clients that want rebuild:index, 1 has it made
+each sees it end; it ran once, never twice at once
+once it is over it is opened again, as generation 2
+";
+
+/// Plays the story and tells it.
+///
+/// # Errors
+/// When ZooKeeper cannot be reached, or a job does not end.
+pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
+    let mut story = String::new();
+    let mut tell = |line: String| story += &format!("{line}\n");
+    let (running, runs, together) =
+        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (now, all, most) = (Arc::clone(&running), Arc::clone(&runs), Arc::clone(&together));
+    let gate = Arc::new(Semaphore::new(0));
+    let opens = Arc::clone(&gate);
+    let handlers = Handlers::new().job("report", |_, month: u32| async move { Ok(month) }).job(
+        "rebuild",
+        move |_, (): ()| {
+            let (now, all, most) = (Arc::clone(&now), Arc::clone(&all), Arc::clone(&most));
+            let gate = Arc::clone(&opens);
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                all.fetch_add(1, Ordering::SeqCst);
+                let _through = gate.acquire().await?;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            }
+        },
+    );
+    let node = Node::builder(zookeeper).handlers(handlers).slots(8).start().await?;
+    let client = Client::connect(zookeeper).await?;
+
+    // A name within a kind. Whatever happens to the answer, submitting it again makes no second job.
+    let report = |month: u32| Ok::<_, JobError>(Job::new("report", &month)?.named("2026-11"));
+    let job = client.submit(report(11)?).await?;
+    assert_eq!(job.accepted(), Accepted::New);
+    tell(format!("{} is new", job.id()));
+    assert!(client.submit(report(11)?).await?.is_duplicate());
+    tell("again it is the same job".to_owned());
+    let conflict = client.submit(report(12)?).await;
+    assert!(matches!(conflict, Err(SubmitError::Conflict { .. })));
+    tell("another payload is a conflict".to_owned());
+    let ignored = client.submit(report(12)?.if_exists(IfExists::Ignore)).await?;
+    assert_eq!(ignored.accepted(), Accepted::Other);
+    assert_eq!(job.wait(SOON).await?.result.ok_or("it has none")?.bytes(), b"11");
+    tell("ignored, the job that is there stands".to_owned());
+
+    // At most one at a time in the cluster, however many want it.
+    let rebuild = || {
+        let job = Job::new("rebuild", &())?;
+        Ok::<_, JobError>(job.named("index").if_exists(IfExists::Again))
+    };
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(Client::connect(zookeeper).await?);
+    }
+    let mut jobs = Vec::new();
+    for client in &clients {
+        jobs.push(client.submit(rebuild()?).await?);
+    }
+    let made = jobs.iter().filter(|job| job.accepted() == Accepted::New).count();
+    tell(format!("of {CLIENTS} clients that want {}, {made} has it made", jobs[0].id()));
+    gate.add_permits(1);
+    for job in &jobs {
+        job.wait(SOON).await?;
+    }
+    assert_eq!((runs.load(Ordering::SeqCst), together.load(Ordering::SeqCst)), (1, 1));
+    tell("each sees it end; it ran once, never twice at once".to_owned());
+    let opened = clients[0].submit(rebuild()?).await?;
+    assert_eq!(opened.accepted(), Accepted::Again(2));
+    let end = opened.wait(SOON).await?;
+    tell(format!("once it is over it is opened again, as generation {}", end.generation));
+
+    for client in clients {
+        client.close().await;
+    }
+    client.close().await;
+    node.stop().await;
+    Ok(story)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let zookeeper = std::env::var("BELLWETHER_ZOOKEEPER");
+    let story = run(&zookeeper.unwrap_or_else(|_| bellwether_testkit::namespace("identity"))).await?;
+    print!("{story}");
+    assert_eq!(story, EXPECTED);
+    Ok(())
+}
