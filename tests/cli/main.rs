@@ -4,6 +4,7 @@
 mod jobs;
 mod keeper;
 mod node;
+mod order;
 mod refusals;
 mod retention;
 mod run;

@@ -23,7 +23,8 @@ pub(crate) enum Job {
     ///
     /// JSON: an object, or with --count an array of them. Fields: id, kind, state, attempt, worker, node, result,
     /// error, waiting, waiting_for, cancel_requested, generation, failures, losses, priority, submitted_at, not_before,
-    /// expires_at, finished_at, payload; and duplicate, whether the job was there already. Payloads and results that are JSON
+    /// expires_at, finished_at, payload; duplicate, whether the job was there already, and
+    /// accepted: new, same, other, or again. Payloads and results that are JSON
     /// are embedded as they are.
     Submit(Box<submit::Submit>),
     /// Show jobs: where they are in their life, and what they wait for.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
+use bellwether::client::Accepted;
 use bellwether::{Client, JobId, JobView, client};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -97,6 +98,7 @@ enum IfExists {
 #[derive(Serialize)]
 struct Submitted {
     duplicate: bool,
+    accepted: &'static str,
     #[serde(flatten)]
     view: JobView,
 }
@@ -109,11 +111,11 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     let answers = client.submit_many(jobs, |done| bar.set_position(done as u64)).await;
     bar.finish_and_clear();
 
-    let (mut ids, mut duplicates, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
+    let (mut ids, mut how, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
     for answer in answers {
         match answer {
             Ok(job) => {
-                duplicates.insert(job.id().clone(), job.is_duplicate());
+                how.insert(job.id().clone(), job.accepted());
                 ids.push(job.id().clone());
             }
             Err(error) => wrong.push(error.told()),
@@ -121,10 +123,13 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     }
     let views = follow(global, output, &submit, &client, &ids, &mut wrong).await;
     client.close().await;
-    let duplicate = |id: &JobId| duplicates.get(id).is_some_and(|duplicate| *duplicate);
+    let accepted = |id: &JobId| how.get(id).copied().unwrap_or(Accepted::New);
     match views {
         Ok(views) if is_json(output) => {
-            let submitted = views.into_iter().map(|view| Submitted { duplicate: duplicate(&view.id), view });
+            let submitted = views.into_iter().map(|view| {
+                let accepted = accepted(&view.id);
+                Submitted { duplicate: accepted.is_duplicate(), accepted: accepted.as_str(), view }
+            });
             documents(output, submit.count.is_none(), &submitted.collect::<Vec<_>>())?;
         }
         Ok(views) if submit.wait => table(output, &views)?,
@@ -132,8 +137,11 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
         Ok(_) => output.text(&ids.iter().map(JobId::as_str).collect::<Vec<_>>().join("\n"))?,
         // The jobs are accepted all the same: their ids must not be lost.
         Err(failure) => {
-            let accepted = ids.iter().map(|id| json!({ "id": id, "duplicate": duplicate(id) }));
-            documents(output, submit.count.is_none(), &accepted.collect::<Vec<_>>())?;
+            let told = ids.iter().map(|id| {
+                let accepted = accepted(id);
+                json!({ "id": id, "duplicate": accepted.is_duplicate(), "accepted": accepted.as_str() })
+            });
+            documents(output, submit.count.is_none(), &told.collect::<Vec<_>>())?;
             return Err(failure);
         }
     }
