@@ -280,6 +280,7 @@ async fn finished(context: &JobContext) -> Result<Finished, HandlerError> {
     let parent = parent.ok_or_else(|| HandlerError::new("the group has no parent"))?;
     let tools = Tools::of(context)?;
     let client = tools.client().await?;
+    client.caught_up().await?;
     let gone = |what: &dyn fmt::Display| HandlerError::new(format!("{what} is gone"));
     let members = client.group_members(&group);
     let view = client.get_group(&group).await?.ok_or_else(|| gone(&group))?;

@@ -62,6 +62,16 @@ impl Client {
         self.0.link.read(self.by(), |zk| leader(zk.clone())).await
     }
 
+    /// As [`Client::catch_up`], within the deadline of a call.
+    pub(crate) async fn caught_up(&self) -> Result<(), Error> {
+        self.catch_up(self.by()).await
+    }
+
+    /// Lets this session's server catch up with what another session has seen: a handler's worker, say.
+    pub(super) async fn catch_up(&self, by: Deadline) -> Result<(), Error> {
+        Ok(self.0.link.read(by, |zk| zk.sync(path::JOBS.to_owned())).await?)
+    }
+
     pub(super) fn by(&self) -> Deadline {
         Deadline::after(self.0.deadline)
     }

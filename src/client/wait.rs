@@ -109,8 +109,20 @@ impl Client {
         stream::iter(told).buffered(MAX_WATCHED).collect().await
     }
 
-    /// Watches a job until it is over; polls it while as many others are watched as may be.
+    /// Watches a job until it is over.
     async fn watch(&self, id: &JobId, by: Deadline) -> Result<JobView, Error> {
+        let absent = || Error::NotFound(id.clone());
+        self.until(&path::record(id), by, absent, |node| over(id, node)).await
+    }
+
+    /// Watches a znode until it is as wished; polls it while as many others are watched as may be.
+    pub(super) async fn until<T>(
+        &self,
+        path: &str,
+        by: Deadline,
+        absent: impl Fn() -> Error,
+        wished: impl Fn(&Node) -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
         // Kept over the polls, so that waits are given a watch in the order in which they began.
         let mut permit = pin!(self.0.watches.acquire());
         // The first try takes what is free and does not wait.
@@ -121,18 +133,17 @@ impl Client {
                 Ok(Err(_)) => {}
                 Err(_) => return Err(self.0.link.not_in_time(by).into()),
             }
-            let node = self.0.link.read(by, |zk| zk.get(path::record(id))).await?;
-            let node = node.ok_or_else(|| Error::NotFound(id.clone()))?;
-            if let Some(view) = over(id, &node)? {
-                return Ok(view);
+            let node = self.0.link.read(by, |zk| zk.get(path.to_owned())).await?.ok_or_else(&absent)?;
+            if let Some(wished) = wished(&node)? {
+                return Ok(wished);
             }
             pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         };
         loop {
-            let read = self.0.link.read(by, |zk| zk.get_and_glance(path::record(id))).await?;
-            let Some((node, glance)) = read else { return Err(Error::NotFound(id.clone())) };
-            if let Some(view) = over(id, &node)? {
-                return Ok(view);
+            let read = self.0.link.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
+            let (node, glance) = read.ok_or_else(&absent)?;
+            if let Some(wished) = wished(&node)? {
+                return Ok(wished);
             }
             if timeout_at(by.at, glance.changed()).await.is_err() {
                 return Err(self.0.link.not_in_time(by).into());

@@ -3,7 +3,9 @@
 use bellwether::client::{Error, GroupError, GroupStage, MemberEnd, Retried, SubmitError};
 use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId};
 use bellwether_testkit::{eventually, namespace};
+use futures::future::try_join_all;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::stage::{Runs, SOON, cluster, done, doubling, result, sum};
 
@@ -137,6 +139,19 @@ async fn a_handle_that_is_behind_reads_the_group_again() {
         two.submit(3, member(3)).await.unwrap_err(),
         SubmitError::Group(GroupError::Number { .. })
     ));
+    client.close().await;
+}
+
+/// Both stand in one multi, which the handle that is behind rejects.
+#[tokio::test]
+async fn handles_of_one_group_that_are_behind_and_ahead_submit_together() {
+    let client = Client::connect(&namespace("group-apart")).await.unwrap();
+    let behind = client.group(Group::new("double", "g").unwrap()).await.unwrap();
+    let ahead = client.group(Group::new("double", "g").unwrap()).await.unwrap();
+    ahead.seal(40).await.unwrap();
+    let submitted = (0..40).map(|n| if n % 2 == 0 { &behind } else { &ahead }.submit(n, member(n.into())));
+    timeout(SOON, try_join_all(submitted)).await.expect("the one that is behind learns").unwrap();
+    assert_eq!(ahead.view().await.unwrap().open, 40);
     client.close().await;
 }
 

@@ -130,6 +130,8 @@ impl Members {
 
     async fn begin(&mut self) -> Result<(), Error> {
         let by = self.client.by();
+        // The join was made after the last member's end, but this session's server may lag behind.
+        self.client.catch_up(by).await?;
         let node = self.client.0.link.read(by, |zk| zk.get(path::group(&self.group))).await?;
         let node = node.ok_or_else(|| GroupError::Absent { group: self.group.clone() })?;
         let record = decode(&self.group, &node)?;

@@ -27,7 +27,7 @@ impl Client {
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
         let end = End::of(&record.state);
-        if record.spawned && record.membership.as_ref().is_some_and(|part| part.counted) {
+        if record.spawned {
             let group = GroupId::of_sub_jobs(id, record.generation);
             let there = self.read_group(&group, by).await?;
             if there.is_some_and(|(there, _)| !matches!(there.stage, Stage::Done { .. })) {

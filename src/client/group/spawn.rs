@@ -105,6 +105,7 @@ impl Client {
     /// What the group says of its parent.
     async fn parent(&self, context: &JobContext, finish: bool) -> Result<Parent, Error> {
         let (job, by) = (context.job(), self.by());
+        self.catch_up(by).await?;
         let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
         let node = node.ok_or_else(|| Error::NotFound(job.clone()))?;
         let record = wire::decode::<JobRecord>(&node.data)

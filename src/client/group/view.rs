@@ -8,10 +8,9 @@ use bellwether_core::group::{End, GroupError, GroupRecord, Stage, Stop};
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
-use bellwether_zk::{ReadResult, Zk};
+use bellwether_zk::{Node, ReadResult, Zk};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use tokio::time::timeout_at;
 
 use super::super::Client;
 use super::super::error::{Error, Unavailable};
@@ -238,19 +237,12 @@ impl Client {
 
     async fn until_done(&self, id: &GroupId, by: Deadline) -> Result<GroupView, Error> {
         let absent = || Error::Group(GroupError::Absent { group: id.clone() });
-        let permit = timeout_at(by.at, self.0.watches.acquire()).await;
-        let _permit =
-            permit.map_err(|_| self.0.link.not_in_time(by))?.expect("the semaphore is never closed");
-        loop {
-            let read = self.0.link.read(by, |zk| zk.get_and_glance(path::group(id))).await?;
-            let (node, glance) = read.ok_or_else(absent)?;
-            if let Stage::Done { .. } = decode(id, &node)?.stage {
-                return self.group_by(id, by).await?.ok_or_else(absent);
-            }
-            if timeout_at(by.at, glance.changed()).await.is_err() {
-                return Err(self.0.link.not_in_time(by).into());
-            }
-        }
+        let done = |node: &Node| {
+            let stage = decode(id, node)?.stage;
+            Ok(matches!(stage, Stage::Done { .. }).then_some(()))
+        };
+        self.until(&path::group(id), by, absent, done).await?;
+        self.group_by(id, by).await?.ok_or_else(absent)
     }
 
     async fn group_by(&self, id: &GroupId, by: Deadline) -> Result<Option<GroupView>, Error> {

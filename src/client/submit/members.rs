@@ -1,7 +1,6 @@
 //! What members of groups need beyond other submissions: a group that is as it was read, and the parent of their place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::GroupError;
@@ -64,14 +63,16 @@ pub(super) async fn mend(
 
 /// Reads the groups of all of these again. Those whose group is gone are told so.
 async fn read_again(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
-    let groups = jobs.iter().filter_map(|job| Some(Arc::clone(&job.entrant.as_ref()?.known)));
+    let known = || jobs.iter().filter_map(|job| Some(&job.entrant.as_ref()?.known));
     // As many as jobs at most, which are as many as a read takes.
-    let groups = groups.map(|known| (known.id.clone(), known)).collect::<BTreeMap<_, _>>();
+    let groups = known().map(|known| known.id.clone()).collect::<BTreeSet<_>>();
     debug_assert!(groups.len() <= MAX_READ_BATCH, "a round is one batched read");
-    let Ok(nodes) = zk.get_many(groups.keys().map(path::group).collect()).await else { return jobs };
-    let learnt = groups.values().zip(nodes).map(|(known, node)| known.learn(node.as_ref()));
-    let gone = groups.keys().zip(learnt).filter_map(|(id, learnt)| learnt.err().map(|_| id.clone()));
-    without(jobs, &gone.collect())
+    let Ok(nodes) = zk.get_many(groups.iter().map(path::group).collect()).await else { return jobs };
+    let nodes = groups.into_iter().zip(nodes).collect::<BTreeMap<_, _>>();
+    // Each handle of a group knows it by itself, and the one that is behind rejects the round for all.
+    let learnt = known().map(|known| (known, known.learn(nodes.get(&known.id).and_then(Option::as_ref))));
+    let gone = learnt.filter_map(|(known, learnt)| learnt.err().map(|_| known.id.clone())).collect();
+    without(jobs, &gone)
 }
 
 /// The parents of one's place and mark are not there, and those of others may not be either.
