@@ -1,8 +1,8 @@
 //! What schedules are made of: see [`Schedule`](crate::Schedule) for making one.
 
 pub use bellwether_core::schedule::{
-    Calendar, CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_ID_BYTES, MAX_INTERVAL, MIN_INTERVAL, Misfire,
-    Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, SpecError, Template, When, Zone,
-    instant, tick_id,
+    Calendar, CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Misfire, Missed,
+    Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, SpecError, Template, When, Zone, instant,
+    tick_id,
 };
 pub use bellwether_core::time::WallMillis;

@@ -57,6 +57,9 @@ pub const MAX_MINUTES: usize = 20_000;
 
 /// Longest text that says who paused a kind: a line for people.
 pub const MAX_BY_BYTES: usize = 256;
+/// Longest name of a schedule: with `@` and a UUID behind it, as a triggered job's id has, it is a job's id.
+pub const MAX_SCHEDULE_ID_BYTES: usize = MAX_NAME_BYTES - 37;
+
 /// Largest payload of a schedule: the leader holds all of them.
 pub const MAX_SCHEDULE_PAYLOAD_BYTES: usize = 16 * 1024;
 

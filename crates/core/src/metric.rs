@@ -88,7 +88,7 @@ metrics! {
     DELAYED = "bellwether_delayed_jobs", Gauge, Labels::None, "Jobs that wait for their time, within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules, as this leader sees them.";
     TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Ticks of schedules that this leader made a job of.";
-    TICKS_PASSED_OVER = "bellwether_schedule_ticks_passed_over_total", Counter, Labels::Fixed("why", &["misfire", "overlap", "taken"]), "Ticks of schedules that this leader passed over; of missed ones, a thousand at a time at most are counted.";
+    TICKS_PASSED_OVER = "bellwether_schedule_ticks_passed_over_total", Counter, Labels::Fixed("why", &["misfire", "overlap", "taken"]), "Ticks of schedules that this leader passed over; of missed ones of a cron expression, a hundred at a time at most are counted.";
     GROUPS = "bellwether_groups", Gauge, Labels::None, "Groups that are not done, as this leader sees them.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers, as this leader sees them.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers, as this leader sees them.";

@@ -24,12 +24,14 @@ pub enum NameError {
         field: &'static str,
     },
     /// The name is over the bound.
-    #[error("{field} is {len} bytes long: at most {max} are allowed", max = budget::MAX_NAME_BYTES)]
+    #[error("{field} is {len} bytes long: at most {max} are allowed")]
     TooLong {
         /// Which name was refused.
         field: &'static str,
         /// Its length in bytes.
         len: usize,
+        /// The bound.
+        max: usize,
     },
     /// The name has a character outside its alphabet.
     #[error("{field} has {character:?} at byte {at}: only {allowed} are allowed")]
@@ -76,11 +78,15 @@ impl Alphabet {
 }
 
 fn check(field: &'static str, alphabet: Alphabet, name: &str) -> Result<(), NameError> {
+    check_up_to(budget::MAX_NAME_BYTES, field, alphabet, name)
+}
+
+fn check_up_to(max: usize, field: &'static str, alphabet: Alphabet, name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty { field });
     }
-    if name.len() > budget::MAX_NAME_BYTES {
-        return Err(NameError::TooLong { field, len: name.len() });
+    if name.len() > max {
+        return Err(NameError::TooLong { field, len: name.len(), max });
     }
     if let Some((at, character)) = name.char_indices().find(|(_, c)| !alphabet.has(*c)) {
         return Err(NameError::Character { field, character, at, allowed: alphabet.describe() });
@@ -92,7 +98,7 @@ fn check(field: &'static str, alphabet: Alphabet, name: &str) -> Result<(), Name
 }
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $type:ident = $field:literal, $alphabet:ident;)*) => {$(
+    ($($(#[$doc:meta])* $type:ident = $field:literal, $alphabet:ident $(, $max:path)?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -105,7 +111,7 @@ macro_rules! names {
             /// [`NameError`] names the field, the bound and the offence.
             pub fn new(name: impl AsRef<str>) -> Result<Self, NameError> {
                 let name = name.as_ref();
-                check($field, Alphabet::$alphabet, name)?;
+                check_up_to(names!(@max $($max)?), $field, Alphabet::$alphabet, name)?;
                 Ok(Self(Arc::from(name)))
             }
 
@@ -154,6 +160,8 @@ macro_rules! names {
             }
         }
     )*};
+    (@max $max:path) => { $max };
+    (@max) => { budget::MAX_NAME_BYTES };
 }
 
 names! {
@@ -169,8 +177,8 @@ names! {
     Lane = "lane", Plain;
     /// Jobs that end together: their join runs once all are terminal.
     GroupId = "group", Composed;
-    /// What submits a job at each of its ticks.
-    ScheduleId = "schedule", Plain;
+    /// What submits a job at each of its ticks. Shorter than other names, so that its jobs' ids are names.
+    ScheduleId = "schedule", Plain, budget::MAX_SCHEDULE_ID_BYTES;
     /// One process, as its operator calls it. Two nodes may share a name by mistake; nothing relies on it.
     NodeId = "node id", Plain;
 }

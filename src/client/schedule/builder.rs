@@ -8,8 +8,7 @@ use bellwether_actors::clock;
 use bellwether_core::job::{JobState, Priority};
 use bellwether_core::name::ScheduleId;
 use bellwether_core::schedule::{
-    CronExpression, DEFAULT_GRACE, Misfire, Overlap, ScheduleSpec, SpecError, Template, When, Zone, check_id,
-    instant,
+    CronExpression, DEFAULT_GRACE, Misfire, Overlap, ScheduleSpec, SpecError, Template, When, Zone, instant,
 };
 use bellwether_core::time::{WallMillis, as_millis};
 
@@ -168,7 +167,6 @@ impl Schedule {
     /// Its name and spec, checked.
     pub(crate) fn spec(&self) -> Result<(ScheduleId, ScheduleSpec), ScheduleError> {
         let id = ScheduleId::new(&self.id)?;
-        check_id(&id)?;
         let mut when = self.when.clone()?;
         if let Some(given) = &self.zone {
             let given = given.clone()?;

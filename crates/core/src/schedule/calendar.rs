@@ -68,6 +68,14 @@ impl Calendar {
         }
     }
 
+    /// How far apart its ticks are, in milliseconds, when that is always the same.
+    pub(super) fn interval(&self) -> Option<u64> {
+        match &self.0 {
+            Rule::Every { interval, .. } => Some(*interval),
+            Rule::Cron { .. } | Rule::Once(_) => None,
+        }
+    }
+
     /// All ticks after an instant, in order.
     pub fn ticks_after(&self, after: WallMillis) -> impl Iterator<Item = WallMillis> + '_ {
         std::iter::successors(self.next_after(after), |at| self.next_after(*at))

@@ -13,8 +13,9 @@ use crate::time::{WallMillis, as_millis};
 /// Most missed ticks that are made up.
 pub const MAX_CATCH_UP: u32 = 100;
 
-/// Ticks that are passed over are counted up to here at once, so that a year of missed seconds costs no more.
-pub const MAX_COUNTED: u32 = 1_000;
+/// Ticks of a calendar are counted up to here when they are passed over, one search each, so that a year of missed seconds
+/// costs no more. Those of an interval are divided.
+pub const MAX_COUNTED: u32 = 100;
 
 /// What becomes of ticks that were missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -40,7 +41,7 @@ pub struct Missed {
     pub from: WallMillis,
     /// The last of them.
     pub through: WallMillis,
-    /// How many they are; [`MAX_COUNTED`] stands for that many or more.
+    /// How many they are. Of a cron expression, [`MAX_COUNTED`] stands for that many or more.
     pub count: u32,
 }
 
@@ -101,9 +102,14 @@ pub fn due(
 /// All ticks from `first`, which is one, to `through`.
 #[must_use]
 pub fn missed(calendar: &Calendar, first: WallMillis, through: WallMillis) -> Missed {
-    let rest = calendar.ticks_after(first).take_while(|at| *at <= through);
-    let count = 1 + rest.take(MAX_COUNTED as usize - 1).count();
-    Missed { from: first, through, count: u32::try_from(count).unwrap_or(MAX_COUNTED) }
+    let count = calendar.interval().map_or_else(
+        || {
+            let rest = calendar.ticks_after(first).take_while(|at| *at <= through);
+            1 + rest.take(MAX_COUNTED as usize - 1).count() as u64
+        },
+        |interval| 1 + through.0.saturating_sub(first.0) / interval,
+    );
+    Missed { from: first, through, count: u32::try_from(count).unwrap_or(u32::MAX) }
 }
 
 /// The first of the last `at_most` ticks up to `last` that is not before `oldest`.

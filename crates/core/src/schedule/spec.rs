@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use super::{MAX_CATCH_UP, Misfire, SpecError, When};
-use crate::budget::{MAX_NAME_BYTES, MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
+use crate::budget::{MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
 use crate::job::{Payload, Placement, Policy, Priority};
-use crate::name::{Kind, ScheduleId};
-
-/// Longest name of a schedule: with `@` and a UUID behind it, as a triggered job's id has, it is a job's id.
-pub const MAX_ID_BYTES: usize = MAX_NAME_BYTES - 37;
+use crate::name::Kind;
 
 /// How late a tick may be and still be on time, unless said otherwise: longer than a change of leader takes with the
 /// longest session timeout that is usual.
@@ -107,22 +104,6 @@ impl Template {
         }
         Ok(self.policy.check()?)
     }
-}
-
-/// Checks that the ids of a schedule's jobs fit.
-///
-/// # Errors
-/// When the name is too long for them.
-pub fn check_id(id: &ScheduleId) -> Result<(), SpecError> {
-    let len = id.as_str().len();
-    if len > MAX_ID_BYTES {
-        return Err(SpecError::Bound {
-            field: "schedule",
-            allowed: format!("at most {MAX_ID_BYTES} bytes long, so that its jobs' ids are names"),
-            given: format!("{len} bytes"),
-        });
-    }
-    Ok(())
 }
 
 fn wait(field: &'static str, given: Duration, least: Duration, most: Duration) -> Result<(), SpecError> {

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 
 use allocation_counter::measure;
-use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES};
+use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES, MAX_SCHEDULE_ID_BYTES};
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::machine::assigner::Strategy;
@@ -15,8 +15,8 @@ use bellwether_core::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Sch
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, GroupPlace, Place};
 use bellwether_core::retention::Retention;
-use bellwether_core::schedule::ScheduleRecord;
-use bellwether_core::time::Millis;
+use bellwether_core::schedule::{ScheduleRecord, parse_tick, tick_id};
+use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::wire::{Layout, Stored, WireError, decode, encode};
 use bellwether_core::worker::{EpochRecord, PauseRecord, WorkerInfo};
 use uuid::Uuid;
@@ -103,7 +103,6 @@ pub(crate) fn name(bytes: &[u8]) {
     let kept = [
         JobId::plain(text).map(|name| name.to_string()),
         GroupId::plain(text).map(|name| name.to_string()),
-        ScheduleId::new(text).map(|name| name.to_string()),
         Kind::new(text).map(|name| name.to_string()),
         Tag::new(text).map(|name| name.to_string()),
         AffinityKey::new(text).map(|name| name.to_string()),
@@ -112,6 +111,16 @@ pub(crate) fn name(bytes: &[u8]) {
     ];
     for kept in kept {
         assert_eq!(kept.as_deref().ok(), made_of(b"._-").then_some(text), "{kept:?}");
+    }
+    let schedule = ScheduleId::new(text);
+    let short = text.len() <= MAX_SCHEDULE_ID_BYTES;
+    assert_eq!(
+        schedule.as_ref().ok().map(ScheduleId::as_str),
+        made_of(b"._-").then_some(text).filter(|_| short)
+    );
+    if let Ok(schedule) = schedule {
+        let job = tick_id(&schedule, WallMillis(u64::MAX));
+        assert_eq!(parse_tick(&job).map(|(of, _)| of), Some(schedule));
     }
     if let Ok(job) = JobId::new(text) {
         let entry = paths::queue_entry(&job);

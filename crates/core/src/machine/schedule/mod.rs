@@ -18,7 +18,7 @@
 //! | set schedule | it changed, or is gone | read it again |
 //! | check the last job | it was retried, or its record was deleted | look at it again |
 //! | create the job | it has its job: this happens only when a removed schedule came again under a clock that was set back | pass the tick over, as taken |
-//! | create the turn | the lane is not there | make it, and commit again |
+//! | create the turn | the lane is not there | make it, and commit again; after [`PUZZLES`] times at the next sweep |
 //! | anything else | – | read it again; after [`PUZZLES`] times at the next sweep |
 //!
 //! **What if the reply is lost?** Nothing is done until the session is back and everything was read again: the cursor
@@ -78,6 +78,8 @@ pub struct Keeper {
     to_check: VecDeque<ScheduleId>,
     ready: VecDeque<ScheduleId>,
     listing: bool,
+    /// Counts the lists.
+    round: u32,
     reads: usize,
     commits: usize,
     /// How many are between due and answered.
@@ -100,6 +102,7 @@ impl Keeper {
             to_check: VecDeque::new(),
             ready: VecDeque::new(),
             listing: false,
+            round: 0,
             reads: 0,
             commits: 0,
             busy: 0,
@@ -113,10 +116,7 @@ impl Keeper {
         match event {
             Event::Resync => {
                 self.acting = true;
-                if !self.listing {
-                    self.listing = true;
-                    out.push(Effect::List);
-                }
+                self.list(out);
             }
             Event::Listed { removals, schedules } => {
                 self.listing = false;
@@ -197,12 +197,21 @@ impl Keeper {
         self.known.is_empty()
     }
 
+    fn list(&mut self, out: &mut Vec<Effect>) {
+        if !self.listing {
+            self.listing = true;
+            self.round += 1;
+            out.push(Effect::List);
+        }
+    }
+
     fn listed(&mut self, removals: i32, schedules: Vec<ScheduleId>) {
         let fresh = self.removals == Some(removals);
         self.removals = Some(removals);
         let listed = schedules.into_iter().collect::<BTreeSet<_>>();
-        let gone = self.known.keys().filter(|known| !listed.contains(*known)).cloned().collect::<Vec<_>>();
-        // One that was added since the list was asked for comes with its hint, or with the next list.
+        // One that was heard of after the list was asked for may have been added after it was made.
+        let gone = self.known.iter().filter(|(id, known)| known.round < self.round && !listed.contains(*id));
+        let gone = gone.map(|(id, _)| id.clone()).collect::<Vec<_>>();
         gone.iter().for_each(|schedule| self.forget(schedule));
         for schedule in listed {
             match self.known.get_mut(&schedule) {
@@ -247,7 +256,9 @@ impl Keeper {
     /// Takes it from wherever it stands, to be read.
     fn reread(&mut self, schedule: &ScheduleId) {
         self.leave(schedule);
-        self.known.entry(schedule.clone()).or_default().standing = Standing::Unread;
+        let round = self.round;
+        let known = self.known.entry(schedule.clone()).or_insert_with(|| Known { round, ..Known::default() });
+        known.standing = Standing::Unread;
         self.unread.insert(schedule.clone());
     }
 
@@ -389,10 +400,7 @@ impl Keeper {
                 Some(Locus::Fence(_)) | None => {
                     self.removals = None;
                     self.read_all(batch);
-                    if !self.listing {
-                        self.listing = true;
-                        out.push(Effect::List);
-                    }
+                    self.list(out);
                 }
             },
         }
@@ -441,8 +449,14 @@ impl Keeper {
                 self.to_check.push_back(key.schedule.clone());
             }
             (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
-                known.standing = Standing::MakingLane(write);
-                out.push(Effect::MakeLane(key.clone()));
+                known.puzzles += 1;
+                if known.puzzles >= PUZZLES {
+                    // It cannot be made.
+                    self.puzzle(&key.schedule);
+                } else {
+                    known.standing = Standing::MakingLane(write);
+                    out.push(Effect::MakeLane(key.clone()));
+                }
             }
             (Op::Create { .. }, Reason::NodeExists) => {
                 if let Plan::Tick { at, before, .. } = write.plan {
@@ -456,16 +470,21 @@ impl Keeper {
             }
             (_, _) => {
                 known.puzzles += u32::from(rejection.reason != Reason::BadVersion);
-                let puzzling = known.puzzles >= PUZZLES;
-                self.reread(&key.schedule);
-                if puzzling {
-                    self.unread.remove(&key.schedule);
-                    if let Some(known) = self.known.get_mut(&key.schedule) {
-                        known.puzzles = 0;
-                        known.standing = Standing::Puzzling;
-                    }
+                if known.puzzles >= PUZZLES {
+                    self.puzzle(&key.schedule);
+                } else {
+                    self.reread(&key.schedule);
                 }
             }
+        }
+    }
+
+    /// Lets it be until the next list.
+    fn puzzle(&mut self, schedule: &ScheduleId) {
+        self.leave(schedule);
+        if let Some(known) = self.known.get_mut(schedule) {
+            known.puzzles = 0;
+            known.standing = Standing::Puzzling;
         }
     }
 
@@ -616,3 +635,5 @@ fn single(at: WallMillis) -> Missed {
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,8 @@ pub(super) struct Known {
     /// Hints of our own writes that have not come yet.
     pub(super) echoes: u32,
     pub(super) puzzles: u32,
+    /// The lists that had been asked for when it was heard of first.
+    pub(super) round: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

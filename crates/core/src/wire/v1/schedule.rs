@@ -9,8 +9,8 @@ use super::parts::{count, value};
 use crate::job::Priority;
 use crate::name::Kind;
 use crate::schedule::{
-    CronExpression, MAX_COUNTED, Misfire, Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec,
-    Template, When, Zone,
+    CronExpression, Misfire, Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, Template,
+    When, Zone,
 };
 use crate::time::{WallMillis, as_millis};
 use crate::wire::WireError;
@@ -227,7 +227,7 @@ impl TryFrom<PassedV1> for Passed {
             PassedOverV1::Taken => PassedOver::Taken,
         };
         let PassedV1 { from, through, count, .. } = stored;
-        if from > through || !(1..=MAX_COUNTED).contains(&count) {
+        if from > through || count == 0 {
             return Err(WireError::Value(format!("{count} ticks passed over from {from} to {through}")));
         }
         let ticks = Missed { from: WallMillis(from), through: WallMillis(through), count };

@@ -1,0 +1,199 @@
+use std::time::Duration;
+
+use super::*;
+use crate::job::{Payload, Placement, Policy, Priority};
+use crate::name::Kind;
+use crate::schedule::{Misfire, ScheduleRecord, ScheduleSpec, Template, When};
+
+fn id(name: &str) -> ScheduleId {
+    ScheduleId::new(name).unwrap()
+}
+
+const START: WallMillis = WallMillis(1_000_000_000);
+
+fn at(seconds: u64) -> WallMillis {
+    START + Duration::from_secs(seconds)
+}
+
+fn every_ten(overlap: Overlap) -> Found {
+    let template = Template {
+        kind: Kind::new("report").unwrap(),
+        payload: Payload::json(*b"1").unwrap(),
+        policy: Policy::default(),
+        placement: Placement::default(),
+        priority: Priority::default(),
+        expires_after: None,
+    };
+    let spec = ScheduleSpec {
+        when: When::every(Duration::from_secs(10)).unwrap(),
+        misfire: Misfire::Once,
+        grace: Duration::from_secs(60),
+        overlap,
+        template,
+    };
+    let record = ScheduleRecord::new(spec, START);
+    Found::Record(Stamp { created: 1, version: 0 }, Box::new(record))
+}
+
+struct Stage {
+    keeper: Keeper,
+    now: WallMillis,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { keeper: Keeper::new(7), now: START }
+    }
+
+    fn feed(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.keeper.handle(self.now, event, &mut out);
+        out
+    }
+
+    /// One that knows this schedule, and the list is over.
+    fn knowing(overlap: Overlap) -> Self {
+        let mut stage = Self::new();
+        assert_eq!(stage.feed(Event::Resync), [Effect::List]);
+        let listed = Event::Listed { removals: 3, schedules: vec![id("a")] };
+        assert_eq!(stage.feed(listed), [Effect::Read(vec![id("a")])]);
+        assert_eq!(stage.feed(Event::Read(vec![(id("a"), every_ten(overlap))])), []);
+        stage
+    }
+
+    fn tick(&mut self, seconds: u64) -> Vec<Effect> {
+        self.now = at(seconds);
+        self.feed(Event::Tick)
+    }
+}
+
+fn batch(effects: &[Effect]) -> Batch<Key> {
+    let [.., Effect::Commit(batch)] = effects else { panic!("{effects:?}") };
+    batch.clone()
+}
+
+fn rejected(batch: Batch<Key>, at: usize, reason: Reason) -> Event {
+    Event::Committed(batch, Outcome::Rejected(Rejection { at, reason }))
+}
+
+/// S3, S8: the epoch, then the removals, then the schedule at its version, then the job.
+#[test]
+fn a_tick_is_one_multi_behind_its_fences() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    assert_eq!(stage.keeper.next_due(), Some(at(10)));
+    assert_eq!(stage.tick(9), []);
+    let batch = batch(&stage.tick(10));
+    let ops = batch.ops().cloned().collect::<Vec<_>>();
+    let job = tick_id(&id("a"), at(10));
+    assert_eq!(ops[0], Op::Check { path: path::EPOCH.into(), version: 7 });
+    assert_eq!(ops[1], Op::Check { path: path::SCHEDULES.into(), version: 3 });
+    assert!(matches!(&ops[2], Op::Set { path, version: 0, .. } if *path == path::schedule(&id("a"))));
+    assert!(matches!(&ops[3], Op::Create { path, .. } if *path == path::record(&job)));
+    assert!(matches!(&ops[4], Op::Create { path, .. } if *path == path::queue_entry(&job)));
+    assert_eq!(ops.len(), 5);
+    let done = stage.feed(Event::Committed(batch, Outcome::Applied(())));
+    assert_eq!(done, [Effect::Ticked(id("a"), at(10))]);
+    // Its own hint costs no read.
+    assert_eq!(stage.feed(Event::Changed(id("a"))), []);
+    assert_eq!(stage.keeper.next_due(), Some(at(20)));
+    // The next one stands on the version that this one made.
+    assert!(self::batch(&stage.tick(20)).ops().any(|op| matches!(op, Op::Set { version: 1, .. })));
+}
+
+#[test]
+fn another_s_claim_ends_the_term() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    let batch = batch(&stage.tick(10));
+    assert_eq!(stage.feed(rejected(batch, 0, Reason::BadVersion)), [Effect::FencedOut]);
+    assert_eq!(stage.tick(20), [], "it does nothing more");
+}
+
+#[test]
+fn after_a_removal_all_is_listed_and_read_anew_before_anything_ticks() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    let batch = batch(&stage.tick(10));
+    let out = stage.feed(rejected(batch, 1, Reason::BadVersion));
+    assert_eq!(out, [Effect::List, Effect::Read(vec![id("a")])]);
+    assert_eq!(stage.feed(Event::Read(vec![(id("a"), every_ten(Overlap::Allow))])), [], "of before");
+    let listed = Event::Listed { removals: 4, schedules: vec![id("a")] };
+    assert_eq!(stage.feed(listed), [Effect::Read(vec![id("a")])]);
+    assert!(!stage.keeper.knows(&id("a"), Stamp { created: 1, version: 0 }));
+    let out = stage.feed(Event::Read(vec![(id("a"), every_ten(Overlap::Allow))]));
+    let removals = Op::Check { path: path::SCHEDULES.into(), version: 4 };
+    assert!(self::batch(&out).ops().any(|op| *op == removals));
+}
+
+#[test]
+fn a_job_that_is_there_already_is_passed_over_as_taken() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    let batch = batch(&stage.tick(10));
+    let again = self::batch(&stage.feed(rejected(batch, 3, Reason::NodeExists)));
+    assert!(again.ops().all(|op| !matches!(op, Op::Create { .. })));
+    let ticks = Missed { from: at(10), through: at(10), count: 1 };
+    let taken = Effect::PassedOver(id("a"), Passed { why: PassedOver::Taken, ticks });
+    assert_eq!(stage.feed(Event::Committed(again, Outcome::Applied(()))), [taken]);
+}
+
+#[test]
+fn a_tick_is_forbidden_while_the_last_one_s_job_is_open() {
+    let mut stage = Stage::knowing(Overlap::Forbid);
+    let first = batch(&stage.tick(10));
+    stage.feed(Event::Committed(first, Outcome::Applied(())));
+    let out = stage.tick(20);
+    let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(jobs[0].1, tick_id(&id("a"), at(10)));
+    let over = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), LastJob::Over(Some(5)))])));
+    let check = Op::Check { path: path::record(&jobs[0].1), version: 5 };
+    assert!(over.ops().any(|op| *op == check), "as long as it is over");
+    // It was retried just then: it is looked at again.
+    let out = stage.feed(rejected(over, 3, Reason::BadVersion));
+    let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
+    let open = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), LastJob::Open)])));
+    let done = stage.feed(Event::Committed(open, Outcome::Applied(())));
+    assert!(
+        matches!(&done[..], [Effect::PassedOver(_, Passed { why: PassedOver::Overlap, .. })]),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn a_lane_that_cannot_be_made_is_left_until_the_next_list() {
+    let mut stage = Stage::knowing(Overlap::Queue);
+    let mut out = stage.tick(10);
+    for _ in 1..PUZZLES {
+        let missing = rejected(batch(&out), 5, Reason::NoNode);
+        let made = stage.feed(missing);
+        let [Effect::MakeLane(key)] = &made[..] else { panic!("{made:?}") };
+        out = stage.feed(Event::LaneMade(key.clone()));
+    }
+    assert_eq!(stage.feed(rejected(batch(&out), 5, Reason::NoNode)), []);
+    assert_eq!(stage.tick(11), [], "no hot loop");
+    assert_eq!(stage.feed(Event::Resync), [Effect::List]);
+    let listed = Event::Listed { removals: 3, schedules: vec![id("a")] };
+    assert_eq!(stage.feed(listed), [Effect::Read(vec![id("a")])]);
+    let tried = stage.feed(Event::Read(vec![(id("a"), Found::Same)]));
+    assert!(matches!(&tried[..], [Effect::Commit(_)]), "{tried:?}");
+}
+
+#[test]
+fn one_that_was_added_after_the_list_was_made_is_not_forgotten() {
+    let mut stage = Stage::new();
+    stage.feed(Event::Resync);
+    assert_eq!(stage.feed(Event::Changed(id("b"))), [Effect::Read(vec![id("b")])]);
+    assert_eq!(stage.feed(Event::Listed { removals: 3, schedules: vec![] }), []);
+    stage.feed(Event::Read(vec![(id("b"), every_ten(Overlap::Allow))]));
+    assert_eq!(stage.keeper.next_due(), Some(at(10)));
+    // One that a whole list later is not there has gone.
+    stage.feed(Event::Resync);
+    stage.feed(Event::Listed { removals: 3, schedules: vec![] });
+    assert!(stage.keeper.is_empty());
+}
+
+#[test]
+fn an_unknown_outcome_waits_for_the_session_and_is_read() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    let batch = batch(&stage.tick(10));
+    assert_eq!(stage.feed(Event::Committed(batch, Outcome::Unknown)), []);
+    assert_eq!(stage.tick(20), []);
+    assert_eq!(stage.feed(Event::Resync), [Effect::List, Effect::Read(vec![id("a")])]);
+}
