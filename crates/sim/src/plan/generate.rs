@@ -1,9 +1,17 @@
 //! From a seed to a plan.
 
+use std::time::Duration;
+
+use bellwether_core::backoff::Backoff;
+use bellwether_core::job::{Payload, Placement, Policy, Priority};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::name::{JobId, Kind, Lane};
+use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When};
+use bellwether_core::time::WallMillis;
 use fastrand::Rng;
+
+use crate::node::context::WALL_MS;
 
 use super::{Action, Fault, FaultKind, JobPlan, NodePlan, Plan, PlannedCall, Size, Target};
 
@@ -23,6 +31,7 @@ impl Plan {
         let jobs: Vec<_> = (0..rng.usize(1..=size.jobs.max(1))).map(|number| job(rng, number)).collect();
         let actions = actions(rng, &jobs, clients.len(), heal_ms);
         let faults = faults(rng, nodes.len(), clients.len(), session_timeout_ms, heal_ms);
+        let schedules = (0..rng.usize(..=2)).map(|_| schedule(rng)).collect();
         Self {
             seed,
             session_timeout_ms,
@@ -40,6 +49,7 @@ impl Plan {
             nodes,
             clients,
             jobs,
+            schedules,
             retention_ms: (rng.u8(..3) > 0).then(|| rng.u64(20_000..40_000)),
             actions,
             faults,
@@ -69,6 +79,33 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         backoff_ms: *choose(rng, &[50, 500, 3_000, 15_000]),
         timeout_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..5_000)),
     }
+}
+
+/// Of 22:13 and 22:14 on a day of November 2023: [`WALL_MS`] is twenty seconds into the first of them.
+fn schedule(rng: &mut Rng) -> ScheduleRecord {
+    let seconds = *choose(rng, &["*/3", "*/7", "*/20", "5,6,7", "40"]);
+    let expression = format!("{seconds} 13,14 22 14 11 *");
+    let kind = *choose(rng, &["sum", "sum", "flaky", "slow"]);
+    let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(30) };
+    let template = Template {
+        kind: Kind::new(kind).expect("letters"),
+        payload: Payload::json(*b"\"of a tick\"").expect("short"),
+        policy: Policy {
+            backoff: Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(1) },
+            ..Policy::default()
+        },
+        placement: Placement::default(),
+        priority: Priority::default(),
+        expires_after: None,
+    };
+    let spec = ScheduleSpec {
+        when: When::cron(&expression, "UTC").expect("it comes once a year"),
+        misfire: *choose(rng, &[Misfire::Skip, Misfire::Once, catch_up]),
+        grace: Duration::from_secs(*choose(rng, &[1, 5, 60])),
+        overlap: *choose(rng, &[Overlap::Allow, Overlap::Forbid, Overlap::Queue]),
+        template,
+    };
+    ScheduleRecord::new(spec, WallMillis(WALL_MS.cast_unsigned()))
 }
 
 fn actions(rng: &mut Rng, jobs: &[JobPlan], clients: usize, heal_ms: u64) -> Vec<Action> {

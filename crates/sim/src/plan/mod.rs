@@ -15,6 +15,7 @@ use bellwether_core::job::{JobRecord, Payload, Placement, Policy, Priority};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::name::{JobId, Kind, Lane};
+use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
@@ -57,6 +58,9 @@ pub struct Plan {
     pub clients: Vec<i64>,
     /// The jobs that clients submit.
     pub jobs: Vec<JobPlan>,
+    /// The schedules that are there from the beginning. Their expressions name seconds of the few minutes that a
+    /// simulation lasts, so that they come to an end.
+    pub schedules: Vec<ScheduleRecord>,
     /// How long records are kept; without it, for ever. Longer than a client looks for what it submitted.
     pub retention_ms: Option<u64>,
     /// What clients do.
@@ -311,6 +315,16 @@ impl fmt::Display for Plan {
         )?;
         if let Some(retention_ms) = self.retention_ms {
             writeln!(f, "  records are kept for {retention_ms} ms")?;
+        }
+        for (at, schedule) in self.schedules.iter().enumerate() {
+            let spec = &schedule.spec;
+            let (when, misfire, overlap, kind) =
+                (&spec.when, spec.misfire, spec.overlap, &spec.template.kind);
+            writeln!(
+                f,
+                "  schedule s{at}: {when}, {misfire:?}, {overlap:?}, grace {:?}, {kind}",
+                spec.grace
+            )?;
         }
         for (at, node) in self.nodes.iter().enumerate() {
             writeln!(f, "  n{at}: {} slots, clock {:+} ms", node.slots, node.skew_ms)?;

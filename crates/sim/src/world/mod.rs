@@ -30,6 +30,8 @@ use std::time::Duration;
 
 use bellwether_core::job::identity::IfExists;
 use bellwether_core::name::NodeId;
+use bellwether_core::path;
+use bellwether_core::time::WallMillis;
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
 use fastrand::Rng;
 
@@ -37,7 +39,7 @@ use self::net::Connection;
 use self::server::Server;
 use crate::client::Client;
 use crate::history::{Bounds, Checker, Event, EventKind, Leading, Life, Violation};
-use crate::node::context::Context;
+use crate::node::context::{Context, WALL_MS};
 use crate::node::worker::{KINDS, Offer};
 use crate::node::{Msg, Node, NodeConfig, Out, Route};
 use crate::plan::{Plan, PlannedCall};
@@ -209,7 +211,7 @@ impl World {
 
     /// Runs until everything is over, or something is wrong.
     pub(crate) fn run(mut self) -> Report {
-        for event in self.server.lay_out(self.plan.retention_ms) {
+        for event in self.server.lay_out(self.plan.retention_ms, &self.plan.schedules) {
             self.record(event);
         }
         for peer in 0..self.peers.len() {
@@ -291,6 +293,13 @@ impl World {
             let record = truth.record(id).and_then(|znode| znode.record());
             record.is_none_or(|record| kept && record.is_terminal())
         };
+        let wall = WallMillis((WALL_MS + (self.now_us / 1_000).cast_signed()).cast_unsigned());
+        // Those that will tick this year are not over.
+        let year = Duration::from_secs(300 * 24 * 3600);
+        let ticks = truth.below(path::SCHEDULES).filter_map(|(_, znode)| znode.schedule()).any(|schedule| {
+            let next = schedule.spec.when.calendar().ok().and_then(|calendar| schedule.next(&calendar));
+            next.is_some_and(|next| next < wall + year)
+        });
         let jobs = truth.jobs();
         let registered = |id| jobs.worker(id).is_some_and(|worker| worker.registered);
         let quiet = jobs.all().all(over) && jobs.inboxes().all(registered);
@@ -298,7 +307,7 @@ impl World {
             Who::Client(client) => !client.tasks().is_empty(),
             Who::Node(_, node) => node.is_none(),
         });
-        if quiet && !busy {
+        if quiet && !busy && !ticks {
             self.over_since_us.get_or_insert(self.now_us);
         } else {
             self.over_since_us = None;

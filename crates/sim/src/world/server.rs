@@ -6,8 +6,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use bellwether_core::name::ScheduleId;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
+use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout};
 use bellwether_keeper::model::{Config, ConnectionId, Effect, Input, Model, Now};
 use bellwether_keeper::proto::{ConnectRequest, CreateMode, Op, OpResult, Request, Response};
@@ -50,7 +52,11 @@ impl Server {
     }
 
     /// Makes the namespace, as whoever opens it first does.
-    pub(super) fn lay_out(&mut self, retention_ms: Option<u64>) -> Vec<EventKind> {
+    pub(super) fn lay_out(
+        &mut self,
+        retention_ms: Option<u64>,
+        schedules: &[ScheduleRecord],
+    ) -> Vec<EventKind> {
         let conn = Conn::MAX;
         let mut history = Vec::new();
         let mut take = |outcome: Outcome| history.extend(outcome.history);
@@ -79,7 +85,12 @@ impl Server {
                 Retention { succeeded: kept, cancelled: kept, dead: kept, ..Retention::default() };
             make(path::RETENTION.to_owned(), wire::encode(&retention))
         });
-        let ops: Vec<_> = top.chain(buckets.map(empty)).chain(retention).chain([layout]).collect();
+        let schedules = schedules.iter().enumerate().map(|(at, record)| {
+            let id = ScheduleId::new(format!("s{at}")).expect("a letter and digits");
+            make(path::schedule(&id), wire::encode(record))
+        });
+        let parts = top.chain(buckets.map(empty)).chain(retention);
+        let ops: Vec<_> = parts.chain(schedules).chain([layout]).collect();
         take(self.handle(0, conn, Up::Request(1, ask::commit(&ops))));
         take(self.handle(0, conn, Up::Request(2, Request::CloseSession)));
         history

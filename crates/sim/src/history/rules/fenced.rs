@@ -1,11 +1,12 @@
 //! S3: a stale leader's writes do not commit.
 //!
 //! What only a leader does is known by its effect: it makes an assignment, moves a delayed job to the queue, takes an
-//! assignment or an inbox of another session's worker away, removes a record. (A client's purge does so without being a
+//! assignment or an inbox of another session's worker away, removes a record, makes the job of a tick. (A client's purge does so without being a
 //! leader: histories have none.) Each such transaction checks the epoch, and it is the epoch of
-//! the session that sends it. Joins and ticks will be further lines of [`leads`].
+//! the session that sends it. Joins will be a further line of [`leads`].
 
 use bellwether_core::path::Place;
+use bellwether_core::schedule::parse_tick;
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -42,6 +43,11 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
     };
     if let (Spot::Record(job), None) = (&change.spot, &change.after) {
         return Some(format!("removes the record of {job}"));
+    }
+    if let (Spot::Record(job), None) = (&change.spot, &change.before)
+        && parse_tick(job).is_some()
+    {
+        return Some(format!("makes {job}"));
     }
     let Spot::Place(place) = &change.spot else { return None };
     match (place, &change.before, &change.after) {

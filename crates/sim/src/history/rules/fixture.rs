@@ -5,10 +5,15 @@ use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
 use bellwether_core::job::identity;
-use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy};
-use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
+use bellwether_core::job::{
+    Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, Priority,
+};
+use bellwether_core::name::{JobId, Kind, Lane, NodeId, ScheduleId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::retention::Retention;
+use bellwether_core::schedule::{
+    Misfire, Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, Template, When,
+};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::wire;
@@ -44,6 +49,10 @@ fn session_of(worker: WorkerId) -> i64 {
 
 fn job_id(job: &str) -> JobId {
     JobId::new(job).expect("a name")
+}
+
+fn schedule_id(schedule: &str) -> ScheduleId {
+    ScheduleId::new(schedule).expect("a name")
 }
 
 fn node_id(node: &str) -> NodeId {
@@ -100,6 +109,53 @@ impl Story {
 
     pub(super) fn submit_in_lane(&mut self, job: &str, lane: &str) {
         self.submit_record(job, fresh(Some(Lane::new(lane).expect("a name"))));
+    }
+
+    /// Ticks every ten seconds from 1970 on.
+    pub(super) fn schedule(&mut self, schedule: &str) {
+        let template = Template {
+            kind: Kind::new("sum").expect("a name"),
+            payload: fresh(None).payload,
+            policy: Policy::default(),
+            placement: Placement::default(),
+            priority: Priority::default(),
+            expires_after: None,
+        };
+        let spec = ScheduleSpec {
+            when: When::every(Duration::from_secs(10)).expect("an interval"),
+            misfire: Misfire::Once,
+            grace: Duration::from_secs(60),
+            overlap: Overlap::Allow,
+            template,
+        };
+        let record = ScheduleRecord::new(spec, WallMillis(0));
+        self.txn(CLIENT, txn::add_schedule(&schedule_id(schedule), &record));
+    }
+
+    /// The cursor moves over this second, and these get a job.
+    pub(super) fn tick(&mut self, schedule: &str, to: u64, made: &[u64]) {
+        let (id, record, version) = self.scheduled(schedule);
+        let after = record.clone().ticked(WallMillis(to * 1_000), None);
+        let mut ops = txn::set_schedule(&id, version, &after);
+        for at in made {
+            let (job, made) = record.tick_job(&id, WallMillis(at * 1_000), WallMillis(at * 1_000));
+            ops.extend(txn::submit(&job, &made, 0));
+        }
+        self.txn(LEADER, fenced(Some(1), ops));
+    }
+
+    pub(super) fn pass_over(&mut self, schedule: &str, at: u64) {
+        let (id, record, version) = self.scheduled(schedule);
+        let at = WallMillis(at * 1_000);
+        let ticks = Missed { from: at, through: at, count: 1 };
+        let after = record.passed(Passed { why: PassedOver::Overlap, ticks });
+        self.txn(LEADER, fenced(Some(1), txn::set_schedule(&id, version, &after)));
+    }
+
+    fn scheduled(&self, schedule: &str) -> (ScheduleId, ScheduleRecord, i32) {
+        let id = schedule_id(schedule);
+        let znode = self.truth.get(&path::schedule(&id)).expect("added before");
+        (id, znode.schedule().expect("readable").clone(), znode.version)
     }
 
     /// Another submission of the same.

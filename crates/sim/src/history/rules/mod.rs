@@ -1,8 +1,8 @@
 //! The invariants, each a predicate over the events.
 //!
 //! A rule keeps what it has to remember itself, and looks at the rest in the checker's world. It names the invariant that
-//! it decides by the id of `docs/invariants.md`; several may decide parts of one. S7 (joins), S8 (ticks) and L4 (due
-//! ticks) join the table with their features.
+//! it decides by the id of `docs/invariants.md`; several may decide parts of one. S7 (joins) joins the table
+//! with its feature.
 
 use super::checker::{Found, Step, World};
 
@@ -12,6 +12,7 @@ mod bounded_calls;
 mod cancelled;
 mod clean_end;
 mod cut_off;
+mod due_ticks;
 mod epochs;
 mod fenced;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod removals;
 mod runs;
 mod seen_ends;
 mod settled;
+mod ticks;
 mod times;
 mod workers;
 
@@ -82,6 +84,7 @@ pub const RULES: &[Rule] = &[
     rule("S5", "a leader that knows that it is cut off does not act", new::<cut_off::CutOff>),
     rule("S6", "a lane's assignments are disjoint and in order", new::<lane_order::LaneOrder>),
     rule("S6", "a lane's runs do not overlap", new::<lane_runs::LaneRuns>),
+    rule("S8", "a tick has one job, or is passed over, which is recorded", new::<ticks::Ticks>),
     rule("S9", "attempts are 1, 2, …, within the policy, each closed once", new::<attempts::Attempts>),
     rule("S10", "nothing is assigned after the end, and what runs was assigned", new::<runs::Runs>),
     rule("S11", "one id is one job", new::<ids::Ids>),
@@ -94,6 +97,7 @@ pub const RULES: &[Rule] = &[
     rule("L1", "somebody leads soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job ends that can run", new::<settled::Settled>),
+    rule("L4", "each due tick is decided", new::<due_ticks::DueTicks>),
     rule("L5", "a pause ends before the trust lapses", new::<pauses::Pauses>),
     rule("L6", "what was used is given back", new::<clean_end::CleanEnd>),
     rule("L7", "every call is answered within its deadline", new::<bounded_calls::BoundedCalls>),

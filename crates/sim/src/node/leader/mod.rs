@@ -8,6 +8,7 @@ mod janitor;
 mod job_watcher;
 mod promoter;
 mod registry;
+mod schedules;
 
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use self::janitor::Janitor;
 use self::job_watcher::JobWatcher;
 use self::promoter::Promoter;
 use self::registry::Registry;
+use self::schedules::Schedules;
 use super::Msg;
 use super::context::{Context, Route};
 use super::election::ElectionMsg;
@@ -30,6 +32,7 @@ pub(crate) use self::janitor::JanitorMsg;
 pub(crate) use self::job_watcher::JobWatcherMsg;
 pub(crate) use self::promoter::PromoterMsg;
 pub(crate) use self::registry::RegistryMsg;
+pub(crate) use self::schedules::SchedulesMsg;
 
 /// As the actors': how often everything is listed again although nothing seems wrong.
 const SWEEP: Duration = Duration::from_secs(15);
@@ -58,6 +61,7 @@ pub(crate) enum MemberMsg {
     JobWatcher(JobWatcherMsg),
     Promoter(PromoterMsg),
     Registry(RegistryMsg),
+    Schedules(SchedulesMsg),
 }
 
 pub(crate) struct Wing {
@@ -75,6 +79,7 @@ struct Members {
     job_watcher: JobWatcher,
     promoter: Promoter,
     registry: Registry,
+    schedules: Schedules,
 }
 
 /// What a member knows of its place.
@@ -107,6 +112,10 @@ impl Place {
 
     fn registry(self, msg: RegistryMsg) -> Msg {
         Msg::Member(self.unit, MemberMsg::Registry(msg))
+    }
+
+    fn schedules(self, msg: SchedulesMsg) -> Msg {
+        Msg::Member(self.unit, MemberMsg::Schedules(msg))
     }
 
     fn fenced_out(self, cx: &mut Context<'_>) {
@@ -153,6 +162,7 @@ impl Wing {
             assigner: Assigner::start(cx, place, self.strategy),
             registry: Registry::start(cx, place),
             promoter: Promoter::start(cx, place),
+            schedules: Schedules::start(cx, place),
             janitor: Janitor::start(cx, place),
             job_watcher: JobWatcher::start(cx, place),
         });
@@ -167,6 +177,7 @@ impl Wing {
             MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
             MemberMsg::Promoter(msg) => members.promoter.handle(cx, msg),
             MemberMsg::Registry(msg) => members.registry.handle(cx, msg),
+            MemberMsg::Schedules(msg) => members.schedules.handle(cx, msg),
         }
     }
 }
@@ -182,6 +193,7 @@ impl Members {
         cx.tell(Route::WingToMembers, place.assigner(AssignerMsg::Resume));
         cx.tell(Route::WingToMembers, place.expirer(ExpirerMsg::Resume));
         cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
+        cx.tell(Route::WingToMembers, place.schedules(SchedulesMsg::Resume));
         cx.tell(Route::WingToMembers, place.janitor(JanitorMsg::Resume));
         cx.tell(Route::WingToMembers, place.job_watcher(JobWatcherMsg::Resume));
     }

@@ -1,0 +1,136 @@
+//! S8: a tick has at most one job, and exactly one unless it was passed over, which is recorded.
+//!
+//! A tick's job is made by the transaction that moves its schedule's cursor over it, and each instant that a cursor is
+//! moved over has its job made there, or is among those that the schedule says it passed over. The cursor never goes
+//! back. So, as ids are taken once, no instant has two.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::ScheduleId;
+use bellwether_core::path::Place;
+use bellwether_core::schedule::{ScheduleRecord, parse_tick};
+use bellwether_core::time::WallMillis;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::{Commit, Spot};
+
+/// Instants that one move of a cursor is followed over. What is passed over at once may be more: then the first of them
+/// and the last tell.
+const FOLLOWED: usize = 1_000;
+
+#[derive(Default)]
+pub(super) struct Ticks;
+
+impl Predicate for Ticks {
+    fn observe(&mut self, step: &Step<'_>, _: &World, found: &mut Found<'_>) {
+        let Some(commit) = step.commit else { return };
+        let mut made = made(commit);
+        for change in &commit.changes {
+            let Spot::Place(Place::Schedule(schedule)) = &change.spot else { continue };
+            let record = |znode: &Option<_>| {
+                znode.as_ref().and_then(|znode: &crate::history::truth::Znode| znode.schedule()).cloned()
+            };
+            let (Some(before), Some(after)) = (record(&change.before), record(&change.after)) else {
+                continue;
+            };
+            let tick = made.remove(schedule);
+            if let Err(why) = decided(&before, &after, tick) {
+                found.push(format!("{schedule}: {why}"));
+            }
+        }
+        for (schedule, at) in made {
+            found.push(format!("{schedule} got the job of {at} without a move of its cursor"));
+        }
+    }
+}
+
+/// The ticks whose jobs a transaction makes.
+pub(super) fn made(commit: &Commit) -> BTreeMap<ScheduleId, WallMillis> {
+    let made = commit.changes.iter().filter_map(|change| match &change.spot {
+        Spot::Record(job) if change.before.is_none() && change.after.is_some() => parse_tick(job),
+        _ => None,
+    });
+    made.collect()
+}
+
+fn decided(before: &ScheduleRecord, after: &ScheduleRecord, tick: Option<WallMillis>) -> Result<(), String> {
+    if after.cursor < before.cursor {
+        return Err(format!("the cursor went back from {} to {}", before.cursor, after.cursor));
+    }
+    if before.paused && tick.is_some() {
+        return Err("it is paused and ticked".to_owned());
+    }
+    let passed = after.last_passed.filter(|_| after.passed_over > before.passed_over);
+    let calendar = before.spec.when.calendar().map_err(|error| error.to_string())?;
+    let moved_over = calendar.ticks_after(before.cursor).take_while(|at| *at <= after.cursor);
+    for at in moved_over.take(FOLLOWED) {
+        let over = passed.is_some_and(|passed| (passed.ticks.from..=passed.ticks.through).contains(&at));
+        match (tick == Some(at), over) {
+            (true, false) | (false, true) => {}
+            (true, true) => return Err(format!("the tick at {at} has a job and is passed over")),
+            (false, false) => return Err(format!("nothing became of the tick at {at}")),
+        }
+    }
+    match tick {
+        Some(at) if calendar.last_through(at) != Some(at) || at > after.cursor || at <= before.cursor => {
+            Err(format!("a job of {at}, which is no tick of its move"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::rules::fixture::Story;
+
+    #[test]
+    fn one_job_for_each_tick_is_fine_and_so_is_one_that_is_passed_over() {
+        let mut story = Story::new();
+        story.schedule("a");
+        story.tick("a", 10, &[10]);
+        story.pass_over("a", 20);
+        story.tick("a", 30, &[30]);
+        story.assert_keeps("S8");
+    }
+
+    #[test]
+    fn a_fenced_tick_is_fine() {
+        let mut story = Story::new();
+        story.schedule("a");
+        story.tick("a", 10, &[10]);
+        story.assert_keeps("S3");
+    }
+
+    #[test]
+    fn a_tick_that_is_left_out_is_found() {
+        let mut story = Story::new();
+        story.schedule("a");
+        story.tick("a", 20, &[20]);
+        story.assert_breaks("S8");
+    }
+
+    #[test]
+    fn a_job_without_a_move_of_the_cursor_is_found() {
+        let mut story = Story::new();
+        story.schedule("a");
+        story.submit("a@1970-01-01T00:00:10Z");
+        story.assert_breaks("S8");
+    }
+
+    #[test]
+    fn a_move_without_a_job_is_found() {
+        let mut story = Story::new();
+        story.schedule("a");
+        story.tick("a", 10, &[]);
+        story.assert_breaks("S8");
+    }
+
+    #[test]
+    fn a_tick_without_a_fence_is_found() {
+        let mut story = Story::new();
+        story.schedule("a");
+        story.submit("a@1970-01-01T00:00:10Z");
+        story.assert_breaks("S3");
+    }
+}
