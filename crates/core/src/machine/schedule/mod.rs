@@ -458,7 +458,8 @@ impl Keeper {
                     out.push(Effect::MakeLane(key.clone()));
                 }
             }
-            (Op::Create { .. }, Reason::NodeExists) => {
+            // An entry or a turn without its record is an operator's: a puzzle.
+            (Op::Create { path, .. }, Reason::NodeExists) if path.starts_with(path::JOBS) => {
                 if let Plan::Tick { at, before, .. } = write.plan {
                     write.plan = Plan::PassOver(match before {
                         Some(ticks) => Passed { why: PassedOver::Misfire, ticks },
