@@ -71,7 +71,7 @@ impl Purged {
 impl Client {
     /// Removes the records of jobs that are over. Their ids are free again. Calls `progress` for every hundred records or so.
     ///
-    /// A record that cannot be read stays.
+    /// A record that cannot be read stays, and so does that of a job of a group: it goes with its group.
     ///
     /// # Errors
     /// When ZooKeeper does not answer within the client's deadline, which is for each page; [`Error::Busy`] when
@@ -160,6 +160,10 @@ impl Client {
 fn matches(purge: &Purge, node: &Node) -> Option<(i32, bool)> {
     let record = wire::decode::<JobRecord>(&node.data).ok()?;
     let JobState::Terminal { verdict, at } = &record.state else { return None };
+    // Its group may yet read it, and goes with all of them.
+    if record.membership.is_some() {
+        return None;
+    }
     let ended = match verdict {
         Verdict::Succeeded(_) => Ended::Succeeded,
         Verdict::Cancelled => Ended::Cancelled,

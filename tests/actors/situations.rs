@@ -394,7 +394,15 @@ async fn removes(stage: &Stage) {
     let client = stage.cluster.client();
     let job = client.submit(Job::new("unserved", &()).unwrap()).await.unwrap();
     client.cancel(job.id()).await.unwrap();
-    eventually("it is removed", SOON, async || client.get(job.id()).await.unwrap().is_none()).await;
+    let group = Group::new("unserved", "gone").unwrap().total(1).without_join();
+    let group = client.group(group).await.unwrap();
+    let member = group.submit(0, Job::new("unserved", &()).unwrap()).await.unwrap();
+    client.cancel(member.id()).await.unwrap();
+    group.wait(SOON).await.unwrap();
+    eventually("they are removed", SOON, async || {
+        client.get(job.id()).await.unwrap().is_none() && client.get_group(group.id()).await.unwrap().is_none()
+    })
+    .await;
     stage.until("the janitor hears of it", || stage.has_met("janitor", "Committed")).await;
     // For what is looked at from here on.
     stage.keep(None).await;

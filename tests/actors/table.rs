@@ -136,7 +136,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("session_is_killed", &[("node", &["Child.Terminated"])]),
     ("members_panic", &[("leader", &["Child.Failed"]), ("worker", &["Child.Failed"])]),
     ("members_are_killed", &[("leader", &["Child.Terminated"])]),
-    ("removes", &[("janitor", &["Committed"])]),
+    ("removes", &[("janitor", &["Committed", "Groups", "Names"])]),
     (
         "groups",
         &[(

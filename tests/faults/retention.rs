@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bellwether::client::Cancelled;
+use bellwether::client::{Cancelled, Group, Schedule};
 use bellwether::{Job, Retention, State};
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::name::ScheduleId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::Op;
@@ -15,6 +16,9 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::stage::{SOON, Stage, step};
+
+/// Of schedules: the shortest there is.
+const EVERY: Duration = Duration::from_secs(1);
 
 impl Stage {
     /// Keeps records no longer than the janitor must. No client sets so little.
@@ -88,28 +92,44 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
     let watches = || four_letter_word(server.address(), "wchs").unwrap();
     let before = (stage.znodes().await, watches(), worker.open_files());
 
-    let mut ids = Vec::new();
+    let (mut ids, mut groups) = (Vec::new(), Vec::new());
     for round in 0..2 {
         stage.runs.hold();
         let held = stage.submit([stage.runs.held(&format!("held-{round}"))]).await;
         stage.begun(40 * round + round + 1).await;
         ids.extend(stage.submit(jobs(&stage, u32::try_from(round).unwrap())).await);
+        let group = Group::new("sum", format!("group-{round}")).unwrap().total(20).without_join();
+        let group = stage.client.group(group).await.unwrap();
+        group.submit_all((0..20).map(|n| Job::new("sum", &[n, 1]).unwrap())).await.unwrap();
+        let schedule = Schedule::every(format!("every-{round}"), EVERY, Job::new("sum", &[1]).unwrap());
+        stage.client.schedules().add(&schedule).await.unwrap();
         let unserved = stage.submit([Job::new("unserved", &1).unwrap()]).await;
         assert_eq!(stage.client.cancel(&unserved[0]).await, Ok(Cancelled::Cancelled));
         // Whether it ends before it is stopped is all one here.
         stage.client.cancel(&held[0]).await.unwrap();
         stage.runs.release();
         ids.extend(held.into_iter().chain(unserved));
+        groups.push(group);
         if round == 0 {
             first.kill();
             stage.led_by(&second).await;
         }
     }
+    for (round, group) in groups.iter().enumerate() {
+        assert_eq!(group.wait(SOON).await.unwrap().succeeded, 20);
+        let id = ScheduleId::new(format!("every-{round}")).unwrap();
+        let schedules = stage.client.schedules();
+        eventually("it ticks", SOON, async || schedules.get(&id).await.unwrap().record.unwrap().ticked > 0)
+            .await;
+        schedules.remove(&id).await.unwrap();
+    }
     let over = stage.over(&ids).await;
     let count = |state| over.iter().filter(|job| job.state == state).count();
     assert!(count(State::Cancelled) >= 2);
     assert_eq!((count(State::Dead), over.len()), (40, 464));
-    assert_eq!(stage.records().await, 464, "all are kept for now");
+    stage.settled(1).await;
+    let records = stage.records().await;
+    assert!(records >= 464 + 40 + 2, "all are kept for now, those of groups and of ticks, too: {records}");
 
     stage.keep_nothing().await;
     // In the place of the one that was killed, so that there are as many sessions and candidates.
@@ -118,7 +138,10 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
     eventually("every znode is gone", SOON, async || stage.znodes().await == before.0).await;
     eventually("as many watches as before", SOON, async || watches() == before.1).await;
     eventually("as many open files as before", SOON, async || worker.open_files() <= before.2).await;
-    assert_eq!(second.metric("bellwether_records_removed_total"), Some(464.0));
+    assert_eq!(
+        second.metric("bellwether_records_removed_total"),
+        Some(f64::from(u32::try_from(records).unwrap()))
+    );
 }
 
 #[tokio::test]

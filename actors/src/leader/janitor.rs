@@ -3,9 +3,9 @@
 //! It watches nothing: every round asks for the settings and the counts of all buckets. While the session does not serve,
 //! its requests are not sent, and the next round tries again.
 
-use bellwether_core::machine::janitor::{self, Effect, Event, Found, ROUND};
+use bellwether_core::machine::janitor::{self, Effect, Event, Found, FoundGroup, ROUND, Shelf};
 use bellwether_core::metric;
-use bellwether_core::name::JobId;
+use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
@@ -30,13 +30,19 @@ pub(super) enum JanitorMsg {
     /// A round begins.
     Sweep,
     Settings(Result<Option<Node>, ReadError>),
-    Counted(Vec<Bucket>, Result<Vec<Option<Node>>, ReadError>),
-    Listed(Bucket, Result<Option<Vec<String>>, ReadError>),
+    Counted(Shelf, Vec<Bucket>, Result<Vec<Option<Node>>, ReadError>),
+    Listed(Shelf, Bucket, Result<Option<Vec<String>>, ReadError>),
     Read(Vec<JobId>, Result<Vec<Option<Node>>, ReadError>),
-    Committed(Batch<JobId>, Outcome<()>),
+    Groups(Vec<GroupId>, Result<Vec<Option<Node>>, ReadError>),
+    Names(Result<Vec<Option<Vec<String>>>, ReadError>),
+    Committed(Batch<String>, Outcome<()>),
 }
 
-actor!(Janitor, "janitor", JanitorMsg { Resume, Tick, Sweep, Settings, Counted, Listed, Read, Committed });
+actor!(
+    Janitor,
+    "janitor",
+    JanitorMsg { Resume, Tick, Sweep, Settings, Counted, Listed, Read, Groups, Names, Committed }
+);
 
 pub(super) struct State {
     term: Term,
@@ -71,25 +77,28 @@ impl Actor for Janitor {
         let event = match message {
             JanitorMsg::Resume | JanitorMsg::Tick | JanitorMsg::Sweep => Event::Go,
             JanitorMsg::Settings(read) => Event::Settings(state.settings(read)),
-            JanitorMsg::Counted(buckets, read) => {
+            JanitorMsg::Counted(shelf, buckets, read) => {
                 let count = |node: Option<Node>| node.map_or(0, |node| node.children);
                 let counts = read.map(|nodes| nodes.into_iter().map(count).collect());
-                Event::Counted(buckets, counts.map_err(note))
+                Event::Counted(shelf, buckets, counts.map_err(note))
             }
-            JanitorMsg::Listed(bucket, listed) => {
-                // A name that is not an id is not a job's.
-                let jobs = |names: Option<Vec<String>>| {
-                    names.iter().flatten().filter_map(|name| JobId::new(name).ok()).collect()
-                };
-                Event::Listed(bucket, listed.map(jobs).map_err(note))
+            JanitorMsg::Listed(shelf, bucket, listed) => {
+                let names = listed.map(Option::unwrap_or_default);
+                Event::Listed(shelf, bucket, names.map_err(note))
             }
             JanitorMsg::Read(jobs, read) => {
                 let found = |node: Option<Node>| {
-                    node.map_or(Found::Left, |node| Found::of(&node.data, node.version, node.modified))
+                    node.map_or(Found::Absent, |node| Found::of(&node.data, node.version, node.modified))
                 };
                 let found = read.map(|nodes| nodes.into_iter().map(found).collect());
                 Event::Read(jobs, found.map_err(note))
             }
+            JanitorMsg::Groups(groups, read) => {
+                let group = |(id, node): (&GroupId, Option<Node>)| state.group(id, &node?);
+                let found = read.map(|nodes| groups.iter().zip(nodes).map(group).collect());
+                Event::Groups(groups, found.map_err(note))
+            }
+            JanitorMsg::Names(names) => Event::Names(names.map_err(note)),
             JanitorMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
         state.feed(&myself, event);
@@ -107,14 +116,19 @@ impl State {
                 Effect::Rest(wait) => self._timer = after(myself, wait, || JanitorMsg::Tick),
                 Effect::Idle => self._timer = sweep(myself, ROUND, || JanitorMsg::Sweep),
                 Effect::Settings => report(myself, zk.get(path::RETENTION.into()), JanitorMsg::Settings),
-                Effect::Count(buckets) => {
-                    let counted = zk.get_many(buckets.iter().copied().map(Bucket::jobs).collect());
-                    report(myself, counted, move |nodes| JanitorMsg::Counted(buckets, nodes));
+                Effect::Count(shelf, buckets) => {
+                    let counted = zk.get_many(buckets.iter().map(|bucket| shelf.path(*bucket)).collect());
+                    report(myself, counted, move |nodes| JanitorMsg::Counted(shelf, buckets, nodes));
                 }
-                Effect::List(bucket) => {
-                    let listed = zk.children(bucket.jobs());
-                    report(myself, listed, move |names| JanitorMsg::Listed(bucket, names));
+                Effect::List(shelf, bucket) => {
+                    let listed = zk.children(shelf.path(bucket));
+                    report(myself, listed, move |names| JanitorMsg::Listed(shelf, bucket, names));
                 }
+                Effect::Groups(groups) => {
+                    let read = zk.get_many(groups.iter().map(path::group).collect());
+                    report(myself, read, move |nodes| JanitorMsg::Groups(groups, nodes));
+                }
+                Effect::Names(parents) => report(myself, zk.children_many(parents), JanitorMsg::Names),
                 Effect::Read(jobs) => {
                     let read = zk.get_many(jobs.iter().map(path::record).collect());
                     report(myself, read, move |nodes| JanitorMsg::Read(jobs, nodes));
@@ -130,6 +144,13 @@ impl State {
                 Effect::FencedOut => self.fenced.tell(),
             }
         }
+    }
+
+    fn group(&mut self, id: &GroupId, node: &Node) -> FoundGroup {
+        let record = wire::decode(&node.data);
+        let record =
+            record.inspect_err(|error| self.unreadable.tell(path::group(id), node.version, error)).ok()?;
+        Some((record, node.version, node.modified))
     }
 
     /// What cannot be read counts as absent: nothing is removed that nobody said how long to keep.

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::budget::{BUCKETS, MAX_RECORDS, MAX_RETENTION, MIN_RETENTION};
+use crate::group::End;
 use crate::job::Verdict;
 
 /// The shortest time for which a record is kept, whatever a hand wrote into the settings, which cannot be set below
@@ -83,6 +84,17 @@ impl Retention {
             Verdict::Succeeded(_) => self.succeeded,
             Verdict::Cancelled => self.cancelled,
             Verdict::Dead => self.dead,
+        };
+        set.max(KEPT_AT_LEAST)
+    }
+
+    /// As [`Retention::of`], by how a job of a group ended.
+    #[must_use]
+    pub fn of_end(&self, end: End) -> Duration {
+        let set = match end {
+            End::Succeeded => self.succeeded,
+            End::Cancelled => self.cancelled,
+            End::Dead => self.dead,
         };
         set.max(KEPT_AT_LEAST)
     }

@@ -53,8 +53,8 @@ mod schedule;
 pub use batch::{Batch, Locus};
 pub use claim::Claim;
 pub use group::{
-    advance, join_group, leave_group, make_chunk, make_group, make_sub_group, rejoin_group, seal,
-    without_group,
+    advance, join_group, leave_group, make_chunk, make_group, make_sub_group, rejoin_group, remove_chunk,
+    remove_group, remove_member, seal, without_group,
 };
 pub use schedule::{add_schedule, check_removals, remove_schedule, set_schedule, tick, trigger};
 

@@ -7,6 +7,7 @@
 //! | [`make_chunk`] | its absence | what needs it tells |
 //! | [`seal`] | the record's version | read it: our total ⇒ done |
 //! | [`advance`] | epoch, the record's version | read the group: its stage tells |
+//! | [`remove_member`], [`remove_chunk`], [`remove_group`] | epoch, versions, the absence of children | list it again |
 //! | [`join_group`], [`leave_group`], [`rejoin_group`] | parts of a submission, an end, a retry | as the whole |
 //!
 //! S7 in three steps. (1) A member has its place from the multi that makes it exist, and that multi checks the group's
@@ -126,6 +127,28 @@ pub fn advance(
         ops.extend(leave(outer, end));
     }
     ops
+}
+
+/// Removes a member of a group that is done: its mark, and its record at the version that was read, if it is there.
+#[must_use]
+pub fn remove_member(id: &GroupId, number: u32, end: End, record: Option<(&JobId, i32)>) -> Vec<Op> {
+    let record = record.map(|(job, version)| super::remove_record(job, version));
+    record.into_iter().chain([Op::delete(path::mark(id, Mark::Member(number), end))]).collect()
+}
+
+/// Removes the parents of a chunk without places and marks. One that has any stays.
+#[must_use]
+pub fn remove_chunk(id: &GroupId, chunk: u32) -> [Op; 2] {
+    [path::mark_chunk(id, chunk), path::place_chunk(id, chunk)].map(Op::delete)
+}
+
+/// Removes a group without members, with the marks and records of its other jobs.
+#[must_use]
+pub fn remove_group(id: &GroupId, version: i32, marks: &[(Mark, End)], records: &[(JobId, i32)]) -> Vec<Op> {
+    let records = records.iter().map(|(job, version)| super::remove_record(job, *version));
+    let marks = marks.iter().map(|(mark, end)| Op::delete(path::mark(id, *mark, *end)));
+    let group = Op::Delete { path: path::group(id), version: Some(version) };
+    records.chain(marks).chain([Op::delete(path::members(id)), group]).collect()
 }
 
 /// Takes what a group adds out of a job's end, because an operator's hand was there before.

@@ -291,7 +291,7 @@ impl World {
         let kept = self.plan.retention_ms.is_none();
         let over = |(id, _)| {
             let record = truth.record(id).and_then(|znode| znode.record());
-            record.is_none_or(|record| kept && record.is_terminal())
+            record.is_none_or(|record| (kept || record.membership.is_some()) && record.is_terminal())
         };
         let wall = WallMillis((WALL_MS + (self.now_us / 1_000).cast_signed()).cast_unsigned());
         // Those that will tick this year are not over.

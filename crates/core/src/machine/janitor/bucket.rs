@@ -60,16 +60,19 @@ impl Facts {
         self.looked = Some(Looked { at, left, due });
     }
 
+    /// Whether something in it may be due by its age.
+    pub(super) fn has_aged(&self, wall: WallMillis) -> bool {
+        // A clock that was set back says nothing about what was due by it.
+        let aged = |looked: &Looked| wall >= looked.due || wall < looked.at;
+        self.count > 0 && self.looked.as_ref().is_none_or(aged)
+    }
+
     pub(super) fn is_due(&self, retention: &Retention, wall: WallMillis) -> bool {
-        if self.count == 0 {
-            return false;
-        }
-        let Some(looked) = &self.looked else { return true };
+        let Some(looked) = &self.looked else { return self.count > 0 };
         let share = retention.per_bucket();
         let grown = self.count >= looked.left + 1 + share / PARTS as usize;
         let overfull = self.count > share && (grown || wall.since(looked.at) >= OVERFULL);
-        // A clock that was set back says nothing about what was due by it.
-        wall >= looked.due || wall < looked.at || overfull
+        overfull || self.has_aged(wall)
     }
 
     /// How many records a bucket is brought down to when it has more than its share: somewhat fewer, so that it is read

@@ -8,7 +8,7 @@ use crate::retention::Retention;
 use crate::time::WallMillis;
 
 use super::bucket::Facts;
-use super::{Found, READ, WRONG_AHEAD};
+use super::{Found, READ, ended};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,14 +42,17 @@ pub(super) enum Next {
 }
 
 impl Look {
-    pub(super) fn new(bucket: Bucket, jobs: Vec<JobId>) -> Self {
-        Self { bucket, listed: jobs.len(), unread: jobs.into(), over: Vec::new(), going: None }
+    pub(super) fn new(bucket: Bucket, names: &[String]) -> Self {
+        // A name that is not an id is not a job's.
+        let unread = names.iter().filter_map(|name| JobId::new(name).ok()).collect();
+        Self { bucket, listed: names.len(), unread, over: Vec::new(), going: None }
     }
 
     pub(super) fn read(&mut self, job: JobId, found: Found, retention: &Retention, wall: WallMillis) {
         match found {
-            Found::Left => {}
-            Found::Over { version, verdict, at, modified } => {
+            // A group keeps the records of its jobs, and they go with it.
+            Found::Absent | Found::Left | Found::Over { grouped: true, .. } => {}
+            Found::Over { version, verdict, at, modified, grouped: false } => {
                 let ended = ended(at, modified, wall);
                 self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
             }
@@ -89,12 +92,6 @@ fn split(over: &mut Vec<Over>, retention: &Retention, wall: WallMillis) -> Vec<O
     going
 }
 
-/// When it ended, of what two clocks say: the later, unless it is wrong.
-fn ended(at: WallMillis, modified: WallMillis, wall: WallMillis) -> WallMillis {
-    let (early, late) = (at.min(modified), at.max(modified));
-    if late > wall + WRONG_AHEAD { early } else { late }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -120,11 +117,12 @@ mod tests {
 
     fn over(verdict: Verdict, ago: u64) -> Found {
         let at = WallMillis(NOW.0 - ago);
-        Found::Over { version: 3, verdict, at, modified: at }
+        Found::Over { version: 3, verdict, at, modified: at, grouped: false }
     }
 
     fn look(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
-        let mut look = Look::new(bucket(), (0..found.len()).map(job).collect());
+        let names = (0..found.len()).map(|n| job(n).to_string()).collect::<Vec<_>>();
+        let mut look = Look::new(bucket(), &names);
         let mut found = found.into_iter().enumerate();
         let mut gone = Vec::new();
         loop {

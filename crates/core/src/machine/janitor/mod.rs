@@ -22,6 +22,9 @@
 //! due, and then not more often than a slack allows, so that a record is read about ten times in its life, however many
 //! there are. The count of each bucket is asked for in every round, by three requests.
 //!
+//! **Groups** go as a whole, with the records of their jobs: see [`group`]. The record of a job of a group is passed over
+//! here.
+//!
 //! **At what pace.** One request at a time, and after each a rest as long as it took: the janitor has at most half of one
 //! place in ZooKeeper's queue, where the assigner has four, and less of it when ZooKeeper is slow. That is still
 //! thousands of records a second, as many as one leader assigns.
@@ -30,21 +33,24 @@
 //! and [`READ`] records at a time.
 
 mod bucket;
+mod group;
 mod look;
 
 use std::time::Duration;
 
 use crate::budget::{BUCKETS, MAX_READ_BATCH};
+use crate::group::GroupRecord;
 use crate::job::{JobRecord, JobState, Verdict};
-use crate::name::JobId;
+use crate::name::{GroupId, JobId};
 use crate::outcome::Outcome;
-use crate::path::Bucket;
+use crate::path::{self, Bucket};
 use crate::retention::Retention;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus};
 use crate::wire;
 
 use bucket::Facts;
+use group::{Groups, Removals};
 use look::{Look, Next};
 
 /// How often the counts of buckets are asked for, and the settings: what was set holds after that.
@@ -62,7 +68,9 @@ const SHORTEST_REST: Duration = Duration::from_millis(1);
 /// A record that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Found {
-    /// It is gone, or cannot be read, or its job is not over: nothing to do.
+    /// It is not there.
+    Absent,
+    /// It cannot be read, or its job is not over: nothing to do.
     Left,
     /// Its job is over.
     Over {
@@ -74,7 +82,33 @@ pub enum Found {
         at: WallMillis,
         /// When, by ZooKeeper's clock.
         modified: WallMillis,
+        /// Whether it goes with a group.
+        grouped: bool,
     },
+}
+
+/// A group that was read: what it says, at which version, and when ZooKeeper's clock was when it was set. `None` if it
+/// is not there, or cannot be read.
+pub type FoundGroup = Option<(GroupRecord, i32, WallMillis)>;
+
+/// What there are buckets of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shelf {
+    /// Records of jobs.
+    Jobs,
+    /// Groups.
+    Groups,
+}
+
+impl Shelf {
+    /// The znode of one of its buckets.
+    #[must_use]
+    pub fn path(self, bucket: Bucket) -> String {
+        match self {
+            Self::Jobs => bucket.jobs(),
+            Self::Groups => bucket.groups(),
+        }
+    }
 }
 
 impl Found {
@@ -83,10 +117,9 @@ impl Found {
     #[must_use]
     pub fn of(data: &[u8], version: i32, modified: WallMillis) -> Self {
         let Ok(record) = wire::decode::<JobRecord>(data) else { return Self::Left };
+        let grouped = record.membership.is_some();
         match record.state {
-            // A group reads the records of its members.
-            JobState::Terminal { .. } if record.membership.is_some() => Self::Left,
-            JobState::Terminal { verdict, at } => Self::Over { version, verdict, at, modified },
+            JobState::Terminal { verdict, at } => Self::Over { version, verdict, at, modified, grouped },
             JobState::Open { .. } => Self::Left,
         }
     }
@@ -99,14 +132,18 @@ pub enum Event {
     Go,
     /// The settings were read: `Ok(None)` if they are absent or cannot be read; `Err` was not answered.
     Settings(Result<Option<Retention>, ()>),
-    /// How many records these buckets have; 0 for one that is not there.
-    Counted(Vec<Bucket>, Result<Vec<usize>, ()>),
-    /// The records of a bucket.
-    Listed(Bucket, Result<Vec<JobId>, ()>),
+    /// How many children these buckets have; 0 for one that is not there.
+    Counted(Shelf, Vec<Bucket>, Result<Vec<usize>, ()>),
+    /// The names in a bucket.
+    Listed(Shelf, Bucket, Result<Vec<String>, ()>),
     /// Records were read, in the order in which they were asked for.
     Read(Vec<JobId>, Result<Vec<Found>, ()>),
+    /// Groups were read, in the order in which they were asked for.
+    Groups(Vec<GroupId>, Result<Vec<FoundGroup>, ()>),
+    /// Children were listed, in the order in which they were asked for.
+    Names(Result<Vec<Option<Vec<String>>>, ()>),
     /// A batch was answered.
-    Committed(Batch<JobId>, Outcome<()>),
+    Committed(Batch<String>, Outcome<()>),
 }
 
 /// What the leader shall do.
@@ -118,14 +155,18 @@ pub enum Effect {
     Idle,
     /// Read the settings.
     Settings,
-    /// Count the records of these buckets, at most [`MAX_READ_BATCH`].
-    Count(Vec<Bucket>),
+    /// Count the children of these buckets, at most [`MAX_READ_BATCH`].
+    Count(Shelf, Vec<Bucket>),
     /// List a bucket.
-    List(Bucket),
+    List(Shelf, Bucket),
     /// Read these records, at most [`READ`].
     Read(Vec<JobId>),
+    /// Read these groups, at most [`READ`].
+    Groups(Vec<GroupId>),
+    /// List the children of these, at most two.
+    Names(Vec<String>),
     /// Commit this and hand it back with its outcome.
-    Commit(Batch<JobId>),
+    Commit(Batch<String>),
     /// So many records were removed.
     Removed(usize),
     /// Another leader has claimed.
@@ -138,6 +179,7 @@ pub struct Janitor {
     epoch: i32,
     retention: Retention,
     buckets: Vec<Facts>,
+    groups: Vec<Facts>,
     step: Step,
     /// When the request in flight was sent.
     asked: Option<Millis>,
@@ -151,12 +193,21 @@ enum Step {
     /// Begin a round.
     Settings,
     /// Count the buckets from this one on.
-    Count(usize),
+    Count(Shelf, usize),
     /// Look for a bucket that is due, from this one on.
-    Choose(usize),
-    Look(Look),
-    /// A batch is to be sent (again).
-    Send(Look, Batch<JobId>),
+    Choose(Shelf, usize),
+    Look(At),
+    /// A batch is to be sent (again), and whether something was taken out of it.
+    Send(At, Batch<String>, bool),
+    /// It was sent.
+    Sent(At, bool),
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum At {
+    Jobs(Look),
+    Groups(Groups),
 }
 
 impl Janitor {
@@ -167,6 +218,7 @@ impl Janitor {
             epoch,
             retention: Retention::default(),
             buckets: vec![Facts::default(); usize::from(BUCKETS)],
+            groups: vec![Facts::default(); usize::from(BUCKETS)],
             step: Step::Settings,
             asked: None,
             rest: Millis(0),
@@ -199,48 +251,97 @@ impl Janitor {
         out: &mut Vec<Effect>,
     ) -> Result<Step, Unanswered> {
         let step = std::mem::replace(&mut self.step, Step::Settings);
+        let retention = &self.retention;
         match (event, step) {
             (Event::Settings(settings), _) => {
                 // Nothing is removed that nobody said how long to keep.
                 let retention = settings?.ok_or(Unanswered)?;
                 if self.retention != retention {
                     self.retention = retention;
-                    self.buckets.iter_mut().for_each(Facts::forget);
+                    self.buckets.iter_mut().chain(&mut self.groups).for_each(Facts::forget);
                 }
-                Ok(Step::Count(0))
+                Ok(Step::Count(Shelf::Jobs, 0))
             }
-            (Event::Counted(buckets, counts), _) => {
+            (Event::Counted(shelf, buckets, counts), _) => {
                 let next = buckets.last().map_or(0, |bucket| bucket.index() + 1);
+                let facts = self.shelf(shelf);
                 for (bucket, count) in buckets.into_iter().zip(counts?) {
-                    self.buckets[bucket.index()].counted(count);
+                    facts[bucket.index()].counted(count);
                 }
-                Ok(if next < self.buckets.len() { Step::Count(next) } else { Step::Choose(0) })
+                Ok(match shelf {
+                    shelf if next < usize::from(BUCKETS) => Step::Count(shelf, next),
+                    Shelf::Jobs => Step::Count(Shelf::Groups, 0),
+                    Shelf::Groups => Step::Choose(Shelf::Jobs, 0),
+                })
             }
-            (Event::Listed(bucket, jobs), _) => Ok(Step::Look(Look::new(bucket, jobs?))),
-            (Event::Read(jobs, found), Step::Look(mut look)) => {
+            (Event::Listed(Shelf::Jobs, bucket, names), _) => {
+                Ok(Step::Look(At::Jobs(Look::new(bucket, &names?))))
+            }
+            (Event::Listed(Shelf::Groups, bucket, names), _) => {
+                Ok(Step::Look(At::Groups(Groups::new(bucket, &names?))))
+            }
+            (Event::Read(jobs, found), Step::Look(At::Jobs(mut look))) => {
                 for (job, found) in jobs.into_iter().zip(found?) {
-                    look.read(job, found, &self.retention, wall);
+                    look.read(job, found, retention, wall);
                 }
-                Ok(Step::Look(look))
+                Ok(Step::Look(At::Jobs(look)))
             }
-            (Event::Committed(batch, outcome), Step::Look(look)) => self.committed(look, batch, outcome, out),
+            (Event::Read(_, found), Step::Look(At::Groups(mut look))) => {
+                let removals = look.read(found?);
+                Ok(self.remove(look, removals))
+            }
+            (Event::Groups(groups, found), Step::Look(At::Groups(mut look))) => {
+                look.groups(groups.into_iter().zip(found?).collect(), retention, wall);
+                Ok(Step::Look(At::Groups(look)))
+            }
+            (Event::Names(names), Step::Look(At::Groups(mut look))) => {
+                let removals = look.names(names?, retention, wall);
+                Ok(self.remove(look, removals))
+            }
+            (Event::Committed(batch, outcome), Step::Sent(at, whole)) => {
+                self.committed(at, batch, whole, outcome, out)
+            }
             // Of a request that this machine did not send.
-            (Event::Read(..) | Event::Committed(..), step) => Ok(step),
-            (Event::Go, step) => Ok(step),
+            (
+                Event::Read(..) | Event::Groups(..) | Event::Names(_) | Event::Committed(..) | Event::Go,
+                step,
+            ) => Ok(step),
         }
+    }
+
+    fn shelf(&mut self, shelf: Shelf) -> &mut Vec<Facts> {
+        match shelf {
+            Shelf::Jobs => &mut self.buckets,
+            Shelf::Groups => &mut self.groups,
+        }
+    }
+
+    /// What a look at groups wants removed, in as many batches as it takes: the look goes on after the last.
+    fn remove(&self, look: Groups, removals: Removals) -> Step {
+        if removals.is_empty() {
+            return Step::Look(At::Groups(look));
+        }
+        let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
+        for (what, ops) in removals {
+            let fits = batch.push(what, ops).is_ok();
+            debug_assert!(fits, "a hundred members are far below any budget");
+        }
+        Step::Send(At::Groups(look), batch, true)
     }
 
     fn committed(
         &mut self,
-        look: Look,
-        mut batch: Batch<JobId>,
+        at: At,
+        mut batch: Batch<String>,
+        whole: bool,
         outcome: Outcome<()>,
         out: &mut Vec<Effect>,
     ) -> Result<Step, Unanswered> {
         let rejection = match outcome {
             Outcome::Applied(()) => {
-                out.push(Effect::Removed(batch.len()));
-                return Ok(Step::Look(look));
+                let records = batch.ops().filter(|op| op.path().starts_with(path::JOBS)).count();
+                out.push(Effect::Removed(records));
+                return Ok(self.go_on(at, whole));
             }
             // Removed or not: the bucket is looked at anew, because nothing was noted of this look.
             Outcome::Unknown => return Err(Unanswered),
@@ -253,13 +354,23 @@ impl Janitor {
             Some(Locus::Group { group, .. }) => {
                 // Retried, or removed by hand, or with a child that is not ours. It stays as it is.
                 batch.remove(group);
-                Ok(if batch.is_empty() { Step::Look(look) } else { Step::Send(look, batch) })
+                Ok(if batch.is_empty() { self.go_on(at, false) } else { Step::Send(at, batch, false) })
             }
             Some(Locus::Fence(_)) if rejection.is_fence() => {
                 out.push(Effect::FencedOut);
                 Err(Unanswered)
             }
             Some(Locus::Fence(_)) | None => Err(Unanswered),
+        }
+    }
+
+    fn go_on(&self, at: At, whole: bool) -> Step {
+        match at {
+            At::Jobs(look) => Step::Look(At::Jobs(look)),
+            At::Groups(mut look) => {
+                let removals = look.removed(whole);
+                self.remove(look, removals)
+            }
         }
     }
 
@@ -274,54 +385,86 @@ impl Janitor {
         }
         let effect = match std::mem::replace(&mut self.step, Step::Settings) {
             Step::Settings => Effect::Settings,
-            Step::Count(from) => {
+            Step::Count(shelf, from) => {
                 let few = Bucket::all().skip(from).take(MAX_READ_BATCH).collect();
-                self.step = Step::Count(from);
-                Effect::Count(few)
+                self.step = Step::Count(shelf, from);
+                Effect::Count(shelf, few)
             }
-            Step::Choose(from) => return self.choose(from, now, wall, out),
-            Step::Look(mut look) => match look.next(&self.retention, wall) {
+            Step::Choose(shelf, from) => return self.choose(shelf, from, now, wall, out),
+            Step::Look(At::Jobs(mut look)) => match look.next(&self.retention, wall) {
                 Next::Read(jobs) => {
-                    self.step = Step::Look(look);
+                    self.step = Step::Look(At::Jobs(look));
                     Effect::Read(jobs)
                 }
                 Next::Remove(records) => {
                     let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
                     for (job, version) in records {
-                        let ops = vec![txn::remove_record(&job, version)];
-                        let fits = batch.push(job, ops).is_ok();
+                        let op = txn::remove_record(&job, version);
+                        let fits = batch.push(op.path().to_owned(), vec![op]).is_ok();
                         debug_assert!(fits, "a hundred removals are far below any budget");
                     }
-                    self.step = Step::Look(look);
+                    self.step = Step::Sent(At::Jobs(look), true);
                     Effect::Commit(batch)
                 }
                 Next::Done { bucket, left, due } => {
                     self.buckets[bucket.index()].looked(left, due, &self.retention, wall);
-                    return self.choose(bucket.index() + 1, now, wall, out);
+                    return self.choose(Shelf::Jobs, bucket.index() + 1, now, wall, out);
                 }
             },
-            Step::Send(look, batch) => {
-                self.step = Step::Look(look);
+            Step::Look(At::Groups(mut look)) => {
+                let effect = match look.next() {
+                    group::Next::Groups(groups) => Effect::Groups(groups),
+                    group::Next::Names(parents) => Effect::Names(parents),
+                    group::Next::Read(jobs) => Effect::Read(jobs),
+                    group::Next::Done { bucket, left, due } => {
+                        self.groups[bucket.index()].looked(left, due, &self.retention, wall);
+                        return self.choose(Shelf::Groups, bucket.index() + 1, now, wall, out);
+                    }
+                };
+                self.step = Step::Look(At::Groups(look));
+                effect
+            }
+            Step::Send(at, batch, whole) => {
+                self.step = Step::Sent(at, whole);
                 Effect::Commit(batch)
             }
+            // Nothing is asked, so nothing was sent: that of a term that is over. Begin anew.
+            Step::Sent(..) => Effect::Settings,
         };
         self.asked = Some(now);
         out.push(effect);
     }
 
-    fn choose(&mut self, from: usize, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
-        let retention = &self.retention;
-        let due = Bucket::all().skip(from).find(|b| self.buckets[b.index()].is_due(retention, wall));
-        if let Some(bucket) = due {
-            // Answered, it becomes a look; unanswered, a round begins.
-            self.step = Step::Choose(bucket.index());
-            self.asked = Some(now);
-            out.push(Effect::List(bucket));
-        } else {
-            self.step = Step::Settings;
-            out.push(Effect::Idle);
+    fn choose(&mut self, shelf: Shelf, from: usize, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
+        let retention = self.retention;
+        let facts = self.shelf(shelf);
+        let due = Bucket::all().skip(from).find(|bucket| {
+            let facts = &facts[bucket.index()];
+            match shelf {
+                Shelf::Jobs => facts.is_due(&retention, wall),
+                Shelf::Groups => facts.has_aged(wall),
+            }
+        });
+        match (due, shelf) {
+            (Some(bucket), _) => {
+                // Answered, it becomes a look; unanswered, a round begins.
+                self.step = Step::Choose(shelf, bucket.index());
+                self.asked = Some(now);
+                out.push(Effect::List(shelf, bucket));
+            }
+            (None, Shelf::Jobs) => self.choose(Shelf::Groups, 0, now, wall, out),
+            (None, Shelf::Groups) => {
+                self.step = Step::Settings;
+                out.push(Effect::Idle);
+            }
         }
     }
+}
+
+/// When it ended, of what two clocks say: the later, unless it is wrong.
+fn ended(at: WallMillis, modified: WallMillis, wall: WallMillis) -> WallMillis {
+    let (early, late) = (at.min(modified), at.max(modified));
+    if late > wall + WRONG_AHEAD { early } else { late }
 }
 
 /// The round cannot go on: the next one begins anew.

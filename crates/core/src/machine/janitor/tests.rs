@@ -44,7 +44,7 @@ impl Stage {
 
     fn end(&mut self, n: u32, verdict: Verdict) {
         let at = self.wall();
-        self.records.insert(job(n), Found::Over { version: 2, verdict, at, modified: at });
+        self.records.insert(job(n), Found::Over { version: 2, verdict, at, modified: at, grouped: false });
     }
 
     fn feed(&mut self, event: Event) -> Vec<Effect> {
@@ -92,13 +92,19 @@ impl Stage {
         let of = |bucket: Bucket| self.records.keys().filter(move |job| Bucket::of(job) == bucket).cloned();
         match request {
             Effect::Settings => Event::Settings(Ok(self.retention)),
-            Effect::Count(buckets) => {
+            Effect::Count(Shelf::Jobs, buckets) => {
                 let counts = buckets.iter().map(|bucket| of(*bucket).count()).collect();
-                Event::Counted(buckets, Ok(counts))
+                Event::Counted(Shelf::Jobs, buckets, Ok(counts))
             }
-            Effect::List(bucket) => Event::Listed(bucket, Ok(of(bucket).collect())),
+            Effect::Count(Shelf::Groups, buckets) => {
+                let counts = vec![0; buckets.len()];
+                Event::Counted(Shelf::Groups, buckets, Ok(counts))
+            }
+            Effect::List(shelf, bucket) => {
+                Event::Listed(shelf, bucket, Ok(of(bucket).map(|job| job.to_string()).collect()))
+            }
             Effect::Read(jobs) => {
-                let found = |job| self.records.get(job).cloned().unwrap_or(Found::Left);
+                let found = |job| self.records.get(job).cloned().unwrap_or(Found::Absent);
                 let found = jobs.iter().map(found).collect();
                 Event::Read(jobs, Ok(found))
             }
@@ -110,7 +116,7 @@ impl Stage {
         }
     }
 
-    fn commit(&mut self, batch: &Batch<JobId>) -> Outcome<()> {
+    fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
         let mut ops = batch.ops().enumerate();
         assert_eq!(ops.next().unwrap().1, &txn::fence(7), "behind the epoch");
         let mut gone = Vec::new();
@@ -161,7 +167,7 @@ fn a_bucket_is_not_read_again_before_something_in_it_can_be_due() {
     for _ in 0..10 {
         stage.after(ROUND).round();
     }
-    assert_eq!(stage.asked.len(), 10 * 4, "the settings and three counts: {:?}", stage.asked.last());
+    assert_eq!(stage.asked.len(), 10 * 7, "the settings and six counts: {:?}", stage.asked.last());
 }
 
 #[test]
@@ -205,11 +211,14 @@ fn a_job_that_was_retried_meanwhile_stays_and_the_others_go() {
     stage.records.remove(&job(2));
     stage.records.insert(job(2), Found::Left);
     stage.round_but(|request| match request {
-        Effect::Count(buckets) => {
+        Effect::Count(Shelf::Jobs, buckets) => {
             let counts = buckets.iter().map(|of| if *of == bucket { 3 } else { 0 }).collect();
-            Some(Event::Counted(buckets.clone(), Ok(counts)))
+            Some(Event::Counted(Shelf::Jobs, buckets.clone(), Ok(counts)))
         }
-        Effect::List(of) => Some(Event::Listed(*of, Ok(jobs.clone()))),
+        Effect::List(shelf, of) => {
+            let names = jobs.iter().map(ToString::to_string).collect();
+            Some(Event::Listed(*shelf, *of, Ok(names)))
+        }
         Effect::Read(jobs) => {
             let found = jobs.iter().map(|job| records.remove(job).unwrap()).collect();
             Some(Event::Read(jobs.clone(), Ok(found)))
@@ -243,11 +252,11 @@ fn whatever_is_not_answered_the_next_round_makes_up_for_it() {
     let table: [(&str, Refuse); 5] = [
         ("settings", |request| matches!(request, Effect::Settings).then_some(Event::Settings(Err(())))),
         ("counts", |request| match request {
-            Effect::Count(buckets) => Some(Event::Counted(buckets.clone(), Err(()))),
+            Effect::Count(shelf, buckets) => Some(Event::Counted(*shelf, buckets.clone(), Err(()))),
             _ => None,
         }),
         ("list", |request| match request {
-            Effect::List(bucket) => Some(Event::Listed(*bucket, Err(()))),
+            Effect::List(shelf, bucket) => Some(Event::Listed(*shelf, *bucket, Err(()))),
             _ => None,
         }),
         ("read", |request| match request {
@@ -303,5 +312,195 @@ fn a_namespace_above_its_count_is_brought_below_it_by_the_oldest_ends() {
             of.filter(|n| stage.records.contains_key(&job(*n)) == there).collect::<Vec<_>>()
         };
         assert!(ends(false).last() < ends(true).first() || ends(true).is_empty(), "{bucket:?}");
+    }
+}
+
+/// One group, whose bucket is the only one that has any.
+mod groups {
+    use std::collections::BTreeSet;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::group::{End, Mark, Stage as GroupStage};
+    use crate::name::Kind;
+
+    fn id() -> GroupId {
+        GroupId::new("batch").unwrap()
+    }
+
+    fn done(at: WallMillis) -> GroupRecord {
+        let record = GroupRecord::new(Kind::new("sum").unwrap(), Uuid::nil(), at);
+        GroupRecord { total: Some(3), stage: GroupStage::Done { at }, ..record }
+    }
+
+    /// A tree of znodes, with the group in it.
+    struct Tree {
+        stage: Stage,
+        group: GroupRecord,
+        znodes: BTreeSet<String>,
+        read: usize,
+    }
+
+    impl Tree {
+        /// Of three members, with their records.
+        fn new(ends: [End; 3]) -> Self {
+            let stage = Stage::new();
+            let group = done(stage.wall());
+            let mut tree = Self { stage, group, znodes: BTreeSet::new(), read: 0 };
+            let (wall, znodes) = (tree.stage.wall(), &mut tree.znodes);
+            znodes.extend([path::group(&id()), path::members(&id())]);
+            znodes.extend([path::mark_chunk(&id(), 0), path::place_chunk(&id(), 0)]);
+            znodes.insert(path::mark(&id(), Mark::Join, End::Succeeded));
+            for (number, end) in (0..).zip(ends) {
+                znodes.insert(path::mark(&id(), Mark::Member(number), end));
+                let job = JobId::member(&tree.group.kind, &id(), number).unwrap();
+                let found = over(wall);
+                tree.stage.records.insert(job, found);
+            }
+            tree.stage.records.insert(tree.group.join_id(&id()).unwrap(), over(wall));
+            tree
+        }
+
+        fn round(&mut self) {
+            let mut event = Event::Go;
+            loop {
+                let effects = self.stage.feed(event);
+                let mut next = None;
+                for effect in effects {
+                    let answer = match effect {
+                        Effect::Rest(wait) => {
+                            self.stage.now = self.stage.now + wait;
+                            Event::Go
+                        }
+                        Effect::Idle => return,
+                        Effect::Removed(count) => {
+                            self.stage.removed += count;
+                            continue;
+                        }
+                        Effect::Count(Shelf::Groups, buckets) => {
+                            let there = self.znodes.contains(&path::group(&id()));
+                            let count = |of: &Bucket| usize::from(there && *of == Bucket::of_group(&id()));
+                            let counts = buckets.iter().map(count).collect();
+                            Event::Counted(Shelf::Groups, buckets, Ok(counts))
+                        }
+                        Effect::List(Shelf::Groups, bucket) => {
+                            self.read += 1;
+                            Event::Listed(Shelf::Groups, bucket, Ok(vec![id().to_string()]))
+                        }
+                        Effect::Groups(groups) => {
+                            let found = (self.group.clone(), 4, self.stage.wall());
+                            let GroupStage::Done { at } = found.0.stage else { panic!("{found:?}") };
+                            Event::Groups(groups, Ok(vec![Some((found.0, found.1, at))]))
+                        }
+                        Effect::Names(parents) => {
+                            let below = |parent: &String| {
+                                let inside = format!("{parent}/");
+                                let children =
+                                    self.znodes.iter().filter_map(|path| path.strip_prefix(&inside));
+                                children.filter(|name| !name.contains('/')).map(String::from).collect()
+                            };
+                            Event::Names(Ok(parents.iter().map(|parent| Some(below(parent))).collect()))
+                        }
+                        Effect::Commit(batch) => {
+                            let outcome = self.commit(&batch);
+                            Event::Committed(batch, outcome)
+                        }
+                        other => self.stage.answer(other),
+                    };
+                    assert_eq!(next.replace(answer), None, "one request at a time");
+                }
+                event = next.expect("it rests, asks, or is idle");
+            }
+        }
+
+        fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
+            let (mut znodes, mut records) = (self.znodes.clone(), self.stage.records.clone());
+            for (at, op) in batch.ops().enumerate().skip(1) {
+                let Op::Delete { path, version } = op else { panic!("{op:?}") };
+                let rejected = |reason| Outcome::Rejected(Rejection { at, reason });
+                if path.starts_with("/jobs/") {
+                    let job = JobId::new(path.rsplit('/').next().unwrap()).unwrap();
+                    match records.get(&job) {
+                        Some(Found::Over { version: there, .. }) if Some(*there) == *version => {}
+                        Some(_) => return rejected(Reason::BadVersion),
+                        None => return rejected(Reason::NoNode),
+                    }
+                    records.remove(&job);
+                } else if znodes.iter().any(|other| other.starts_with(&format!("{path}/"))) {
+                    return rejected(Reason::NotEmpty);
+                } else if !znodes.remove(path) {
+                    return rejected(Reason::NoNode);
+                }
+            }
+            (self.znodes, self.stage.records) = (znodes, records);
+            Outcome::Applied(())
+        }
+    }
+
+    fn over(at: WallMillis) -> Found {
+        Found::Over { version: 3, verdict: Verdict::Cancelled, at, modified: at, grouped: true }
+    }
+
+    const ENDS: [End; 3] = [End::Succeeded, End::Dead, End::Succeeded];
+
+    #[test]
+    fn a_group_goes_with_all_of_its_records_once_the_longest_of_their_times_is_over() {
+        let mut tree = Tree::new(ENDS);
+        tree.stage.after(MINUTE + ROUND);
+        tree.round();
+        assert_eq!((tree.stage.records.len(), tree.znodes.len()), (4, 8), "one is dead: two minutes");
+        tree.stage.after(MINUTE + ROUND);
+        tree.round();
+        assert_eq!((tree.stage.records.len(), tree.stage.removed), (0, 4));
+        assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+    }
+
+    #[test]
+    fn a_group_with_an_open_member_stays_as_it_is() {
+        let mut tree = Tree::new(ENDS);
+        tree.znodes.insert(path::place(&id(), 7));
+        tree.stage.after(100 * MINUTE);
+        tree.round();
+        assert_eq!((tree.stage.records.len(), tree.znodes.len()), (4, 9));
+        tree.znodes.remove(&path::place(&id(), 7));
+        tree.stage.after(MINUTE);
+        tree.round();
+        assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+    }
+
+    #[test]
+    fn a_member_that_was_retried_after_the_join_keeps_its_group_until_it_is_over_again() {
+        let mut tree = Tree::new(ENDS);
+        let job = JobId::member(&tree.group.kind, &id(), 1).unwrap();
+        tree.stage.records.insert(job.clone(), Found::Left);
+        tree.stage.after(100 * MINUTE);
+        tree.round();
+        assert!(tree.stage.records.contains_key(&job));
+        assert!(tree.znodes.contains(&path::group(&id())), "its record goes last");
+        let at = tree.stage.wall();
+        tree.stage.records.insert(job, over(at));
+        tree.stage.after(MINUTE);
+        tree.round();
+        assert_eq!((tree.stage.records.len(), tree.znodes.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_record_that_was_purged_does_not_keep_its_group() {
+        let mut tree = Tree::new(ENDS);
+        tree.stage.records.clear();
+        tree.stage.after(100 * MINUTE);
+        tree.round();
+        assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+    }
+
+    #[test]
+    fn a_group_that_is_not_due_is_not_looked_at_in_every_round() {
+        let mut tree = Tree::new(ENDS);
+        for _ in 0..5 {
+            tree.stage.after(ROUND);
+            tree.round();
+        }
+        assert_eq!(tree.read, 1);
     }
 }

@@ -30,7 +30,9 @@ impl Predicate for CleanEnd {
     fn observe(&mut self, step: &Step<'_>, world: &World, _: &mut Found<'_>) {
         for change in step.commit.iter().flat_map(|commit| &commit.changes) {
             let Spot::Record(job) = &change.spot else { continue };
-            if change.after.as_ref().and_then(|znode| znode.record()).is_some_and(JobRecord::is_terminal) {
+            // That of a job of a group goes with its group.
+            let goes = |record: &JobRecord| record.is_terminal() && record.membership.is_none();
+            if change.after.as_ref().and_then(|znode| znode.record()).is_some_and(goes) {
                 self.ended.entry(job.clone()).or_insert(world.now);
             } else {
                 self.ended.remove(job);

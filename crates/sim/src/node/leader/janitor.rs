@@ -1,7 +1,7 @@
 //! The janitor: feeds core's [`janitor`], as `actors/src/leader/janitor.rs` does.
 
-use bellwether_core::machine::janitor::{self, Effect, Event, Found, ROUND};
-use bellwether_core::name::JobId;
+use bellwether_core::machine::janitor::{self, Effect, Event, Found, ROUND, Shelf};
+use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::Batch;
@@ -16,10 +16,12 @@ pub(crate) enum JanitorMsg {
     /// The timer with this number.
     Go(u64),
     Settings(ReadResult<Option<Znode>>),
-    Counted(Vec<Bucket>, ReadResult<Vec<Option<Znode>>>),
-    Listed(Bucket, ReadResult<Option<Vec<String>>>),
+    Counted(Shelf, Vec<Bucket>, ReadResult<Vec<Option<Znode>>>),
+    Listed(Shelf, Bucket, ReadResult<Option<Vec<String>>>),
     Read(Vec<JobId>, ReadResult<Vec<Option<Znode>>>),
-    Committed(Batch<JobId>, Outcome<()>),
+    Groups(Vec<GroupId>, ReadResult<Vec<Option<Znode>>>),
+    Names(ReadResult<Vec<Option<Vec<String>>>>),
+    Committed(Batch<String>, Outcome<()>),
 }
 
 pub(super) struct Janitor {
@@ -50,24 +52,31 @@ impl Janitor {
                 let setting = |node: Option<Znode>| wire::decode(&node?.data).ok();
                 Event::Settings(read.map(setting).map_err(drop))
             }
-            JanitorMsg::Counted(buckets, read) => {
+            JanitorMsg::Counted(shelf, buckets, read) => {
                 let count = |node: Option<Znode>| node.map_or(0, |node| node.children);
                 let counts = read.map(|nodes| nodes.into_iter().map(count).collect());
-                Event::Counted(buckets, counts.map_err(drop))
+                Event::Counted(shelf, buckets, counts.map_err(drop))
             }
-            JanitorMsg::Listed(bucket, listed) => {
-                let jobs = |names: Option<Vec<String>>| {
-                    names.iter().flatten().filter_map(|name| JobId::new(name).ok()).collect()
-                };
-                Event::Listed(bucket, listed.map(jobs).map_err(drop))
+            JanitorMsg::Listed(shelf, bucket, listed) => {
+                let names = listed.map(Option::unwrap_or_default);
+                Event::Listed(shelf, bucket, names.map_err(drop))
             }
             JanitorMsg::Read(jobs, read) => {
                 let found = |node: Option<Znode>| {
-                    node.map_or(Found::Left, |node| Found::of(&node.data, node.version, node.modified))
+                    node.map_or(Found::Absent, |node| Found::of(&node.data, node.version, node.modified))
                 };
                 let found = read.map(|nodes| nodes.into_iter().map(found).collect());
                 Event::Read(jobs, found.map_err(drop))
             }
+            JanitorMsg::Groups(groups, read) => {
+                let group = |node: Option<Znode>| {
+                    let node = node?;
+                    Some((wire::decode(&node.data).ok()?, node.version, node.modified))
+                };
+                let found = read.map(|nodes| nodes.into_iter().map(group).collect());
+                Event::Groups(groups, found.map_err(drop))
+            }
+            JanitorMsg::Names(names) => Event::Names(names.map_err(drop)),
             JanitorMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
         self.feed(cx, event);
@@ -84,13 +93,22 @@ impl Janitor {
                 Effect::Settings => cx.get(zk, path::RETENTION.to_owned(), move |node| {
                     place.janitor(JanitorMsg::Settings(node))
                 }),
-                Effect::Count(buckets) => {
-                    let paths: Vec<_> = buckets.iter().copied().map(Bucket::jobs).collect();
-                    cx.get_many(zk, paths, move |nodes| place.janitor(JanitorMsg::Counted(buckets, nodes)));
+                Effect::Count(shelf, buckets) => {
+                    let paths: Vec<_> = buckets.iter().map(|bucket| shelf.path(*bucket)).collect();
+                    cx.get_many(zk, paths, move |nodes| {
+                        place.janitor(JanitorMsg::Counted(shelf, buckets, nodes))
+                    });
                 }
-                Effect::List(bucket) => cx.children(zk, bucket.jobs(), move |names| {
-                    place.janitor(JanitorMsg::Listed(bucket, names))
+                Effect::List(shelf, bucket) => cx.children(zk, shelf.path(bucket), move |names| {
+                    place.janitor(JanitorMsg::Listed(shelf, bucket, names))
                 }),
+                Effect::Groups(groups) => {
+                    let paths: Vec<_> = groups.iter().map(path::group).collect();
+                    cx.get_many(zk, paths, move |nodes| place.janitor(JanitorMsg::Groups(groups, nodes)));
+                }
+                Effect::Names(parents) => {
+                    cx.children_many(zk, parents, move |names| place.janitor(JanitorMsg::Names(names)));
+                }
                 Effect::Read(jobs) => {
                     let paths: Vec<_> = jobs.iter().map(path::record).collect();
                     cx.get_many(zk, paths, move |nodes| place.janitor(JanitorMsg::Read(jobs, nodes)));

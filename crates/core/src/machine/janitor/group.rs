@@ -1,0 +1,284 @@
+//! One look at a bucket of groups: which of them go, with the records of their jobs.
+//!
+//! A group keeps the records of its jobs together: its join reads them all, and a member that is submitted again is the
+//! same job only while its record is there. So they go together: once the group is done, no member is open, and the
+//! longest of the times is over that are set for how they ended.
+//!
+//! ```text
+//!  read the groups ─▶ of each that is done: chunks ─▶ survey them ─▶ of each chunk: marks, with their records
+//!                                              │                       ─▶ the rest, and the group's record last
+//!                                              └─ a member is open, or too young: not yet
+//! ```
+//!
+//! The group's record goes last, so that what was interrupted is found again. A member that was retried after the join and
+//! is open stays, with its mark, and with it what is left of the group.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crate::group::{End, GroupRecord, Mark, Stage};
+use crate::name::{GroupId, JobId};
+use crate::path::{self, Bucket};
+use crate::retention::Retention;
+use crate::time::WallMillis;
+use crate::txn::{Op, remove_chunk, remove_group, remove_member};
+
+use super::{Found, READ, ended};
+
+/// See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Groups {
+    bucket: Bucket,
+    left: usize,
+    unread: VecDeque<GroupId>,
+    done: VecDeque<Tree>,
+    tree: Option<Tree>,
+    due: Option<WallMillis>,
+}
+
+/// A group that is done.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Tree {
+    id: GroupId,
+    record: GroupRecord,
+    version: i32,
+    ended: WallMillis,
+    chunks: Vec<u32>,
+    /// Marks that are not of members.
+    marks: Vec<(Mark, End)>,
+    kept: Duration,
+    step: Step,
+    /// Something of it stays.
+    stays: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Step {
+    /// Its chunks are asked for.
+    Chunks,
+    /// Places and marks of this chunk are.
+    Survey(usize),
+    /// Marks of this chunk are.
+    Marks(usize),
+    /// Records of this chunk's members are.
+    Members(usize, VecDeque<(u32, End)>, Vec<(u32, End)>),
+    /// The records of its other jobs are.
+    Rest,
+    /// The last removal is.
+    Last,
+}
+
+/// What is next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Read these groups.
+    Groups(Vec<GroupId>),
+    /// List the children of these.
+    Names(Vec<String>),
+    /// Read these records.
+    Read(Vec<JobId>),
+    /// Nothing.
+    Done { bucket: Bucket, left: usize, due: Option<WallMillis> },
+}
+
+/// Removals, each with what it is called.
+pub(super) type Removals = Vec<(String, Vec<Op>)>;
+
+impl Groups {
+    pub(super) fn new(bucket: Bucket, names: &[String]) -> Self {
+        let unread = names.iter().filter_map(|name| GroupId::new(name).ok()).collect();
+        Self { bucket, left: names.len(), unread, done: VecDeque::new(), tree: None, due: None }
+    }
+
+    pub(super) fn next(&mut self) -> Next {
+        if !self.unread.is_empty() {
+            let few = self.unread.len().min(READ);
+            return Next::Groups(self.unread.drain(..few).collect());
+        }
+        if self.tree.is_none() {
+            self.tree = self.done.pop_front();
+        }
+        let Some(tree) = &mut self.tree else {
+            return Next::Done { bucket: self.bucket, left: self.left, due: self.due };
+        };
+        let id = &tree.id;
+        match &mut tree.step {
+            Step::Chunks => Next::Names(vec![path::group(id), path::members(id)]),
+            Step::Survey(at) | Step::Marks(at) => {
+                let chunk = tree.chunks[*at];
+                Next::Names(vec![path::mark_chunk(id, chunk), path::place_chunk(id, chunk)])
+            }
+            Step::Members(_, left, page) => {
+                let few = left.len().min(READ);
+                *page = left.drain(..few).collect();
+                let kind = &tree.record.kind;
+                Next::Read(page.iter().filter_map(|(n, _)| JobId::member(kind, id, *n).ok()).collect())
+            }
+            Step::Rest | Step::Last => Next::Read(tree.others()),
+        }
+    }
+
+    /// Groups were read.
+    pub(super) fn groups(
+        &mut self,
+        found: Vec<(GroupId, Option<(GroupRecord, i32, WallMillis)>)>,
+        retention: &Retention,
+        wall: WallMillis,
+    ) {
+        for (id, group) in found {
+            let Some((record, version, modified)) = group else { continue };
+            let Stage::Done { at } = record.stage else { continue };
+            let ended = ended(at, modified, wall);
+            let (kept, step) = (retention.shortest(), Step::Chunks);
+            let (chunks, marks) = (Vec::new(), Vec::new());
+            let tree = Tree { id, record, version, ended, chunks, marks, kept, step, stays: false };
+            if tree.is_due(wall) {
+                self.done.push_back(tree);
+            } else {
+                self.later(ended + kept);
+            }
+        }
+    }
+
+    /// Children were listed, in the order in which they were asked for.
+    pub(super) fn names(
+        &mut self,
+        names: Vec<Option<Vec<String>>>,
+        retention: &Retention,
+        wall: WallMillis,
+    ) -> Removals {
+        let Some(tree) = &mut self.tree else { return Removals::default() };
+        let mut lists = names.into_iter().map(Option::unwrap_or_default);
+        let (marks, places) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+        match tree.step {
+            Step::Chunks => {
+                let chunks = marks.iter().chain(&places).filter_map(|name| path::parse_chunk(name));
+                tree.chunks = chunks.collect::<BTreeSet<_>>().into_iter().collect();
+                tree.marks = marks.iter().filter_map(|name| path::parse_mark(name)).collect();
+                tree.step = Step::Survey(0);
+                tree.surveyed(0);
+            }
+            Step::Survey(at) => {
+                for (_, end) in marks.iter().filter_map(|name| path::parse_member_mark(name)) {
+                    tree.kept = tree.kept.max(retention.of_end(end));
+                }
+                if !places.is_empty() || !tree.is_due(wall) {
+                    // With an open member it is due once that has ended, which nobody knows.
+                    let due = tree.ended + tree.kept;
+                    self.tree = None;
+                    self.later(due);
+                    return Removals::default();
+                }
+                tree.surveyed(at + 1);
+            }
+            Step::Marks(at) => {
+                let members: VecDeque<_> =
+                    marks.iter().filter_map(|name| path::parse_member_mark(name)).collect();
+                tree.step = Step::Members(at, members, Vec::new());
+                return tree.members_removed();
+            }
+            // Of a question that was not asked.
+            Step::Members(..) | Step::Rest | Step::Last => {}
+        }
+        Removals::default()
+    }
+
+    /// Records were read, in the order in which they were asked for.
+    pub(super) fn read(&mut self, found: Vec<Found>) -> Removals {
+        let Some(tree) = &mut self.tree else { return Removals::default() };
+        let (id, kind) = (tree.id.clone(), tree.record.kind.clone());
+        match &mut tree.step {
+            Step::Members(_, _, page) => {
+                let mut removals = Vec::new();
+                for ((number, end), found) in std::mem::take(page).into_iter().zip(found) {
+                    let Ok(job) = JobId::member(&kind, &id, number) else { continue };
+                    let record = match found {
+                        Found::Left => {
+                            tree.stays = true;
+                            continue;
+                        }
+                        Found::Absent => None,
+                        Found::Over { version, .. } => Some((&job, version)),
+                    };
+                    let ops = remove_member(&id, number, end, record);
+                    removals.push((job.to_string(), ops));
+                }
+                if removals.is_empty() { tree.members_removed() } else { removals }
+            }
+            Step::Rest => {
+                if tree.stays || found.contains(&Found::Left) {
+                    self.tree = None;
+                    self.later(WallMillis(0));
+                    return Removals::default();
+                }
+                let jobs = tree.others().into_iter().zip(found);
+                let over = jobs.filter_map(|(job, found)| match found {
+                    Found::Over { version, .. } => Some((job, version)),
+                    Found::Absent | Found::Left => None,
+                });
+                let ops = remove_group(&id, tree.version, &tree.marks, &over.collect::<Vec<_>>());
+                tree.step = Step::Last;
+                vec![(id.to_string(), ops)]
+            }
+            Step::Chunks | Step::Survey(_) | Step::Marks(_) | Step::Last => Removals::default(),
+        }
+    }
+
+    /// A removal was carried out; `whole` unless something of it was left out.
+    pub(super) fn removed(&mut self, whole: bool) -> Removals {
+        let Some(tree) = &mut self.tree else { return Removals::default() };
+        tree.stays |= !whole;
+        match &tree.step {
+            Step::Members(..) => tree.members_removed(),
+            Step::Last => {
+                if whole {
+                    self.left -= 1;
+                }
+                self.tree = None;
+                Removals::default()
+            }
+            Step::Chunks | Step::Survey(_) | Step::Marks(_) | Step::Rest => Removals::default(),
+        }
+    }
+
+    fn later(&mut self, due: WallMillis) {
+        self.due = Some(self.due.map_or(due, |known| known.min(due)));
+    }
+}
+
+impl Tree {
+    fn is_due(&self, wall: WallMillis) -> bool {
+        self.ended + self.kept <= wall
+    }
+
+    fn surveyed(&mut self, next: usize) {
+        let all = next >= self.chunks.len();
+        self.step = match (all, self.chunks.is_empty()) {
+            (false, _) => Step::Survey(next),
+            (true, false) => Step::Marks(0),
+            (true, true) => Step::Rest,
+        };
+    }
+
+    /// What comes after a page of members.
+    fn members_removed(&mut self) -> Removals {
+        let Step::Members(at, left, _) = &self.step else { return Removals::default() };
+        if !left.is_empty() {
+            return Removals::default();
+        }
+        let chunk = self.chunks[*at];
+        let next = at + 1;
+        self.step = if next < self.chunks.len() { Step::Marks(next) } else { Step::Rest };
+        if self.stays {
+            return Removals::default();
+        }
+        let parts = remove_chunk(&self.id, chunk);
+        parts.map(|op| (op.path().to_owned(), vec![op])).into()
+    }
+
+    /// Its jobs that are no members: its join, and its parent's finished job.
+    fn others(&self) -> Vec<JobId> {
+        let finish = self.record.parent.as_ref().map(|parent| parent.finish_id(&self.id));
+        [Some(self.record.join_id(&self.id)), finish].into_iter().flatten().flatten().collect()
+    }
+}
