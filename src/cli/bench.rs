@@ -48,6 +48,10 @@ pub(crate) enum What {
     Backlog,
     /// 10,000 lanes.
     Lanes,
+    /// One group of 100,000, with its join.
+    Group,
+    /// 10,000 schedules that tick every ten seconds.
+    Schedules,
 }
 
 impl What {
@@ -56,6 +60,8 @@ impl What {
             Self::Load => None,
             Self::Backlog => Some(Scenario::Backlog),
             Self::Lanes => Some(Scenario::Lanes),
+            Self::Group => Some(Scenario::Group),
+            Self::Schedules => Some(Scenario::Schedules),
         }
     }
 }
@@ -107,7 +113,7 @@ async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Re
                 ["PART", "JOBS/S", "JOBS", "OPERATIONS PER JOB", "REQUESTS PER JOB", "LEADER MEMORY"];
             output.rows(header, report.parts.iter().map(part).collect())?;
             match report.ratio {
-                Some(ratio) => output.text(&format!("ratio of many to few: {ratio:.2}")),
+                Some(ratio) => output.text(&format!("ratio: {ratio:.2}")),
                 None => Ok(()),
             }
         }

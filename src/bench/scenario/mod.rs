@@ -4,8 +4,10 @@
 //! process. What is counted is what all of them sent to ZooKeeper.
 
 mod backlog;
+mod group;
 mod lanes;
 mod rig;
+mod schedules;
 
 use std::time::Duration;
 
@@ -22,6 +24,10 @@ pub enum Scenario {
     Backlog,
     /// Lanes with five jobs each.
     Lanes,
+    /// One group, with its join.
+    Group,
+    /// Schedules that tick every ten seconds.
+    Schedules,
 }
 
 /// What to measure.
@@ -44,8 +50,8 @@ impl Scenario {
     #[must_use]
     pub fn usual(self) -> usize {
         match self {
-            Self::Backlog => 100_000,
-            Self::Lanes => 10_000,
+            Self::Backlog | Self::Group => 100_000,
+            Self::Lanes | Self::Schedules => 10_000,
         }
     }
 }
@@ -59,7 +65,7 @@ pub struct ScenarioReport {
     pub size: usize,
     /// One after the other.
     pub parts: Vec<Part>,
-    /// Jobs per second with many over that with few, where the scenario compares.
+    /// Of a backlog, jobs per second with many over that with few; of schedules, ticks per second over those that were due.
     pub ratio: Option<f64>,
 }
 
@@ -80,7 +86,7 @@ pub struct Part {
     pub operations_per_job: f64,
     /// Resident bytes of the leader before there were any jobs.
     pub leader_bytes_before: u64,
-    /// Resident bytes of the leader when it knew of all that wait.
+    /// Resident bytes of the leader when it knew of all that wait; of a group, when its join ran.
     pub leader_bytes: u64,
 }
 
@@ -113,6 +119,8 @@ pub async fn run(
     let (parts, ratio) = match config.scenario {
         Scenario::Backlog => backlog::measure(config, run, &counts, &mut progress).await,
         Scenario::Lanes => lanes::measure(config, run, &counts, &mut progress).await,
+        Scenario::Group => group::measure(config, run, &counts, &mut progress).await,
+        Scenario::Schedules => schedules::measure(config, run, &counts, &mut progress).await,
     }
     .map_err(failed("measuring the scenario"))?;
     Ok(ScenarioReport { scenario: config.scenario, size: config.size, parts, ratio })

@@ -142,6 +142,10 @@ impl<'a> Rig<'a> {
         })
     }
 
+    pub(super) fn leader_bytes(&self) -> Result<u64, String> {
+        self.leader.bytes()
+    }
+
     /// Of all parties.
     async fn sent(&self) -> Result<Sent, String> {
         let (here, leader) = (self.counts.sent(), self.leader.sent().await?);
@@ -165,6 +169,9 @@ fn handlers(runs: Arc<Runs>) -> Result<Registry, String> {
         let payload = context.payload().clone();
         Box::pin(async move { Ok(payload) }) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
-    let kind = Kind::new(KIND).map_err(|error| error.to_string())?;
-    Registry::new(BTreeMap::from([(kind, Handler::Async(Arc::new(run)))])).map_err(|error| error.to_string())
+    let handler = Handler::Async(Arc::new(run));
+    let kinds = [KIND.to_owned(), format!("{KIND}.join")].map(Kind::new);
+    let kinds = kinds.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let handlers = kinds.into_iter().map(|kind| (kind, handler.clone())).collect::<BTreeMap<_, _>>();
+    Registry::new(handlers).map_err(|error| error.to_string())
 }
