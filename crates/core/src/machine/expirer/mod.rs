@@ -64,11 +64,12 @@ pub struct Item {
 }
 
 /// A job that is to be ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Standing {
     expired_at: WallMillis,
-    /// Its turn in its lane is gone, as a rejection said: an operator's hand took it.
-    turnless: bool,
+    /// What its end need not touch, as a rejection said, because an operator's hand did before: its turn in its lane, its
+    /// place in its group or its mark there. The rest of its end stands.
+    without: BTreeSet<String>,
 }
 
 /// The machine of one term.
@@ -105,7 +106,7 @@ impl Expirer {
             Event::Overdue(jobs) => {
                 for (job, expired_at) in jobs {
                     // What is under way for an earlier generation finds out by itself; this is the latest word.
-                    self.jobs.insert(job.clone(), Standing { expired_at, turnless: false });
+                    self.jobs.insert(job.clone(), Standing { expired_at, without: BTreeSet::new() });
                     self.unread.insert(job);
                 }
             }
@@ -168,7 +169,7 @@ impl Expirer {
     ) {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for (job, record) in records {
-            let Some(standing) = self.jobs.get(&job).copied() else { continue };
+            let Some(standing) = self.jobs.get(&job) else { continue };
             // Told of anew since it was asked for: it is read again.
             if self.unread.contains(&job) {
                 continue;
@@ -180,11 +181,9 @@ impl Expirer {
                 self.jobs.remove(&job);
                 continue;
             };
-            let (kind, turn) = (record.kind.clone(), record.turn());
+            let kind = record.kind.clone();
             let mut ops = txn::cancel(&job, version, &record.expire(now), Waiting::Queued);
-            if let Some(turn) = turn.filter(|_| standing.turnless) {
-                txn::without_turn(&job, &turn, &mut ops);
-            }
+            ops.retain(|op| !standing.without.contains(op.path()));
             if let Err((item, _)) = batch.push(Item { job, kind }, ops) {
                 self.unread.insert(item.job);
             }
@@ -212,8 +211,8 @@ impl Expirer {
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Group { group, op }) => {
                     let (item, ops) = batch.remove(group);
-                    let turn = ops.get(op).is_some_and(Op::leaves_turn);
-                    self.one_rejected(item.job, turn, &rejection.reason);
+                    let beside = ops.get(op).filter(|op| op.leaves_turn() || op.leaves_group());
+                    self.one_rejected(item.job, beside.map(Op::path), &rejection.reason);
                 }
                 Some(Locus::Fence(_)) | None => {
                     self.acting = false;
@@ -226,25 +225,29 @@ impl Expirer {
         self.again(batch.into_groups().into_iter().map(|(item, _)| item.job));
     }
 
-    fn one_rejected(&mut self, job: JobId, turn: bool, reason: &Reason) {
-        match reason {
-            Reason::NoNode if turn => {
+    /// `beside`: what was refused, if it is not about the job itself but about its lane or its group.
+    fn one_rejected(&mut self, job: JobId, beside: Option<&str>, reason: &Reason) {
+        match (reason, beside) {
+            (Reason::NoNode | Reason::NodeExists, Some(beside)) => {
                 if let Some(standing) = self.jobs.get_mut(&job) {
-                    standing.turnless = true;
+                    standing.without.insert(beside.to_owned());
+                    self.unread.insert(job);
                 }
-                self.unread.insert(job);
             }
             // Assigned, cancelled or retried meanwhile. Whoever queues it again tells of it again.
-            Reason::NoNode | Reason::BadVersion | Reason::NodeExists | Reason::NotEmpty => {
+            (Reason::NoNode | Reason::BadVersion | Reason::NodeExists | Reason::NotEmpty, _) => {
                 if !self.unread.contains(&job) {
                     self.jobs.remove(&job);
                 }
             }
-            Reason::NoAuth
-            | Reason::NotSent
-            | Reason::OverBudget(_)
-            | Reason::Refused(_)
-            | Reason::Other(_) => {
+            (
+                Reason::NoAuth
+                | Reason::NotSent
+                | Reason::OverBudget(_)
+                | Reason::Refused(_)
+                | Reason::Other(_),
+                _,
+            ) => {
                 self.refused.insert(job);
             }
         }

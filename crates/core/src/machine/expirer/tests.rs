@@ -1,8 +1,8 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{JobState, Payload, Placement, Verdict};
-use crate::name::Lane;
+use crate::job::{JobState, Membership, Payload, Placement, Role, Verdict};
+use crate::name::{GroupId, Lane};
 use crate::outcome::Rejection;
 
 const EXPIRY: WallMillis = WallMillis(100);
@@ -117,6 +117,26 @@ fn one_whose_turn_a_hand_took_away_is_ended_without_it() {
     assert_eq!(again, [Effect::Read(vec![job(1)])]);
     let sent = batch(&bench.read([(1, record(Some("l")))]));
     assert!(!sent.ops().any(Op::leaves_turn));
+}
+
+/// S7: the rest of its end stands.
+#[test]
+fn one_whose_place_in_its_group_a_hand_took_away_leaves_its_mark_all_the_same() {
+    let mut bench = Bench::new();
+    bench.overdue([1]);
+    let membership = Membership { group: GroupId::new("g").unwrap(), role: Role::Member(3), counted: true };
+    let member = || JobRecord { membership: Some(membership.clone()), ..record(None) };
+    let sent = batch(&bench.read([(1, member())]));
+    let left = |batch: &Batch<Item>| batch.ops().filter(|op| op.leaves_group()).cloned().collect::<Vec<_>>();
+    let [place, mark] = &left(&sent)[..] else { panic!("{sent:?}") };
+    let at = sent.ops().position(|op| op == place).unwrap();
+    bench.handle(Event::Committed(sent.clone(), rejected(at, Reason::NoNode)));
+    let sent = batch(&bench.read([(1, member())]));
+    assert_eq!(left(&sent), [mark.clone()]);
+    let at = sent.ops().position(|op| op == mark).unwrap();
+    bench.handle(Event::Committed(sent.clone(), rejected(at, Reason::NodeExists)));
+    let sent = batch(&bench.read([(1, member())]));
+    assert_eq!((left(&sent).len(), sent.ops().count()), (0, 3), "the fence, the record and the entry");
 }
 
 /// S3
