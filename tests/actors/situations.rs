@@ -90,7 +90,7 @@ async fn sweeps(stage: &Stage) {
 
 /// A job for which there is no worker, until it is too late.
 async fn expires(stage: &Stage) {
-    let job = job("quick", "expires").tag("nobody").expires_in(Duration::from_millis(100));
+    let job = job("quick", "expires").tag("nobody").expires_in(Duration::from_secs(1));
     stage.submit([job], &[State::Dead]).await;
     stage.over().await;
 }
