@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{GroupError, GroupStage, SubmitError};
+use bellwether::client::{Accepted, GroupError, GroupStage, IfExists, SubmitError};
 use bellwether::{Group, HandlerError, Handlers, Job, JobId, Spawn, State};
 use bellwether_testkit::eventually;
 use serde_json::json;
@@ -140,6 +140,26 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
     let view = done(client, "outer").await;
     assert_eq!((view.succeeded, view.dead, view.open), (1, 1, 0), "{view:?}");
     assert_eq!(client.get(&inner).await.unwrap().unwrap().state, State::Cancelled);
+    cluster.stop().await.unwrap();
+}
+
+/// Generation 2 would run beside what generation 1 left behind.
+#[tokio::test]
+async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
+    let runs = Runs::default();
+    let handlers = moody(&runs).job("parent", |context, (): ()| async move {
+        let group = context.sub_jobs("moody").open().await?;
+        group.submit(0, mood("stays")).await?;
+        Ok(())
+    });
+    let cluster = cluster(handlers, 1).await;
+    let client = cluster.client();
+    let again = || Job::new("parent", &()).unwrap().id("p").if_exists(IfExists::Again);
+    client.submit(again()).await.unwrap().wait(SOON).await.unwrap();
+    assert_eq!(client.submit(again()).await.unwrap().accepted(), Accepted::Same);
+    client.cancel(&JobId::new("moody:p@1:0").unwrap()).await.unwrap();
+    done(client, "p@1").await;
+    assert_eq!(client.submit(again()).await.unwrap().accepted(), Accepted::Again(2));
     cluster.stop().await.unwrap();
 }
 

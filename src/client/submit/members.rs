@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::group::GroupError;
+use bellwether_core::group::{GroupError, GroupRecord, Stage};
+use bellwether_core::job::identity::Accepted;
 use bellwether_core::name::GroupId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::txn::{self, Batch};
-use bellwether_zk::Zk;
+use bellwether_core::wire;
+use bellwether_zk::{Node, Zk};
 use futures::future::join_all;
 
 use super::super::error::SubmitError;
@@ -110,6 +112,27 @@ fn without(jobs: Vec<Submission>, gone: &BTreeSet<GroupId>) -> Vec<Submission> {
         }
     }
     left
+}
+
+/// Those that open nothing again whose sub-jobs go on: such a job is not over, and its submission is the same job. All
+/// come back as they were when nobody answers.
+pub(super) async fn not_parents(zk: &Zk, jobs: Vec<Submission>) -> Result<Vec<Submission>, Vec<Submission>> {
+    let groups = jobs.iter().filter_map(|job| job.sub_jobs.clone()).collect::<BTreeSet<_>>();
+    if groups.is_empty() {
+        return Ok(jobs);
+    }
+    let Ok(nodes) = zk.get_many(groups.iter().map(path::group).collect()).await else { return Err(jobs) };
+    let goes_on = |node: &Node| {
+        let record = wire::decode::<GroupRecord>(&node.data);
+        !record.is_ok_and(|record| matches!(record.stage, Stage::Done { .. }))
+    };
+    let open = groups.into_iter().zip(nodes).filter(|(_, node)| node.as_ref().is_some_and(goes_on));
+    let open = open.map(|(group, _)| group).collect::<BTreeSet<_>>();
+    let (parents, others) = jobs
+        .into_iter()
+        .partition::<Vec<_>, _>(|job| job.sub_jobs.as_ref().is_some_and(|group| open.contains(group)));
+    parents.into_iter().for_each(|job| job.settle(Ok(Accepted::Same)));
+    Ok(others)
 }
 
 /// Their groups take no new member of their number. One that is there is the same member all the same; what comes back

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use bellwether_actors::clock;
 use bellwether_core::job::{JobRecord, Membership};
-use bellwether_core::name::JobId;
+use bellwether_core::name::{GroupId, JobId};
 use futures::{Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
@@ -59,6 +59,8 @@ pub(super) struct Submission {
     if_exists: IfExists,
     /// The version of the record that is over and that ours replaces; `None` while there is none.
     reopens: Option<i32>,
+    /// The group of the sub-jobs of what it opens again: while that is not done, neither is the job.
+    sub_jobs: Option<GroupId>,
     /// Its part in a group.
     entrant: Option<Entrant>,
     fate: Arc<Fate>,
@@ -79,7 +81,18 @@ impl Submission {
         fate: Arc<Fate>,
         reply: oneshot::Sender<Reply>,
     ) -> Self {
-        Self { id, record, if_exists, reopens: None, entrant: None, fate, maybe: false, puzzles: 0, reply }
+        Self {
+            id,
+            record,
+            if_exists,
+            reopens: None,
+            sub_jobs: None,
+            entrant: None,
+            fate,
+            maybe: false,
+            puzzles: 0,
+            reply,
+        }
     }
 
     /// Whether its caller has neither given up nor dropped the call.

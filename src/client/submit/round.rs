@@ -7,6 +7,7 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::GroupError;
 use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_RESOLVED;
+use bellwether_core::name::GroupId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Batch, Locus};
@@ -76,6 +77,10 @@ pub(super) async fn round(link: Arc<Link>, room: Arc<Room>, jobs: Vec<Submission
         Err(ReadError::Disconnected) => return jobs,
         Err(ReadError::Refused(reason)) => return refuse(jobs, &reason),
     }
+    let jobs = match members::not_parents(&zk, jobs).await {
+        Ok(jobs) => jobs,
+        Err(jobs) => return jobs,
+    };
     let (batch, mut again, unwelcome) = gather(&room, jobs);
     again.append(&mut members::look_up(&zk, unwelcome).await);
     if batch.is_empty() {
@@ -328,8 +333,9 @@ pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
             Err(SubmitError::Conflict { id, kind: there.kind, same_kind })
         }
         Sight::Over => {
+            let sub_jobs = there.spawned.then(|| GroupId::of_sub_jobs(&id, there.generation));
             let record = identity::again(job.record, there);
-            return Some(Submission { record, reopens: Some(node.version), ..job });
+            return Some(Submission { record, reopens: Some(node.version), sub_jobs, ..job });
         }
     };
     job.settle(reply);
