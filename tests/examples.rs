@@ -27,4 +27,6 @@ examples! {
     control: an_operator_explains_pauses_cancels_and_retries = "../examples/control.rs";
     lanes: jobs_of_a_lane_run_one_at_a_time_in_order = "../examples/lanes.rs";
     retention: records_are_kept_for_a_while_and_may_be_removed_before = "../examples/retention.rs";
+    groups: a_join_runs_once_all_members_have_ended = "../examples/groups.rs";
+    sub_jobs: a_finished_handler_runs_after_the_join_of_sub_jobs = "../examples/sub_jobs.rs";
 }

@@ -8,6 +8,7 @@ mod dev;
 mod exit;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod group;
 mod input;
 mod job;
 mod keeper;
@@ -86,6 +87,9 @@ enum Command {
     /// See the kinds of jobs, and pause them.
     #[command(subcommand, after_help = EXIT_CODES)]
     Kind(kind::KindCommand),
+    /// See groups: jobs whose join runs once all of them have ended.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Group(group::GroupCommand),
     /// See the workers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Worker(worker::Worker),
@@ -138,6 +142,7 @@ async fn run(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
         Command::Job(command) => job::run(global, output, command).await,
         Command::Kind(command) => kind::run(global, output, command).await,
+        Command::Group(command) => group::run(global, output, command).await,
         Command::Worker(command) => worker::run(global, output, command).await,
         Command::Leader(command) => leader::run(global, output, command).await,
         Command::Retention(command) => retention::run(global, output, command).await,

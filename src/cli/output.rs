@@ -68,6 +68,8 @@ impl Output {
             optional("kind", view.kind.as_ref().map(ToString::to_string)),
             optional("state", Some(view.state.to_string())),
             optional("waiting", view.waiting_for()),
+            optional("group", view.group.as_ref().map(ToString::to_string)),
+            optional("sub-jobs", view.sub_jobs.as_ref().map(ToString::to_string)),
             optional("lane", view.lane.as_ref().map(ToString::to_string)),
             optional("cancel", view.cancel_requested.then(|| "requested".to_owned())),
             optional("attempt", Some(view.attempt.to_string())),

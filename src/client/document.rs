@@ -11,6 +11,7 @@
 //! | `percent`, `message`, `checkpoint_bytes` | what its attempts said last of how far it is, or null |
 //! | `lease_ms` | while it runs: how long its worker may give no sign of life |
 //! | `waiting`, `waiting_for` | why it does not run now: a word, and a sentence |
+//! | `group`, `sub_jobs` | the group that it is part of, and that of its sub-jobs; or null |
 //! | `lane`, `behind` | its lane, and the job whose turn it is there while this one waits for it; or null |
 //! | `cancel_requested` | whether the attempt under way was asked to stop |
 //! | `generation`, `failures`, `losses` | counts |
@@ -34,7 +35,7 @@ impl Serialize for State {
 
 impl Serialize for JobView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("JobView", 26)?;
+        let mut document = serializer.serialize_struct("JobView", 28)?;
         document.serialize_field("id", self.id.as_str())?;
         document.serialize_field("kind", &self.kind)?;
         document.serialize_field("state", &self.state)?;
@@ -52,6 +53,8 @@ impl Serialize for JobView {
         document.serialize_field("lease_ms", &self.lease.map(as_millis))?;
         document.serialize_field("waiting", &self.waiting.map(super::view::Waiting::as_str))?;
         document.serialize_field("waiting_for", &self.waiting_for())?;
+        document.serialize_field("group", &self.group)?;
+        document.serialize_field("sub_jobs", &self.sub_jobs)?;
         document.serialize_field("lane", &self.lane)?;
         document.serialize_field("behind", &self.behind)?;
         document.serialize_field("cancel_requested", &self.cancel_requested)?;

@@ -2,7 +2,7 @@
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobState;
-use bellwether_core::name::JobId;
+use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::wire::WireError;
 
 use super::Client;
@@ -84,6 +84,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
         JobState::Terminal { .. } => None,
     };
     let untried = record.attempts == 0;
+    let sub_jobs = GroupId::of_sub_jobs(&id, &record);
     let mut view = JobView::of(id, record);
     match place {
         Place::Terminal => {}
@@ -102,6 +103,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
                     view.attempt = assignment.attempt;
                     view.cancel_requested = assignment.cancel;
                     view.lease = Some(assignment.lease);
+                    view.sub_jobs = view.sub_jobs.or(assignment.spawned.then_some(sub_jobs));
                     view.progress = assignment.progress.or(view.progress);
                 }
                 Err(reason) => view.error = Some(format!("its assignment cannot be read: {reason}")),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bellwether_core::job::{JobRecord, JobState, Payload, Progress, Verdict};
-use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::WireError;
 
@@ -158,6 +158,10 @@ pub struct JobView {
     pub cancel_requested: bool,
     /// Why it does not run now.
     pub waiting: Option<Waiting>,
+    /// The group that it is a member, the join or the finished job of.
+    pub group: Option<GroupId>,
+    /// The group of its sub-jobs, if it has any.
+    pub sub_jobs: Option<GroupId>,
     /// The lane that it is in.
     pub lane: Option<Lane>,
     /// The job whose turn it is in that lane, while this one waits for [`Waiting::Lane`].
@@ -193,6 +197,7 @@ pub struct JobView {
 impl JobView {
     /// What the record alone tells. An open job is queued until its place is known.
     pub(crate) fn of(id: JobId, record: JobRecord) -> Self {
+        let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(&id, &record));
         let (state, result, finished_at) = match record.state {
             JobState::Open { .. } => (State::Queued, None, None),
             JobState::Terminal { verdict: Verdict::Succeeded(result), at } => {
@@ -210,6 +215,8 @@ impl JobView {
             node: None,
             cancel_requested: false,
             waiting: None,
+            sub_jobs,
+            group: record.membership.map(|part| part.group),
             lane: record.placement.lane,
             behind: None,
             payload: Some(record.payload),
@@ -239,6 +246,8 @@ impl JobView {
             node: None,
             cancel_requested: false,
             waiting: None,
+            group: None,
+            sub_jobs: None,
             lane: None,
             behind: None,
             payload: None,

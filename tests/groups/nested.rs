@@ -3,7 +3,7 @@
 use bellwether::{Group, Handlers, Job, Spawn};
 use serde_json::json;
 
-use crate::stage::{Runs, cluster, done, result};
+use crate::stage::{Runs, cluster, done, result, sub_jobs};
 
 const LEVELS: u32 = 3;
 const CHILDREN: u32 = 2;
@@ -54,9 +54,10 @@ async fn finished_handlers_run_from_the_leaves_to_the_root_three_deep() {
     let cluster = cluster(tree(&runs), 2).await;
     let client = cluster.client();
     client.submit(Job::new("tree", &LEVELS).unwrap().id("root")).await.unwrap();
-    let view = done(client, "root@1").await;
+    let group = sub_jobs(client, "root").await;
+    let view = done(client, &group).await;
     assert_eq!((view.succeeded, view.total), (CHILDREN, Some(CHILDREN)), "sealed by the handler's end");
-    assert_eq!(result(client, "tree.finished:root@1").await, json!(2));
+    assert_eq!(result(client, &format!("tree.finished:{group}")).await, json!(2));
     for level in 1..=LEVELS {
         let below = CHILDREN.pow(LEVELS - level) as usize;
         assert_eq!(runs.count(&format!("finished {level}")), below, "{:?}", runs.all());

@@ -6,7 +6,7 @@ use bellwether::{Handlers, Job, Spawn, State};
 use bellwether_testkit::eventually;
 use serde_json::json;
 
-use crate::stage::{Runs, SOON, cluster, done, group, result, sum};
+use crate::stage::{Runs, SOON, cluster, done, group, result, sub_jobs, sum};
 
 const RECORD_SETS: u64 = 100;
 
@@ -61,10 +61,11 @@ async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_who
     let mut cluster = cluster(recon(&runs), 3).await;
     let parent = Job::new("recon-parent", &()).unwrap().id("recon-system-x").max_losses(100);
     cluster.client().submit(parent).await.unwrap();
+    let id = sub_jobs(cluster.client(), "recon-system-x").await;
     // Now a worker, now the leader; each time another node comes in its place.
     for (kill, ended) in [10, 30, 50, 70, 90].into_iter().enumerate() {
         eventually("some have ended", SOON, async || {
-            let view = cluster.client().get_group(&group("recon-system-x@1")).await.unwrap();
+            let view = cluster.client().get_group(&group(&id)).await.unwrap();
             view.is_some_and(|view| view.succeeded >= ended)
         })
         .await;
@@ -78,10 +79,10 @@ async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_who
         cluster.named(&victim).unwrap().kill().await;
         cluster.add().await.unwrap();
     }
-    let view = done(cluster.client(), "recon-system-x@1").await;
+    let view = done(cluster.client(), &id).await;
     assert_eq!((view.succeeded, view.total), (100, Some(100)), "{view:?}");
-    assert_eq!(result(cluster.client(), "recon-record-set.join:recon-system-x@1").await, json!([100, 4950]));
-    assert_eq!(result(cluster.client(), "recon-parent.finished:recon-system-x@1").await, json!([100, true]));
+    assert_eq!(result(cluster.client(), &format!("recon-record-set.join:{id}")).await, json!([100, 4950]));
+    assert_eq!(result(cluster.client(), &format!("recon-parent.finished:{id}")).await, json!([100, true]));
     let join = runs.first("join");
     let first_ends = (0..RECORD_SETS).map(|set| runs.first(&format!("set {set}"))).max().unwrap();
     assert!(join > first_ends, "every member ended before the join began");
@@ -98,7 +99,7 @@ async fn a_leader_that_dies_between_the_stages_leaves_nothing_undone_and_does_no
         let name = format!("system-{round}");
         let parent = Job::new("recon-parent", &()).unwrap().id(&name).max_losses(100);
         cluster.client().submit(parent).await.unwrap();
-        let id = format!("{name}@1");
+        let id = sub_jobs(cluster.client(), &name).await;
         eventually("nearly all have ended", SOON, async || {
             let view = cluster.client().get_group(&group(&id)).await.unwrap();
             view.is_some_and(|view| view.succeeded >= 96 + round)

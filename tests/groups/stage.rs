@@ -7,7 +7,7 @@ use std::time::Duration;
 use bellwether::client::{GroupView, Members};
 use bellwether::testing::Cluster;
 use bellwether::{Client, GroupId, HandlerError, Handlers, JobId};
-use bellwether_testkit::eventually;
+use bellwether_testkit::{eventually, eventually_some};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
@@ -74,6 +74,14 @@ pub(crate) async fn sum(mut members: Members) -> Result<(u64, u64), HandlerError
 
 pub(crate) async fn cluster(handlers: Handlers, nodes: usize) -> Cluster {
     Cluster::builder(handlers).nodes(nodes).configure(|_, node| node.slots(4)).start().await.unwrap()
+}
+
+/// The group of a job's sub-jobs, once it has some.
+pub(crate) async fn sub_jobs(client: &Client, parent: &str) -> String {
+    let parent = JobId::new(parent).unwrap();
+    let what = format!("{parent} has sub-jobs");
+    let group = eventually_some(&what, SOON, async || client.get(&parent).await.unwrap()?.sub_jobs).await;
+    group.to_string()
 }
 
 pub(crate) fn group(id: &str) -> GroupId {

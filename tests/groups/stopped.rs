@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Accepted, GroupError, GroupStage, IfExists, SubmitError};
+use bellwether::client::{Accepted, Error, GroupError, GroupStage, IfExists, SubmitError};
 use bellwether::{Group, HandlerError, Handlers, Job, JobId, Spawn, State};
 use bellwether_testkit::eventually;
 use serde_json::json;
 
-use crate::stage::{Runs, SOON, cluster, done, result};
+use crate::stage::{Runs, SOON, cluster, done, result, sub_jobs};
 
 /// Ends as its payload says: at once, or when it is told to.
 fn moody(runs: &Runs) -> Handlers {
@@ -102,9 +102,10 @@ async fn a_parent_that_dies_stops_its_sub_jobs_and_its_finished_handler_hears_of
     let client = cluster.client();
     let parent = client.submit(Job::new("parent", &()).unwrap().id("p").max_attempts(1)).await.unwrap();
     assert_eq!(parent.wait(SOON).await.unwrap().state, State::Dead);
-    let view = done(client, "p@1").await;
+    let group = sub_jobs(client, "p").await;
+    let view = done(client, &group).await;
     assert_eq!((view.stage, view.cancelled), (GroupStage::Done, 3), "{view:?}");
-    assert_eq!(result(client, "parent.finished:p@1").await[0], json!("dead"));
+    assert_eq!(result(client, &format!("parent.finished:{group}")).await[0], json!("dead"));
     assert!(runs.first("join") < runs.first("finished"));
     cluster.stop().await.unwrap();
 }
@@ -126,7 +127,8 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
     let client = cluster.client();
     let group = client.group(Group::new("parent", "outer").unwrap().total(2).fail_fast()).await.unwrap();
     group.submit(0, Job::new("parent", &true).unwrap()).await.unwrap();
-    let inner = JobId::new("moody:parent:outer:0@1:0").unwrap();
+    let inner = sub_jobs(client, "parent:outer:0").await;
+    let inner = JobId::new(format!("moody:{inner}:0")).unwrap();
     eventually("the sub-job runs", SOON, async || {
         client.get(&inner).await.unwrap().is_some_and(|view| view.state == State::Running)
     })
@@ -164,22 +166,46 @@ async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
 }
 
 #[tokio::test]
-async fn a_parent_is_not_retried_before_its_sub_jobs_are_done() {
+async fn each_generation_of_a_parent_has_sub_jobs_of_its_own() {
     let runs = Runs::default();
     let handlers = moody(&runs).job("parent", |context, (): ()| async move {
         let group = context.sub_jobs("moody").open().await?;
         group.submit(0, mood("well")).await?;
         Err::<(), _>(HandlerError::new("broken"))
     });
-    // The join waits: this cluster has no handler for it.
-    let handlers = handlers.job("nothing", |_, (): ()| async { Ok(()) });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
     let parent = client.submit(Job::new("parent", &()).unwrap().id("p").max_attempts(1)).await.unwrap();
     parent.wait(SOON).await.unwrap();
-    done(client, "p@1").await;
+    let first = sub_jobs(client, "p").await;
+    done(client, &first).await;
     client.retry(parent.id()).await.unwrap();
-    done(client, "p@2").await;
-    assert_eq!(runs.count("join"), 2, "each generation has sub-jobs of its own");
+    parent.wait(SOON).await.unwrap();
+    let second = sub_jobs(client, "p").await;
+    assert_ne!(first, second);
+    done(client, &second).await;
+    assert_eq!(runs.count("join"), 2);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_member_with_sub_jobs_is_not_retried_before_they_are_done() {
+    let runs = Runs::default();
+    let handlers = moody(&runs).job("parent", |context, (): ()| async move {
+        let group = context.sub_jobs("moody").without_join().open().await?;
+        group.submit(0, mood("stays")).await?;
+        Err::<(), _>(HandlerError::new("broken"))
+    });
+    let cluster = cluster(handlers, 2).await;
+    let client = cluster.client();
+    let group = client.group(Group::new("parent", "outer").unwrap().without_join().total(1)).await.unwrap();
+    let parent = group.submit(0, Job::new("parent", &()).unwrap().max_attempts(1)).await.unwrap();
+    let ended = parent.wait(SOON).await.unwrap();
+    assert_eq!(ended.state, State::Dead);
+    // Right after its end, or once its sub-jobs have ended: it is told, or done.
+    match client.retry(parent.id()).await {
+        Err(error) => assert!(matches!(error, Error::Group(GroupError::Spawned { .. })), "{error}"),
+        Ok(_) => assert!(group.view().await.unwrap().stage == GroupStage::Done),
+    }
     cluster.stop().await.unwrap();
 }

@@ -300,13 +300,16 @@ pub enum GroupError {
 }
 
 impl GroupId {
-    /// The group of the sub-jobs of a job's generation. One job, one group; the id says whose, or is a hash of it.
+    /// The group of the sub-jobs of a job: one for each generation, and for each life of an id that is used again after
+    /// its record is gone, which the submission's token tells. The id says whose it is, or is a hash of that.
     #[must_use]
-    pub fn of_sub_jobs(parent: &JobId, generation: u32) -> Self {
-        let whose = format!("{parent}@{generation}");
+    pub fn of_sub_jobs(parent: &JobId, record: &JobRecord) -> Self {
+        // The last bits of a UUIDv7 are random: enough for the lives of one id.
+        let life = record.token.as_u128() & 0xffff_ffff;
+        let whose = format!("{parent}@{}.{life:08x}", record.generation);
         let id =
             if whose.len() <= READABLE { whose } else { format!("@{:032x}", xxh3_128(whose.as_bytes())) };
-        Self::new(id).expect("a job's id with a number, or 33 bytes, of the composed alphabet")
+        Self::new(id).expect("a job's id with numbers, or 33 bytes, of the composed alphabet")
     }
 }
 
@@ -505,9 +508,15 @@ mod tests {
         assert!(GroupId::plain("nightly-7").is_ok());
         let refused = GroupId::plain("a@1").unwrap_err().to_string();
         assert_eq!(refused, "group has '@' at byte 1: only [A-Za-z0-9._-] are allowed");
-        assert_eq!(GroupId::of_sub_jobs(&JobId::new("p:x").unwrap(), 2).as_str(), "p:x@2");
+        let payload = Payload::json(*b"1").unwrap();
+        let job = JobRecord::new(Kind::new("p").unwrap(), payload, Uuid::from_u128(0x7a), WallMillis(1));
+        let short = JobId::new("p:x").unwrap();
+        assert_eq!(GroupId::of_sub_jobs(&short, &job).as_str(), "p:x@1.0000007a");
+        let again = JobRecord { token: Uuid::from_u128(0x7b), ..job.clone() };
+        assert_ne!(GroupId::of_sub_jobs(&short, &job), GroupId::of_sub_jobs(&short, &again), "another life");
         let long = JobId::new("x".repeat(128)).unwrap();
-        let (one, two) = (GroupId::of_sub_jobs(&long, 1), GroupId::of_sub_jobs(&long, 2));
+        let retried = JobRecord { generation: 2, ..job.clone() };
+        let (one, two) = (GroupId::of_sub_jobs(&long, &job), GroupId::of_sub_jobs(&long, &retried));
         assert_eq!((one.as_str().len(), one.as_str().starts_with('@')), (33, true));
         assert_ne!(one, two);
     }

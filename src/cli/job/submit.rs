@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::Accepted;
-use bellwether::{Client, JobId, JobView, client};
+use bellwether::{Client, Group, JobId, JobView, client};
 use clap::{Args, ValueEnum};
+use futures::StreamExt;
 use serde::Serialize;
 use serde_json::json;
 
@@ -62,6 +63,15 @@ pub(crate) struct Submit {
     /// A name within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2 and so on.
     #[arg(long, conflicts_with = "id")]
     name: Option<String>,
+    /// Makes it a member of this group, which is made if it is not there: the id is KIND:GROUP:NUMBER.
+    #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "name"])]
+    group: Option<String>,
+    /// Its number in the group, from 0; with --count that of the first.
+    #[arg(long, requires = "group", value_name = "N")]
+    number: Option<u32>,
+    /// How many members the group has. Said once, with any of them.
+    #[arg(long, requires = "group", value_name = "N")]
+    total: Option<u32>,
     /// What to do when there is a job with this id.
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     if_exists: IfExists,
@@ -108,7 +118,17 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     global.zookeeper()?;
     let client = global.writer().await?;
     let bar = global.progress("submitting", jobs.len());
-    let answers = client.submit_many(jobs, |done| bar.set_position(done as u64)).await;
+    let progress = |done| bar.set_position(done as u64);
+    let answers = match (&submit.group, submit.number) {
+        (Some(group), Some(first)) => {
+            let group = self::group(&submit, group)?;
+            let members =
+                client.group(group).await?.submit_stream((first..).zip(jobs)).collect::<Vec<_>>().await;
+            progress(members.len());
+            members
+        }
+        (_, _) => client.submit_many(jobs, progress).await,
+    };
     bar.finish_and_clear();
 
     let (mut ids, mut how, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
@@ -146,6 +166,15 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
         }
     }
     Failure::all(wrong)
+}
+
+/// The group of a member, with what was said of it.
+fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
+    let group = Group::new(&submit.kind, name).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(match submit.total {
+        Some(total) => group.total(total),
+        None => group,
+    })
 }
 
 fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {

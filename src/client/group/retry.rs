@@ -28,7 +28,7 @@ impl Client {
     ) -> Result<Vec<Op>, Error> {
         let end = End::of(&record.state);
         if record.spawned {
-            let group = GroupId::of_sub_jobs(id, record.generation);
+            let group = GroupId::of_sub_jobs(id, record);
             let there = self.read_group(&group, by).await?;
             if there.is_some_and(|(there, _)| !matches!(there.stage, Stage::Done { .. })) {
                 return Err(GroupError::Spawned { job: id.clone(), group }.into());

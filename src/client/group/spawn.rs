@@ -53,10 +53,8 @@ impl From<GroupError> for SpawnError {
 
 impl Spawn for JobContext {
     fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs {
-        let id = GroupId::of_sub_jobs(self.job(), self.generation());
-        // Its name is of no importance: it has another id.
-        let group = Group::new(kind, "sub-jobs").map(|group| Group { id, ..group });
-        SubJobs { context: self.clone(), group }
+        // Its id is made of the job's, once that is read.
+        SubJobs { context: self.clone(), group: Group::new(kind, "sub-jobs") }
     }
 }
 
@@ -92,18 +90,19 @@ impl SubJobs {
     /// Resolved here, by reading back, for up to a minute.
     pub async fn open(self) -> Result<GroupHandle, SpawnError> {
         let Self { context, group } = self;
-        let Group { id, mut record } = group?;
+        let Group { mut record, .. } = group?;
         let tools = context.tools::<Tools>().ok_or(SpawnError::Detached)?;
         let client = tools.client().await?;
         let finish = finished_kind(context.kind()).is_ok_and(|kind| tools.handles(&kind));
-        record.parent = Some(client.parent(&context, finish).await?);
+        let (id, parent) = client.parent(&context, finish).await?;
+        record.parent = Some(parent);
         Ok(client.open_group(id, record, Some(&context)).await?)
     }
 }
 
 impl Client {
-    /// What the group says of its parent.
-    async fn parent(&self, context: &JobContext, finish: bool) -> Result<Parent, Error> {
+    /// The group's id, and what it says of its parent.
+    async fn parent(&self, context: &JobContext, finish: bool) -> Result<(GroupId, Parent), Error> {
         let (job, by) = (context.job(), self.by());
         self.catch_up(by).await?;
         let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
@@ -118,14 +117,16 @@ impl Client {
                 outer.and_then(|outer| outer.parent).map_or(0, |parent| parent.depth) + 1
             }
         };
-        Ok(Parent {
+        let id = GroupId::of_sub_jobs(job, &record);
+        let parent = Parent {
             job: job.clone(),
             kind: context.kind().clone(),
             generation: context.generation(),
             finish,
             membership: record.membership,
             depth,
-        })
+        };
+        Ok((id, parent))
     }
 
     /// Makes the group together with the mark in the assignment of this very attempt.

@@ -333,7 +333,7 @@ pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
             Err(SubmitError::Conflict { id, kind: there.kind, same_kind })
         }
         Sight::Over => {
-            let sub_jobs = there.spawned.then(|| GroupId::of_sub_jobs(&id, there.generation));
+            let sub_jobs = there.spawned.then(|| GroupId::of_sub_jobs(&id, &there));
             let record = identity::again(job.record, there);
             return Some(Submission { record, reopens: Some(node.version), sub_jobs, ..job });
         }

@@ -71,7 +71,7 @@ pub fn join_group(id: &GroupId, version: i32, number: u32) -> [Op; 2] {
 pub fn leave_group(job: &JobId, record: &JobRecord) -> Vec<Op> {
     let Some(end) = End::of(&record.state) else { return Vec::new() };
     if record.spawned {
-        let group = GroupId::of_sub_jobs(job, record.generation);
+        let group = GroupId::of_sub_jobs(job, record);
         return vec![Op::create(path::mark(&group, Mark::Parent, end), Vec::new())];
     }
     record.membership.as_ref().map(|membership| leave(membership, end)).unwrap_or_default()

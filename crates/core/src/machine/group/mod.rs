@@ -444,4 +444,6 @@ impl Joiner {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

@@ -90,7 +90,7 @@ impl Rest {
         debug_assert!(member, "a place is a member's");
         if End::of(&record.state).is_some() {
             return if record.spawned {
-                Cancel::Nested(GroupId::of_sub_jobs(&job, record.generation))
+                Cancel::Nested(GroupId::of_sub_jobs(&job, &record))
             } else {
                 // Its place went with its end: the list was older.
                 Cancel::Asked

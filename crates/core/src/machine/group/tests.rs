@@ -280,10 +280,10 @@ fn a_member_that_ended_and_whose_sub_jobs_have_not_condemns_their_group() {
     let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
     let job = JobRecord { membership: Some(member), spawned: true, ..job }.cancel(NOW);
     let name = JobId::new("sum:g:1").unwrap();
+    let nested = GroupId::of_sub_jobs(&name, &job);
     let rest = Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Nowhere };
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
-    let nested = GroupId::of_sub_jobs(&name, 1);
     assert!(out.contains(&Effect::Look(nested.clone())), "{out:?}");
     out.clear();
     let inner = Sight { parent: Some(End::Succeeded), open: 1, ..sight(sub_jobs()) };

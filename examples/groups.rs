@@ -1,0 +1,103 @@
+//! A report is put together once all of its pages have been rendered, however many nodes render them.
+//!
+//! The pages are members of a group, and the report is its join. Submitting everything again after a crash changes nothing:
+//! a page is known by its number. In a group that fails fast, the first page that cannot be rendered ends the others.
+//!
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//!
+//! ```sh
+//! cargo run --example groups
+//! ```
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+use std::fmt::Write;
+use std::time::Duration;
+
+use bellwether::{Client, Group, HandlerError, Handlers, Job, Node};
+
+const SOON: Duration = Duration::from_secs(60);
+const PAGES: u32 = 20;
+
+/// What it prints.
+pub(crate) const EXPECTED: &str = "\
+november: 20 pages of 20, 210 lines
+submitted again: 20 were there already
+december: stopped, member 3 ended without success; 1 dead, 0 open
+";
+
+/// Plays the story and tells it.
+///
+/// # Errors
+/// When ZooKeeper cannot be reached, or a group is not done in time.
+pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
+    let mut nodes = Vec::new();
+    for name in ["one", "two"] {
+        nodes.push(Node::builder(zookeeper).node_id(name).handlers(handlers()).start().await?);
+    }
+    let client = Client::connect(zookeeper).await?;
+    let mut told = String::new();
+
+    submit(&client).await?;
+    let group = client.group(Group::new("page", "november")?).await?;
+    let done = group.wait(SOON).await?;
+    let report = client.get(&done.join.ok_or("the group has a join")?).await?.ok_or("it is kept")?;
+    let (pages, lines): (u32, u32) = serde_json::from_slice(report.result.ok_or("it succeeded")?.bytes())?;
+    writeln!(told, "november: {pages} pages of {PAGES}, {lines} lines")?;
+    writeln!(told, "submitted again: {} were there already", submit(&client).await?)?;
+
+    let group = client.group(Group::new("page", "december")?.total(PAGES).fail_fast().without_join()).await?;
+    for number in 0..PAGES {
+        // Page 3 is broken. Those that come after it may find the group stopped.
+        let lines = if number == 3 { None } else { Some(number) };
+        if group.submit(number, Job::new("page", &lines)?.max_attempts(1)).await.is_err() {
+            break;
+        }
+    }
+    let done = group.wait(SOON).await?;
+    let stopped = done.stopped.unwrap_or_default();
+    writeln!(told, "december: stopped, {stopped}; {} dead, {} open", done.dead, done.open)?;
+
+    client.close().await;
+    for node in nodes {
+        node.stop().await;
+    }
+    Ok(told)
+}
+
+/// Submits all pages of November, and tells how many were there already.
+async fn submit(client: &Client) -> Result<u32, Box<dyn Error>> {
+    let group = client.group(Group::new("page", "november")?.total(PAGES)).await?;
+    let mut duplicates = 0;
+    for number in 0..PAGES {
+        let page = group.submit(number, Job::new("page", &Some(number + 1))?).await?;
+        duplicates += u32::from(page.is_duplicate());
+    }
+    Ok(duplicates)
+}
+
+/// A page has as many lines as its payload says.
+fn handlers() -> Handlers {
+    Handlers::new()
+        .job("page", |_, lines: Option<u32>| async move {
+            lines.ok_or_else(|| HandlerError::new("the page is broken"))
+        })
+        .join("page", |_, mut pages| async move {
+            let (mut count, mut lines) = (0_u32, 0_u32);
+            // One page of records at a time, however many members there are.
+            while let Some(page) = pages.next().await? {
+                count += 1;
+                lines += page.result::<u32>().unwrap_or_default();
+            }
+            Ok((count, lines))
+        })
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let zookeeper = std::env::var("BELLWETHER_ZOOKEEPER");
+    let story = run(&zookeeper.unwrap_or_else(|_| bellwether_testkit::namespace("groups"))).await?;
+    print!("{story}");
+    assert_eq!(story, EXPECTED);
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! One system is reconciled by a job that submits a sub-job for each set of records: all nodes work on them, then their
+//! join runs, then the parent's finished handler.
+//!
+//! A system is itself one of two members of a group, so that the books are closed once both are done, with all that is
+//! below them.
+//!
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//!
+//! ```sh
+//! cargo run --example sub_jobs
+//! ```
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bellwether::{Client, Group, Handlers, Job, Node, Spawn};
+
+const SOON: Duration = Duration::from_secs(60);
+const SYSTEMS: [&str; 2] = ["x", "y"];
+const RECORD_SETS: u32 = 10;
+
+/// What it prints.
+pub(crate) const EXPECTED: &str = "\
+x: 10 record sets, 45 differences
+y: 10 record sets, 45 differences
+books closed: 2 systems
+";
+
+/// What was told, by whichever node.
+type Told = Arc<Mutex<Vec<String>>>;
+
+/// Plays the story and tells it.
+///
+/// # Errors
+/// When ZooKeeper cannot be reached, or the group is not done in time.
+pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
+    let told = Told::default();
+    let mut nodes = Vec::new();
+    for name in ["one", "two", "three"] {
+        nodes.push(Node::builder(zookeeper).node_id(name).handlers(handlers(&told)).start().await?);
+    }
+    let client = Client::connect(zookeeper).await?;
+    let group = client.group(Group::new("recon-parent", "november")?.total(2)).await?;
+    for (number, system) in (0..).zip(SYSTEMS) {
+        group.submit(number, Job::new("recon-parent", system)?).await?;
+    }
+    group.wait(SOON).await?;
+    client.close().await;
+    for node in nodes {
+        node.stop().await;
+    }
+    let mut lines = told.lock().map_err(|_| "a handler panicked")?.clone();
+    // The two systems end in any order, and the books after both.
+    if let Some((_, systems)) = lines.split_last_mut() {
+        systems.sort();
+    }
+    Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+}
+
+fn handlers(told: &Told) -> Handlers {
+    let (systems, books) = (Arc::clone(told), Arc::clone(told));
+    let tell = |told: &Told, line: String| told.lock().map(|mut told| told.push(line)).is_ok();
+    Handlers::new()
+        .job("recon-parent", |job, system: String| async move {
+            // A second attempt finds the group of the first, and its members by their numbers.
+            let sets = job.sub_jobs("recon-record-set").open().await?;
+            for set in 0..RECORD_SETS {
+                sets.submit(set, Job::new("recon-record-set", &set)?).await?;
+            }
+            Ok(system)
+        })
+        .job("recon-record-set", |_, set: u32| async move { Ok(set) })
+        .join("recon-record-set", |_, mut sets| async move {
+            let (mut count, mut differences) = (0_u32, 0_u32);
+            while let Some(set) = sets.next().await? {
+                count += 1;
+                differences += set.result::<u32>().unwrap_or_default();
+            }
+            Ok((count, differences))
+        })
+        .finished("recon-parent", move |_, recon| {
+            let told = Arc::clone(&systems);
+            async move {
+                let system: String =
+                    serde_json::from_slice(recon.parent.result.unwrap_or_else(null).bytes())?;
+                let joined = recon.join.and_then(|join| join.result).unwrap_or_else(null);
+                let (sets, differences): (u32, u32) = serde_json::from_slice(joined.bytes())?;
+                tell(&told, format!("{system}: {sets} record sets, {differences} differences"));
+                Ok(())
+            }
+        })
+        .join("recon-parent", move |_, mut systems| {
+            let told = Arc::clone(&books);
+            async move {
+                let mut count = 0_u32;
+                while let Some(system) = systems.next().await? {
+                    count += u32::from(system.succeeded());
+                }
+                tell(&told, format!("books closed: {count} systems"));
+                Ok(())
+            }
+        })
+}
+
+fn null() -> bellwether::Payload {
+    bellwether::Payload::json(*b"null").expect("four bytes")
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let zookeeper = std::env::var("BELLWETHER_ZOOKEEPER");
+    let story = run(&zookeeper.unwrap_or_else(|_| bellwether_testkit::namespace("sub-jobs"))).await?;
+    print!("{story}");
+    assert_eq!(story, EXPECTED);
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! `bellwether group`.
+
+use bellwether::GroupId;
+use bellwether::client::{GroupError, GroupView};
+use clap::{Args, Subcommand};
+
+use super::Global;
+use super::exit::{Failure, Told};
+use super::output::{Format, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GroupCommand {
+    /// Show groups: how many of their members have ended and how, and what they wait for.
+    ///
+    /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,
+    /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, parent, join, finish, created_at, done_at.
+    Show(Ids),
+    /// Wait until groups are done: their members, joins and finished handlers have ended; up to --timeout.
+    ///
+    /// Exit code 5 when one is not done in time. How their members ended does not matter. JSON as of `group show`.
+    Wait(Ids),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ids {
+    /// The groups; that of a job's sub-jobs is in `job show`.
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<GroupId>,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) -> Result<(), Failure> {
+    let (ids, wait) = match command {
+        GroupCommand::Show(Ids { ids }) => (ids, false),
+        GroupCommand::Wait(Ids { ids }) => (ids, true),
+    };
+    let client = global.reader().await?;
+    let (mut views, mut wrong) = (Vec::new(), Vec::new());
+    let until = std::time::Instant::now() + global.timeout;
+    for id in &ids {
+        let absent = || GroupError::Absent { group: id.clone() }.told();
+        let seen = if wait {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            client.wait_group(id, left).await.map(Some).map_err(|error| error.told())
+        } else {
+            client.get_group(id).await.map_err(|error| error.told())
+        };
+        match seen {
+            Ok(Some(view)) => views.push(view),
+            Ok(None) => wrong.push(absent()),
+            Err(told) => wrong.push(told),
+        }
+    }
+    client.close().await;
+    match (output.format, &views[..]) {
+        (Format::Json, [view]) if ids.len() == 1 => output.json(view)?,
+        (Format::Json, []) if ids.len() == 1 => {}
+        (Format::Json, views) => output.json(views)?,
+        (Format::Table, []) => {}
+        (Format::Table, views) => {
+            let header =
+                ["ID", "KIND", "STAGE", "TOTAL", "OPEN", "SUCCEEDED", "CANCELLED", "DEAD", "WAITS FOR"];
+            output.rows(header, views.iter().map(row).collect())?;
+        }
+    }
+    Failure::all(wrong)
+}
+
+fn row(view: &GroupView) -> [String; 9] {
+    let status = view.status();
+    let waits = status.split_once(": ").map(|(_, why)| why.to_owned());
+    [
+        view.id.to_string(),
+        view.kind.to_string(),
+        view.stage.to_string(),
+        view.total.map_or_else(|| "?".to_owned(), |total| total.to_string()),
+        view.open.to_string(),
+        view.succeeded.to_string(),
+        view.cancelled.to_string(),
+        view.dead.to_string(),
+        waits.or_else(|| view.stopped.clone()).unwrap_or_default(),
+    ]
+}

@@ -1,0 +1,46 @@
+//! Groups on the command line.
+
+use bellwether_testkit::namespace;
+use serde_json::json;
+
+use crate::run::run_in;
+
+#[test]
+fn members_are_submitted_by_number_and_the_group_says_what_it_waits_for() {
+    let to = namespace("cli-groups");
+    let member = ["job", "submit", "sum", "[1]", "--group", "batch", "--number", "0", "--total", "3"];
+    let id = run_in(&to, &member).exits(0).stdout;
+    assert_eq!(id.trim(), "sum:batch:0");
+    run_in(&to, &member).exits(0);
+    run_in(&to, &["job", "submit", "sum", "[1]", "--group", "batch", "--number", "1", "--count", "1"])
+        .exits(0);
+    let group = run_in(&to, &["group", "show", "batch", "--output", "json"]).exits(0).json();
+    let fields = ["stage", "total", "open", "missing", "join"].map(|field| group[field].clone());
+    assert_eq!(json!(fields), json!(["open", 3, 2, 1, null]), "{group}");
+    assert_eq!(group["status"], json!("open: 1 members were not submitted, 2 are open"));
+    let table = run_in(&to, &["group", "show", "batch"]).exits(0).stdout;
+    assert!(table.contains("1 members were not submitted"), "{table}");
+    run_in(&to, &["group", "wait", "batch", "--timeout", "200ms"])
+        .exits(5)
+        .says("group batch is not done after");
+    run_in(&to, &["group", "show", "none"]).exits(4).says("there is no group none");
+}
+
+#[test]
+fn what_a_group_does_not_take_is_a_usage_error_or_a_failure() {
+    let to = namespace("cli-groups-refused");
+    let submit = |number: &str, more: &[&str]| {
+        let member = ["job", "submit", "sum", "1", "--group", "g", "--number", number];
+        run_in(&to, &[&member, more].concat())
+    };
+    submit("0", &["--total", "1"]).exits(0);
+    submit("1", &[]).exits(2).says("member 1 of group g is not below its total of 1");
+    submit("0", &["--total", "2"]).exits(1).says("group g was sealed with a total of 1, not 2");
+    run_in(&to, &["job", "submit", "sum", "1", "--group", "g"]).exits(2).says("--number");
+    run_in(&to, &["job", "submit", "sum", "1", "--group", "a:b", "--number", "0"])
+        .exits(2)
+        .says("group has ':'");
+    run_in(&to, &["job", "submit", "echo", "1", "--group", "g", "--number", "0"])
+        .exits(1)
+        .says("with kind sum, not echo");
+}
