@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `sum` | `{"first": 1, "second": 2}`, or an array of numbers | their sum |
 //! | `echo` | anything | the same |
-//! | `sleep` | `{"millis": 100}` | the same, after that time |
+//! | `sleep` | `{"millis": 100}` | the same, after that time; says how far it is, and the next attempt sleeps the rest |
 //! | `fail` | `{"message": "why", "times": 2}` | fails every attempt, or the first `times` |
 //! | `exec` | `{"argv": ["date"], "stdin": ""}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
 //!
@@ -14,12 +14,12 @@
 //! bounded by a job's timeout.
 
 mod exec;
+mod sleep;
 mod sum;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::handler::{Handler, HandlerError, Handlers, JobContext};
 
@@ -32,12 +32,7 @@ pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Hand
             "echo",
             Handler::Async(Arc::new(|context| Box::pin(async move { Ok(context.payload().clone()) }))),
         )
-        .job("sleep", |context, Sleep { millis }| async move {
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(millis)) => Ok(Sleep { millis }),
-                () = context.cancelled() => Err(HandlerError::new("woken up before its time")),
-            }
-        })
+        .job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await })
         .renew_automatically()
         .job("fail", |context, Fail { message, times }| async move {
             match times {
@@ -55,12 +50,6 @@ pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Hand
         async move { exec::run(&context, command, &allowed).await }
     };
     handlers.job("exec", exec).renew_automatically()
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sleep {
-    millis: u64,
 }
 
 #[derive(Deserialize)]

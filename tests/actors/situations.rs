@@ -303,12 +303,13 @@ async fn slots_taken(stage: &Stage) {
     for id in &deaf {
         stage.runs.begun(id).await;
     }
+    // It is assigned as soon as there is room in an inbox, before the leader hears that there is none to run it in.
+    stage.submit([job("quick", "waits")], &[State::Succeeded]).await;
     for id in &deaf {
         stage.cancel(id).await;
     }
-    stage.over().await;
-    stage.submit([job("quick", "waits")], &[State::Succeeded]).await;
     eventually("it is assigned", SOON, async || stage.view("waits").await.worker.is_some()).await;
+    stage.met("worker", "Usable").await;
     stage.runs.release();
     stage.over().await;
 }

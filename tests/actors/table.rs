@@ -75,6 +75,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("lease_watcher", &["Tick", "Looked", "Judged", "Committed"]),
             ("assigner", &["Event.Hangs"]),
             ("status_reporter", &["Beat.Over"]),
+            ("worker", &["TakenForHung", "Said"]),
         ],
     ),
     (
@@ -127,7 +128,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("inbox_removed", &[("worker", &["InboxGone"])]),
     ("inbox_forbidden", &[("inbox_watcher", &["Again.Watch"])]),
     ("close_forbidden", &[("status_reporter", &["Tell.Wake"])]),
-    ("slots_taken", &[("executor_pool", &["Slot"])]),
+    ("slots_taken", &[("executor_pool", &["Slot", "Count"]), ("worker", &["Usable"])]),
     ("lost_assignment", &[("assigner", &["Resolved"])]),
     ("lost_close", &[("status_reporter", &["Tell.Read", "Tell.ReadFailed"])]),
     ("lost_beat", &[("status_reporter", &["Beat.Read", "Beat.ReadFailed"])]),

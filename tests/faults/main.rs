@@ -17,6 +17,7 @@ mod election;
 mod expiry;
 mod lanes;
 mod leader_steps;
+mod leases;
 mod lost_replies;
 mod order;
 mod pause;

@@ -28,7 +28,10 @@ use super::status_reporter::ReporterMsg;
 use super::{Term, WorkerMsg};
 use crate::clock;
 use crate::spawn::actor;
-use crate::task::{Owned, tell};
+use crate::task::{Owned, after, tell};
+
+/// From when slots seem to be stuck, or no more, to when the leader hears of it.
+const COUNT_AFTER: Duration = Duration::from_secs(1);
 
 /// Most ends handed on in one message.
 const ENDS: usize = 256;
@@ -40,6 +43,10 @@ pub(super) struct Args {
     pub(super) term: Term,
     pub(super) handlers: Registry,
     pub(super) slots: Arc<Semaphore>,
+    /// How many there are.
+    pub(super) count: u32,
+    /// And how many of them the registration says.
+    pub(super) usable: u32,
     pub(super) trust: Trust,
     /// By which handlers tell the reporter that they have something to say.
     pub(super) say: UnboundedSender<Word>,
@@ -55,9 +62,11 @@ pub(super) enum ExecutorMsg {
     /// From the session, by way of the wing.
     Ended(Vec<Ended>),
     Slot(OwnedSemaphorePermit),
+    /// The time to count the stuck slots again.
+    Count,
 }
 
-actor!(ExecutorPool, "executor_pool", ExecutorMsg { Start, Tell => Event, Ended, Slot });
+actor!(ExecutorPool, "executor_pool", ExecutorMsg { Start, Tell => Event, Ended, Slot, Count });
 
 pub(super) struct State {
     args: Args,
@@ -68,6 +77,9 @@ pub(super) struct State {
     granted: Option<OwnedSemaphorePermit>,
     waiter: Option<Owned>,
     alarm: Option<Owned>,
+    /// Slots that are taken by runs without an attempt, as the wing was told last.
+    stuck: usize,
+    count: Option<Owned>,
     inbox: Option<ActorRef<InboxMsg>>,
     ends: UnboundedSender<Ended>,
     _pump: Owned,
@@ -88,7 +100,8 @@ impl Actor for ExecutorPool {
     async fn pre_start(&self, me: ActorRef<ExecutorMsg>, args: Args) -> Result<State, ActorProcessingErr> {
         gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
         let (ends, ended) = unbounded_channel();
-        Ok(State {
+        let stuck = args.count.saturating_sub(args.usable) as usize;
+        let mut state = State {
             args,
             machine: Executor::new(),
             pulses: HashMap::new(),
@@ -96,10 +109,14 @@ impl Actor for ExecutorPool {
             granted: None,
             waiter: None,
             alarm: None,
+            stuck,
+            count: None,
             inbox: None,
             ends,
-            _pump: Owned::spawn(pump(ended, me)),
-        })
+            _pump: Owned::spawn(pump(ended, me.clone())),
+        };
+        state.count_later(&me);
+        Ok(state)
     }
 
     async fn handle(
@@ -118,6 +135,7 @@ impl Actor for ExecutorPool {
                 if let Event::Zombie(job, attempt) = &event {
                     let over = beats::Event::Over(job.clone(), *attempt);
                     tell(&state.args.reporter, ReporterMsg::Beat(over));
+                    tell(&state.args.wing, WorkerMsg::TakenForHung(state.args.term));
                 }
                 event
             }
@@ -132,8 +150,14 @@ impl Actor for ExecutorPool {
                 state.granted = Some(permit);
                 Event::SlotGranted(clock::wall())
             }
+            ExecutorMsg::Count => {
+                state.recount();
+                state.count_later(&me);
+                return Ok(());
+            }
         };
         state.feed(&me, event);
+        state.count_later(&me);
         gauge!(metric::ATTEMPTS_RUNNING).set(u32::try_from(state.machine.running()).unwrap_or(u32::MAX));
         Ok(())
     }
@@ -290,6 +314,31 @@ impl State {
             tokio::time::sleep(CANCEL_GRACE).await;
             tell(&me, ExecutorMsg::Tell(Event::GraceOver(job, attempt)));
         }));
+    }
+
+    /// Slots whose runs go on although their attempts are closed: nothing can be run in them, and the leader knows only
+    /// of what is in the inbox.
+    fn stuck_now(&self) -> usize {
+        let free = self.args.slots.available_permits() + usize::from(self.granted.is_some());
+        (self.args.count as usize).saturating_sub(free + self.machine.attending())
+    }
+
+    /// A run that ends gives its slot back a moment before or after it is noted.
+    fn count_later(&mut self, me: &ActorRef<ExecutorMsg>) {
+        if self.count.is_none() && (self.stuck > 0 || self.stuck_now() > 0) {
+            self.count = Some(after(me, COUNT_AFTER, || ExecutorMsg::Count));
+        }
+    }
+
+    fn recount(&mut self) {
+        self.count = None;
+        let stuck = self.stuck_now();
+        if stuck != self.stuck {
+            self.stuck = stuck;
+            tracing::warn!(stuck, "slots are taken by runs that were given up and go on");
+            let usable = self.args.count.saturating_sub(u32::try_from(stuck).unwrap_or(u32::MAX));
+            tell(&self.args.wing, WorkerMsg::Usable(self.args.term, usable));
+        }
     }
 
     fn wake_at(&mut self, me: &ActorRef<ExecutorMsg>, at: Millis) {

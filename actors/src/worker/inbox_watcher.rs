@@ -262,6 +262,10 @@ impl State {
                     self.tell(ToExecutor::Cancel { job, attempt, assignment, version });
                 }
                 Effect::Zombie(job, attempt) => self.tell(ToExecutor::Zombie(job, attempt)),
+                Effect::Missed(job) => {
+                    tracing::warn!(%job, "taken away before it was read");
+                    tell(&self.args.wing, WorkerMsg::TakenForHung(self.args.term));
+                }
                 Effect::Quarantine { job, note } => {
                     tracing::error!(%job, %note, "set aside: its stored bytes cannot be used");
                     tokio::spawn(set_aside(self.args.zk.clone(), self.args.worker, job, note));

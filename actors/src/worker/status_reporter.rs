@@ -22,6 +22,7 @@ use super::executor_pool::ExecutorMsg;
 use super::handler::{Pulse, Said, Word};
 use super::inbox_watcher::{found, paths};
 use super::meters::Meters;
+use super::{Term, WorkerMsg};
 use crate::clock;
 use crate::spawn::actor;
 use crate::task::{Owned, Timers, report, tell};
@@ -34,6 +35,8 @@ pub(super) struct StatusReporter;
 pub(super) struct Args {
     pub(super) zk: Zk,
     pub(super) worker: WorkerId,
+    pub(super) term: Term,
+    pub(super) wing: ActorRef<WorkerMsg>,
     /// From the handlers: they have something to say.
     pub(super) words: UnboundedReceiver<Word>,
 }
@@ -60,6 +63,8 @@ actor!(StatusReporter, "status_reporter", ReporterMsg {
 pub(super) struct State {
     zk: Zk,
     worker: WorkerId,
+    term: Term,
+    wing: ActorRef<WorkerMsg>,
     beats: Beats,
     pulses: HashMap<JobId, Arc<Pulse>>,
     machine: Reporter,
@@ -75,10 +80,12 @@ impl Actor for StatusReporter {
     type Arguments = Args;
 
     async fn pre_start(&self, me: ActorRef<ReporterMsg>, args: Args) -> Result<State, ActorProcessingErr> {
-        let Args { zk, worker, words } = args;
+        let Args { zk, worker, term, wing, words } = args;
         Ok(State {
             zk,
             worker,
+            term,
+            wing,
             beats: Beats::new(worker),
             pulses: HashMap::new(),
             machine: Reporter::new(worker),
@@ -264,6 +271,7 @@ impl State {
 
     fn settled(&mut self, close: &Close, settled: Settled) -> JobId {
         if settled == Settled::Zombie {
+            tell(&self.wing, WorkerMsg::TakenForHung(self.term));
             let attempt = close.attempt().number;
             tracing::warn!(job = %close.job(), attempt, "closed by somebody else: the result is dropped");
         }

@@ -49,6 +49,14 @@ pub enum WorkerMsg {
     Read(u64, ReadResult<Option<Node>>),
     #[doc(hidden)]
     Idle(u64),
+    /// Somebody closed an attempt of ours: a leader may take us for hung.
+    #[doc(hidden)]
+    TakenForHung(u64),
+    /// So many slots can be used.
+    #[doc(hidden)]
+    Usable(u64, u32),
+    #[doc(hidden)]
+    Said(u64, Outcome<()>),
     #[doc(hidden)]
     InboxGone(u64),
     #[doc(hidden)]
@@ -61,6 +69,9 @@ actor!(Wing, "worker", WorkerMsg {
     Committed,
     Read,
     Idle,
+    TakenForHung,
+    Usable,
+    Said,
     InboxGone,
     Wake,
 }, supervises);
@@ -151,11 +162,21 @@ impl Actor for Wing {
             WorkerMsg::Committed(term, outcome) if term == state.term => Event::Committed(outcome),
             WorkerMsg::Read(term, node) if term == state.term => Event::Read(state.ephemeral(node)),
             WorkerMsg::Idle(term) if term == state.term => Event::Idle,
+            WorkerMsg::TakenForHung(term) if term == state.term => Event::Anew,
+            WorkerMsg::Usable(term, slots) if term == state.term => {
+                state.info.slots = slots;
+                Event::Anew
+            }
+            WorkerMsg::Said(term, outcome) if term == state.term => Event::Said(outcome),
             WorkerMsg::InboxGone(term) if term == state.term => Event::InboxGone,
             // Of an incarnation that is over.
-            WorkerMsg::Committed(..) | WorkerMsg::Read(..) | WorkerMsg::Idle(_) | WorkerMsg::InboxGone(_) => {
-                return Ok(());
-            }
+            WorkerMsg::Committed(..)
+            | WorkerMsg::Read(..)
+            | WorkerMsg::Idle(_)
+            | WorkerMsg::TakenForHung(_)
+            | WorkerMsg::Usable(..)
+            | WorkerMsg::Said(..)
+            | WorkerMsg::InboxGone(_) => return Ok(()),
             WorkerMsg::Wake => Event::Wake,
         };
         state.feed(&me, event).await
@@ -231,6 +252,9 @@ impl State {
                 self.term += 1;
                 self.id = WorkerId::new(Uuid::now_v7());
                 self.info = self.config.info(clock::wall());
+                // What still runs of an incarnation before takes a slot of this one.
+                let usable = u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX);
+                self.info.slots = usable.min(self.config.slots);
             }
             Effect::Register => self.commit(me, txn::register(self.id, &self.info)),
             Effect::MakeParents => self.make_parents(),
@@ -245,6 +269,11 @@ impl State {
             Effect::MarkDraining(version) => {
                 let data = encode(&WorkerInfo { draining: true, ..self.info.clone() });
                 self.commit(me, vec![Op::Set { path: path::worker(self.id), data, version }]);
+            }
+            Effect::Say(version) => {
+                let op = Op::Set { path: path::worker(self.id), data: encode(&self.info), version };
+                let (Some(zk), term) = (&self.zk, self.term) else { return Ok(()) };
+                report(me, zk.commit(vec![op]), move |outcome| WorkerMsg::Said(term, outcome));
             }
             Effect::Drain(until) => {
                 if let Some(children) = &self.children {
@@ -323,13 +352,15 @@ impl State {
         let Some(zk) = self.zk.clone() else { return Ok(()) };
         let (worker, wing) = (self.id, me.get_cell());
         let (say, words) = unbounded_channel();
-        let args = status_reporter::Args { zk: zk.clone(), worker, words };
+        let args = status_reporter::Args { zk: zk.clone(), worker, term: self.term, wing: me.clone(), words };
         let reporter = spawn(StatusReporter, args, Some(wing.clone())).await?;
         let args = executor_pool::Args {
             worker,
             term: self.term,
             handlers: self.config.handlers.clone(),
             slots: Arc::clone(&self.slots),
+            count: self.config.slots,
+            usable: self.info.slots,
             trust: zk.trust(),
             say,
             wing: me.clone(),

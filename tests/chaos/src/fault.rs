@@ -62,6 +62,7 @@ pub(crate) enum Fault {
     Frozen(Whom, u32),
     Drained(Whom),
     Poison,
+    Hang,
     Cut(Cut),
     Refused,
     BlackHole(Direction),
@@ -124,7 +125,7 @@ impl Fault {
             all.extend([Leader, Other].map(|whom| Self::Frozen(whom, tenths)));
         }
         all.extend([Leader, Other].map(Self::Drained));
-        all.push(Self::Poison);
+        all.extend([Self::Poison, Self::Hang]);
         all.extend([Cut::Fin, Cut::Reset, Cut::Silence].map(Self::Cut));
         all.push(Self::Refused);
         all.extend([Direction::Both, Direction::ToServer, Direction::ToClient].map(Self::BlackHole));
@@ -177,6 +178,7 @@ impl fmt::Display for Fault {
             }
             Self::Drained(whom) => write!(f, "{} drained", node(whom)),
             Self::Poison => f.write_str("job that kills its worker"),
+            Self::Hang => f.write_str("handler that hangs"),
             Self::Cut(Cut::Fin) => f.write_str("links cut (FIN)"),
             Self::Cut(Cut::Reset) => f.write_str("links cut (RST)"),
             Self::Cut(Cut::Silence) => f.write_str("links cut (silence)"),

@@ -26,7 +26,7 @@ use crate::record::now;
 use crate::servers::Kind;
 use crate::stage::Stage;
 use crate::wait::until;
-use crate::work::{POISON, WORK};
+use crate::work::{HANG, POISON, WORK};
 
 /// How long a fault waits for its request.
 const MEETS_WITHIN: Duration = Duration::from_secs(6);
@@ -113,6 +113,14 @@ pub(crate) async fn begin(
         }
         Fault::Poison => {
             let wish = Wish::new(&name("poison", rng), POISON, 0, rng.u32(1..3));
+            let (injected, id) = (Injected::new(fault, Undo::Nothing), wish.id.clone());
+            if !stage.operator.caller.submit(wish).await {
+                return Ok(None);
+            }
+            injected.with(id)
+        }
+        Fault::Hang => {
+            let wish = Wish::new(&name("hang", rng), HANG, 0, rng.u32(1..3));
             let (injected, id) = (Injected::new(fault, Undo::Nothing), wish.id.clone());
             if !stage.operator.caller.submit(wish).await {
                 return Ok(None);

@@ -1,4 +1,4 @@
-//! What the jobs of these runs do: they take a while, fail a few times, ignore who stops them, or kill their worker.
+//! What the jobs of these runs do: they take a while, fail a few times, ignore who stops them, hang, or kill their worker.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +19,17 @@ pub(crate) const BLOCK: &str = "block";
 /// Kills the process that runs it, for its first attempts.
 pub(crate) const POISON: &str = "poison";
 
+/// Hangs, for its first attempts.
+pub(crate) const HANG: &str = "hang";
+/// Of jobs that hang: the shortest.
+const LEASE: Duration = Duration::from_secs(1);
+
 /// What a job of any kind is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// How long a run takes.
     pub(crate) ms: u64,
-    /// How many attempts fail, or kill.
+    /// How many attempts fail, kill, or hang.
     pub(crate) fails: u32,
     /// Bytes that have to arrive as they were sent.
     pub(crate) padding: String,
@@ -33,6 +38,7 @@ pub(crate) struct Task {
 /// Handlers that record when each run begins and ends.
 pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
     let (work, block, poison) = (Arc::clone(recorder), Arc::clone(recorder), Arc::clone(recorder));
+    let hang = Arc::clone(recorder);
     Handlers::new()
         .raw(
             WORK,
@@ -58,6 +64,21 @@ pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
                 run.end(&task)
             })),
         )
+        .raw(
+            HANG,
+            Handler::Async(Arc::new(move |context| {
+                let recorder = Arc::clone(&hang);
+                Box::pin(async move {
+                    let run = Run::begin(&recorder, &context);
+                    let task = task(&context)?;
+                    if context.attempt() <= task.fails {
+                        std::future::pending::<()>().await;
+                    }
+                    run.end(&task)
+                })
+            })),
+        )
+        .lease(LEASE)
         .raw(
             POISON,
             Handler::Blocking(Arc::new(move |context| {

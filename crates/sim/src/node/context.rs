@@ -46,6 +46,7 @@ pub(crate) enum Route {
     WingToMembers,
     MemberToWing,
     RegistryToAssigner,
+    LeasesToAssigner,
     JobWatcherToAssigner,
     RegistryToItself,
     AssignerToExpirer,
@@ -58,6 +59,7 @@ pub(crate) enum Route {
     ReporterToExecutor,
     ChildToWorker,
     RunToExecutor,
+    RunToReporter,
     /// What a watch reports, by the number of the watch.
     Feed(u64),
 }

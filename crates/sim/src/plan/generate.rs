@@ -63,7 +63,13 @@ fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
 }
 
 fn job(rng: &mut Rng, number: usize) -> JobPlan {
-    let kind = *choose(rng, &["sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison"]);
+    let kinds = [
+        "sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison", "hangs", "steady", "steady",
+        "never", "later",
+    ];
+    let kind = *choose(rng, &kinds);
+    // What hangs shall end within the run, and what is slow may be longer than its lease.
+    let short = kind == "hangs" || rng.u8(..4) == 0;
     // Two in five have a lane, of few: so that lanes fill up.
     let lane = (rng.u8(..5) < 2).then(|| format!("lane-{}", rng.u8(..3)));
     JobPlan {
@@ -78,6 +84,8 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         max_losses: rng.u32(1..=4),
         backoff_ms: *choose(rng, &[50, 500, 3_000, 15_000]),
         timeout_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..5_000)),
+        lease_ms: short.then(|| *choose(rng, &[1_000, 2_000, 5_000])),
+        renews: kind != "hangs" && rng.bool(),
     }
 }
 

@@ -103,6 +103,10 @@ pub struct JobPlan {
     pub backoff_ms: u64,
     /// Per attempt.
     pub timeout_ms: Option<u64>,
+    /// Its lease, unless it is the ordinary one.
+    pub lease_ms: Option<u64>,
+    /// Whether it is renewed automatically.
+    pub renews: bool,
 }
 
 /// Something that a client does.
@@ -292,7 +296,8 @@ impl JobPlan {
                 max_losses: self.max_losses,
                 backoff: Backoff { initial, max: initial * 4 },
                 timeout: self.timeout_ms.map(Duration::from_millis),
-                ..Policy::default()
+                lease: self.lease_ms.map(Duration::from_millis),
+                auto_renew: Some(self.renews),
             },
             placement: Placement { lane: self.lane.clone(), ..Placement::default() },
             priority: Priority::new(self.priority).expect("it is drawn below 10"),

@@ -214,6 +214,13 @@ impl Executor {
         self.running
     }
 
+    /// How many of them have an attempt that is not closed by somebody else.
+    #[must_use]
+    pub fn attending(&self) -> usize {
+        let closed = |phase: &&Phase| matches!(phase, Phase::Running(_, Wish::Zombie));
+        self.running - self.jobs.values().filter(closed).count()
+    }
+
     /// Handles one event.
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         match event {

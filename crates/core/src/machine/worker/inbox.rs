@@ -5,7 +5,7 @@
 //! | read, not handed | decision |
 //! | --- | --- |
 //! | assignment and open record that agree | hand it out, once |
-//! | no assignment | nothing |
+//! | no assignment | nothing; if a watch had told of it, the leader took it away before it was read |
 //! | record terminal or absent | the assignment stands for nothing: discard it |
 //! | open record of another attempt | the leader assigned what it knew of old: queue the job again, unrun |
 //! | record or assignment unreadable | quarantine; the record is left as it is |
@@ -80,6 +80,8 @@ pub enum Effect {
     Vanished(JobId),
     /// Tell the executor that this attempt was closed by somebody else.
     Zombie(JobId, u32),
+    /// This job was here and is gone, and was never handed out: the leader may take this worker for hung.
+    Missed(JobId),
     /// Set the job aside.
     Quarantine {
         /// Which job.
@@ -104,6 +106,8 @@ pub enum Effect {
 struct Entry {
     handed: Option<Handed>,
     reading: Reading,
+    /// A watch told that it was created.
+    came: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -195,7 +199,12 @@ impl Inbox {
     fn created(&mut self, job: JobId) {
         match self.entries.get_mut(&job) {
             Some(Entry { handed: Some(handed), .. }) => handed.assigned_again = true,
-            Some(Entry { handed: None, .. }) | None => self.want(job),
+            Some(Entry { handed: None, .. }) | None => {
+                self.want(job.clone());
+                if let Some(entry) = self.entries.get_mut(&job) {
+                    entry.came = true;
+                }
+            }
         }
     }
 
@@ -245,8 +254,12 @@ impl Inbox {
             None => match decide(&job, found) {
                 Some(Effect::Start(start)) => {
                     let attempt = start.assignment.attempt;
-                    entry.handed = Some(Handed { attempt, assigned_again: false });
+                    (entry.handed, entry.came) = (Some(Handed { attempt, assigned_again: false }), false);
                     out.push(Effect::Start(start));
+                }
+                None if entry.came => {
+                    self.entries.remove(&job);
+                    out.push(Effect::Missed(job));
                 }
                 decision => {
                     self.entries.remove(&job);

@@ -34,7 +34,8 @@ fn what_is_read_decides() {
     let note = |note: &str| vec![Effect::Quarantine { job: job(0), note: note.into() }];
     let assigned = Look::There(assignment(1), 4);
     assert!(matches!(&first_read(there(1, record()))[..], [Effect::Start(start)] if start.version == 5));
-    assert_eq!(first_read(Found { assignment: Look::Absent, record: Look::There(record(), 5) }), []);
+    let gone = Found { assignment: Look::Absent, record: Look::There(record(), 5) };
+    assert_eq!(first_read(gone), [Effect::Missed(job(0))]);
     assert_eq!(first_read(there(1, closed(Ending::Cancelled))), discard(Some(5)));
     for disagree in [there(1, closed(Ending::Released)), there(3, record())] {
         assert!(matches!(&first_read(disagree)[..], [Effect::Requeue(start)] if start.version == 5));
@@ -62,6 +63,17 @@ fn a_job_that_was_assigned_again_is_read_once_its_last_attempt_is_closed() {
     assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
     let effects = handle(&mut machine, Event::Read(vec![(job(0), there(2, closed(Ending::Released)))]));
     assert!(matches!(&effects[..], [Effect::Start(start)] if start.assignment.attempt == 2), "{effects:?}");
+}
+
+#[test]
+fn a_job_that_came_and_is_gone_before_it_was_read_was_taken_away() {
+    let absent = || Found { assignment: Look::Absent, record: Look::There(record(), 5) };
+    let mut machine = Inbox::new();
+    handle(&mut machine, Event::Created(vec![job(0)]));
+    let out = handle(&mut machine, Event::Read(vec![(job(0), absent())]));
+    assert_eq!(out, [Effect::Missed(job(0))]);
+    handle(&mut machine, Event::Listed(vec![job(0)]));
+    assert_eq!(handle(&mut machine, Event::Read(vec![(job(0), absent())])), [], "a list may be of old");
 }
 
 #[test]
@@ -210,7 +222,8 @@ proptest! {
                         | Effect::Cancel { .. } => {
                             prop_assert!(false, "nobody tampered: {:?}", effect);
                         }
-                        Effect::Vanished(_) => {}
+                        // A hint may be of before its close.
+                        Effect::Missed(_) | Effect::Vanished(_) => {}
                     }
                 }
             }

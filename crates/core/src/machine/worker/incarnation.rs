@@ -18,6 +18,7 @@
 //! | --- | --- |
 //! | registration | reading the ephemeral: ours ⇒ registered; absent ⇒ again; foreign ⇒ a fresh id |
 //! | the draining mark | reading the ephemeral: marked ⇒ done; not ⇒ again, on the version read |
+//! | what it offers now | reading the ephemeral, then doing it again: it may say the same twice |
 //! | retiring, leaving | doing it again: absent ⇒ done |
 //!
 //! A registration whose reply was lost and which is applied after the read-back lets the second one fail on the
@@ -101,12 +102,23 @@ enum Then {
     Fail,
 }
 
+/// What the worker offers, on its way into its registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Say {
+    Nothing,
+    Wanted,
+    Sent,
+    /// And it has changed again.
+    SentBefore,
+}
+
 /// The machine of a node's worker role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Incarnation {
     state: State,
     /// Asked for before there was anything to drain.
     drain: Option<Drain>,
+    say: Say,
     restarts: VecDeque<Millis>,
 }
 
@@ -120,7 +132,7 @@ impl Incarnation {
     /// Waits for a session.
     #[must_use]
     pub fn new() -> Self {
-        Self { state: State::Away, drain: None, restarts: VecDeque::new() }
+        Self { state: State::Away, drain: None, say: Say::Nothing, restarts: VecDeque::new() }
     }
 
     /// Where it is in its life.
@@ -158,7 +170,42 @@ impl Incarnation {
             },
             Event::Idle => self.idle(out),
             Event::Drain(grace) => self.drain(now, grace, out),
+            Event::Anew => {
+                self.say = match self.say {
+                    Say::Nothing | Say::Wanted => Say::Wanted,
+                    Say::Sent | Say::SentBefore => Say::SentBefore,
+                }
+            }
+            Event::Said(outcome) => self.said(now, &outcome, out),
             Event::Wake => self.wake(now, out),
+        }
+        self.say(out);
+    }
+
+    fn say(&mut self, out: &mut Vec<Effect>) {
+        // A new registration says it, and one that leaves has nothing to offer.
+        if let (State::Serving { version, check: Check::Seen }, Say::Wanted) = (self.state, self.say) {
+            self.say = Say::Sent;
+            out.push(Effect::Say(version));
+        }
+    }
+
+    fn said(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
+        let applied = *outcome == Outcome::Applied(());
+        self.say = if applied && self.say == Say::Sent { Say::Nothing } else { Say::Wanted };
+        match &mut self.state {
+            State::Serving { version, .. } if applied => *version += 1,
+            // Its version is not known any more.
+            State::Serving { check: check @ Check::Seen, .. } => {
+                *check = Check::Again;
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
+            | State::Draining { .. }
+            | State::Leaving { .. }
+            | State::Registering(_)
+            | State::Away
+            | State::Over => {}
         }
     }
 
@@ -175,7 +222,7 @@ impl Incarnation {
     }
 
     fn register_anew(&mut self, out: &mut Vec<Effect>) {
-        self.state = State::Registering(Step::Sent);
+        (self.state, self.say) = (State::Registering(Step::Sent), Say::Nothing);
         out.extend([Effect::Renew, Effect::Register]);
     }
 

@@ -60,6 +60,32 @@ fn a_registration_whose_reply_is_lost_is_read_back() {
 }
 
 #[test]
+fn what_it_offers_is_said_once_it_has_changed_and_again_if_nobody_knows_whether_it_was() {
+    let said = |outcome| Event::Said(outcome);
+    play(&[
+        (Event::Anew, &[]),
+        (Event::Connected, REGISTER),
+        (Event::Anew, &[]),
+        (applied(), &[Effect::Start, Effect::Say(0)]),
+        (Event::Anew, &[]),
+        (said(Outcome::Applied(())), &[Effect::Say(1)]),
+        (said(Outcome::Applied(())), &[]),
+        (Event::Anew, &[Effect::Say(2)]),
+        (Event::Disconnected, &[Effect::Hold]),
+        (said(Outcome::Unknown), &[]),
+        (Event::Reconnected, &[Effect::Read]),
+        (ours(3, false), &[Effect::Resume, Effect::Say(3)]),
+        (said(Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })), &[]),
+        (Event::Wake, &[Effect::Read]),
+        (ours(4, false), &[Effect::Resume, Effect::Say(4)]),
+        (Event::Drain(GRACE), &[Effect::MarkDraining(4)]),
+        (said(Outcome::Applied(())), &[]),
+        (rejected(Reason::BadVersion), &[Effect::Read]),
+        (ours(5, false), &[Effect::MarkDraining(5)]),
+    ]);
+}
+
+#[test]
 fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
     play(&[
         (Event::Connected, REGISTER),
@@ -261,6 +287,9 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(ours(1, true)),
         1 => Just(Event::ChildDied),
         1 => Just(Event::Idle),
+        1 => Just(Event::Anew),
+        1 => Just(Event::Said(Outcome::Applied(()))),
+        1 => Just(Event::Said(Outcome::Unknown)),
         1 => Just(Event::Drain(GRACE)),
         2 => Just(Event::Wake),
     ]
@@ -293,6 +322,7 @@ proptest! {
                     | Effect::Hold
                     | Effect::Resume
                     | Effect::MarkDraining(_)
+                    | Effect::Say(_)
                     | Effect::Drain(_)
                     | Effect::Relist
                     | Effect::Retire

@@ -277,6 +277,10 @@ impl Story {
         self.close(job, worker, Ending::Lost, session, epoch);
     }
 
+    pub(super) fn revoke(&mut self, job: &str, worker: WorkerId) {
+        self.close(job, worker, Ending::LeaseExpired, LEADER, Some(1));
+    }
+
     pub(super) fn promote(&mut self, job: &str) {
         self.promote_by(job, LEADER, Some(1));
     }

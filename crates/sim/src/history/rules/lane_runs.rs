@@ -1,15 +1,18 @@
 //! S6: a lane's runs do not overlap.
 //!
 //! A run lasts until it is said to be over, or until its process is gone. Limit: a process that stands still cannot stop
-//! what it runs, so a run that begins meanwhile is not held against it. Nor is one on a session that was ended before its time.
+//! what it runs, so a run that begins meanwhile is not held against it. Nor is one on a session that was ended before its
+//! time, nor one that was taken from its worker because its lease was over: whoever gives no sign of life may run on.
 
 use std::collections::BTreeMap;
 
+use bellwether_core::job::AttemptEndKind;
 use bellwether_core::name::{JobId, Lane, NodeId, WorkerId};
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Life, RunStep};
+use crate::history::truth::Spot;
 
 type Run = (WorkerId, JobId, u32, u32);
 
@@ -20,6 +23,17 @@ pub(super) struct LaneRuns {
 
 impl Predicate for LaneRuns {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            let (Spot::Record(job), Some(record)) =
+                (&change.spot, change.after.as_ref().and_then(|znode| znode.record()))
+            else {
+                continue;
+            };
+            if let Some(last) = record.last.filter(|last| last.how == AttemptEndKind::LeaseExpired) {
+                let run = (last.attempt.worker, job.clone(), record.generation, last.attempt.number);
+                self.running.remove(&run);
+            }
+        }
         match step.event {
             EventKind::Run { worker, job, generation, attempt, step: RunStep::Started, .. } => {
                 let record = world.truth.record(job).and_then(|znode| znode.record());

@@ -21,6 +21,7 @@ mod ids;
 mod lane_order;
 mod lane_runs;
 mod leader_soon;
+mod leases;
 mod no_idling;
 mod one_end;
 mod one_leader;
@@ -86,6 +87,7 @@ pub const RULES: &[Rule] = &[
     rule("S6", "a lane's runs do not overlap", new::<lane_runs::LaneRuns>),
     rule("S8", "a tick has one job, or is passed over, which is recorded", new::<ticks::Ticks>),
     rule("S9", "attempts are 1, 2, …, within the policy, each closed once", new::<attempts::Attempts>),
+    rule("S9", "nothing is taken from a worker before its lease is over", new::<leases::Leases>),
     rule("S10", "nothing is assigned after the end, and what runs was assigned", new::<runs::Runs>),
     rule("S11", "one id is one job", new::<ids::Ids>),
     rule("S12", "a cancel that was acknowledged holds", new::<cancelled::Cancelled>),

@@ -6,6 +6,7 @@ mod assigner;
 mod expirer;
 mod janitor;
 mod job_watcher;
+mod leases;
 mod promoter;
 mod registry;
 mod schedules;
@@ -18,6 +19,7 @@ use self::assigner::Assigner;
 use self::expirer::Expirer;
 use self::janitor::Janitor;
 use self::job_watcher::JobWatcher;
+use self::leases::LeaseWatcher;
 use self::promoter::Promoter;
 use self::registry::Registry;
 use self::schedules::Schedules;
@@ -30,6 +32,7 @@ pub(crate) use self::assigner::AssignerMsg;
 pub(crate) use self::expirer::ExpirerMsg;
 pub(crate) use self::janitor::JanitorMsg;
 pub(crate) use self::job_watcher::JobWatcherMsg;
+pub(crate) use self::leases::LeasesMsg;
 pub(crate) use self::promoter::PromoterMsg;
 pub(crate) use self::registry::RegistryMsg;
 pub(crate) use self::schedules::SchedulesMsg;
@@ -59,6 +62,7 @@ pub(crate) enum MemberMsg {
     Expirer(ExpirerMsg),
     Janitor(JanitorMsg),
     JobWatcher(JobWatcherMsg),
+    Leases(LeasesMsg),
     Promoter(PromoterMsg),
     Registry(RegistryMsg),
     Schedules(SchedulesMsg),
@@ -77,6 +81,7 @@ struct Members {
     expirer: Expirer,
     janitor: Janitor,
     job_watcher: JobWatcher,
+    leases: LeaseWatcher,
     promoter: Promoter,
     registry: Registry,
     schedules: Schedules,
@@ -104,6 +109,10 @@ impl Place {
 
     fn job_watcher(self, msg: JobWatcherMsg) -> Msg {
         Msg::Member(self.unit, MemberMsg::JobWatcher(msg))
+    }
+
+    fn leases(self, msg: LeasesMsg) -> Msg {
+        Msg::Member(self.unit, MemberMsg::Leases(msg))
     }
 
     fn promoter(self, msg: PromoterMsg) -> Msg {
@@ -161,6 +170,7 @@ impl Wing {
             expirer: Expirer::start(cx, place),
             assigner: Assigner::start(cx, place, self.strategy),
             registry: Registry::start(cx, place),
+            leases: LeaseWatcher::start(cx, place),
             promoter: Promoter::start(cx, place),
             schedules: Schedules::start(cx, place),
             janitor: Janitor::start(cx, place),
@@ -175,6 +185,7 @@ impl Wing {
             MemberMsg::Expirer(msg) => members.expirer.handle(cx, msg),
             MemberMsg::Janitor(msg) => members.janitor.handle(cx, msg),
             MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
+            MemberMsg::Leases(msg) => members.leases.handle(cx, msg),
             MemberMsg::Promoter(msg) => members.promoter.handle(cx, msg),
             MemberMsg::Registry(msg) => members.registry.handle(cx, msg),
             MemberMsg::Schedules(msg) => members.schedules.handle(cx, msg),
@@ -192,6 +203,7 @@ impl Members {
         cx.tell(Route::WingToMembers, place.registry(RegistryMsg::Resume));
         cx.tell(Route::WingToMembers, place.assigner(AssignerMsg::Resume));
         cx.tell(Route::WingToMembers, place.expirer(ExpirerMsg::Resume));
+        cx.tell(Route::WingToMembers, place.leases(LeasesMsg::Resume));
         cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
         cx.tell(Route::WingToMembers, place.schedules(SchedulesMsg::Resume));
         cx.tell(Route::WingToMembers, place.janitor(JanitorMsg::Resume));

@@ -160,7 +160,7 @@ impl Registry {
     }
 }
 
-fn stored<T: wire::Stored>(node: Option<Znode>) -> Stored<T> {
+pub(super) fn stored<T: wire::Stored>(node: Option<Znode>) -> Stored<T> {
     match node {
         None => Stored::Absent,
         Some(node) => match wire::decode(&node.data) {

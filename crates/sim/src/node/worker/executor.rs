@@ -1,5 +1,9 @@
 //! The executor pool: feeds core's [`executor::Executor`], as `actors/src/worker/executor_pool.rs` does.
 
+use std::time::Duration;
+
+use bellwether_core::machine::worker::Start;
+use bellwether_core::machine::worker::beats::{self, Begun};
 use bellwether_core::machine::worker::executor::{self, CANCEL_GRACE, Effect, Ended, Event, Run};
 use bellwether_core::name::JobId;
 use bellwether_core::time::Millis;
@@ -16,7 +20,12 @@ pub(crate) enum ExecutorMsg {
     Ended(Ended),
     /// The alarm with this number.
     Alarm(u64),
+    /// The time to count the stuck slots again.
+    Count,
 }
+
+/// As the actor's.
+const COUNT_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Executor {
     place: Place,
@@ -24,6 +33,9 @@ pub(super) struct Executor {
     granted: bool,
     waits_for_slot: bool,
     alarms: u64,
+    slots: u32,
+    stuck: u32,
+    counts: bool,
 }
 
 /// What leaves as one message each.
@@ -35,12 +47,58 @@ struct Outgoing {
 }
 
 impl Executor {
-    pub(super) fn new(place: Place) -> Self {
-        Self { place, machine: executor::Executor::new(), granted: false, waits_for_slot: false, alarms: 0 }
+    pub(super) fn start(cx: &mut Context<'_>, place: Place, slots: u32, usable: u32) -> Self {
+        let mut executor = Self {
+            place,
+            machine: executor::Executor::new(),
+            granted: false,
+            waits_for_slot: false,
+            alarms: 0,
+            slots,
+            stuck: slots - usable,
+            counts: false,
+        };
+        executor.count_later(cx, slots - usable);
+        executor
+    }
+
+    /// Slots whose runs go on although their attempts are closed.
+    fn stuck_now(&self, runs: &Runs) -> u32 {
+        let free = runs.free() + u32::from(self.granted);
+        let attending = u32::try_from(self.machine.attending()).unwrap_or(u32::MAX);
+        self.slots.saturating_sub(free.saturating_add(attending))
+    }
+
+    fn count_later(&mut self, cx: &mut Context<'_>, stuck: u32) {
+        if !self.counts && (self.stuck > 0 || stuck > 0) {
+            self.counts = true;
+            cx.after(COUNT_AFTER, self.place.executor(ExecutorMsg::Count));
+        }
     }
 
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, msg: ExecutorMsg, runs: &mut Runs) {
         let event = match msg {
+            ExecutorMsg::Count => {
+                self.counts = false;
+                let stuck = self.stuck_now(runs);
+                if std::mem::replace(&mut self.stuck, stuck) != stuck {
+                    let usable = WorkerMsg::Usable(self.place.term, self.slots - stuck);
+                    cx.tell(Route::ChildToWorker, Msg::Worker(usable));
+                }
+                return self.count_later(cx, stuck);
+            }
+            ExecutorMsg::Tell(Event::Start(starts)) => {
+                let begun = starts.iter().map(begun).collect();
+                cx.tell(Route::ExecutorToReporter, self.place.reporter(ReporterMsg::Begun(begun)));
+                Event::Start(starts)
+            }
+            ExecutorMsg::Tell(Event::Zombie(job, attempt)) => {
+                let over = ReporterMsg::Beat(beats::Event::Over(job.clone(), attempt));
+                cx.tell(Route::ExecutorToReporter, self.place.reporter(over));
+                let hung = Msg::Worker(WorkerMsg::TakenForHung(self.place.term));
+                cx.tell(Route::ChildToWorker, hung);
+                Event::Zombie(job, attempt)
+            }
             ExecutorMsg::Tell(event) => event,
             ExecutorMsg::Ended(ended) => Event::Ended(vec![ended]),
             ExecutorMsg::Alarm(number) if number == self.alarms => Event::Wake,
@@ -48,6 +106,8 @@ impl Executor {
             ExecutorMsg::Alarm(_) => return,
         };
         self.feed(cx, event, runs);
+        let stuck = self.stuck_now(runs);
+        self.count_later(cx, stuck);
     }
 
     /// A run may have given its slot back.
@@ -106,8 +166,7 @@ impl Executor {
                 if !runs.serves(&start.record.kind) {
                     runs.return_slot();
                     let how = Run::Failed(format!("no handler for kind {}", start.record.kind));
-                    let (job, attempt, ran) =
-                        (start.job, start.assignment.attempt, std::time::Duration::ZERO);
+                    let (job, attempt, ran) = (start.job, start.assignment.attempt, Duration::ZERO);
                     return Some(Event::Ended(vec![Ended { job, attempt, how, ran }]));
                 }
                 runs.launch(cx, place, *start);
@@ -131,5 +190,16 @@ impl Executor {
     fn wake_at(&mut self, cx: &mut Context<'_>, at: Millis) {
         self.alarms += 1;
         cx.at(at, self.place.executor(ExecutorMsg::Alarm(self.alarms)));
+    }
+}
+
+/// Its lease runs from now on, whether a slot is free or not.
+fn begun(start: &Start) -> Begun {
+    let auto = start.record.policy.auto_renew.unwrap_or_default();
+    Begun {
+        job: start.job.clone(),
+        assignment: start.assignment.clone(),
+        version: start.assignment_version,
+        auto,
     }
 }

@@ -134,6 +134,10 @@ impl Inbox {
                     self.tell(cx, ToExecutor::Cancel { job, attempt, assignment, version });
                 }
                 Effect::Zombie(job, attempt) => self.tell(cx, ToExecutor::Zombie(job, attempt)),
+                Effect::Missed(_) => {
+                    let msg = Msg::Worker(WorkerMsg::TakenForHung(self.place.term));
+                    cx.tell(Route::ChildToWorker, msg);
+                }
                 Effect::Quarantine { job, note } => {
                     cx.commit(zk, &txn::quarantine(&job, worker, &note), |_| Msg::Nothing);
                 }

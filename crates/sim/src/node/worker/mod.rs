@@ -54,6 +54,9 @@ pub(crate) enum WorkerMsg {
     Committed(u64, Outcome<()>),
     Read(u64, ReadResult<Option<Znode>>),
     Idle(u64),
+    TakenForHung(u64),
+    Usable(u64, u32),
+    Said(u64, Outcome<()>),
     InboxGone(u64),
     Wake,
     ChildDied,
@@ -159,11 +162,21 @@ impl Wing {
             WorkerMsg::Committed(term, outcome) if term == self.term => Event::Committed(outcome),
             WorkerMsg::Read(term, node) if term == self.term => Event::Read(self.ephemeral(node)),
             WorkerMsg::Idle(term) if term == self.term => Event::Idle,
+            WorkerMsg::TakenForHung(term) if term == self.term => Event::Anew,
+            WorkerMsg::Usable(term, slots) if term == self.term => {
+                self.info.slots = slots;
+                Event::Anew
+            }
+            WorkerMsg::Said(term, outcome) if term == self.term => Event::Said(outcome),
             WorkerMsg::InboxGone(term) if term == self.term => Event::InboxGone,
             // Of an incarnation that is over.
-            WorkerMsg::Committed(..) | WorkerMsg::Read(..) | WorkerMsg::Idle(_) | WorkerMsg::InboxGone(_) => {
-                return;
-            }
+            WorkerMsg::Committed(..)
+            | WorkerMsg::Read(..)
+            | WorkerMsg::Idle(_)
+            | WorkerMsg::TakenForHung(_)
+            | WorkerMsg::Usable(..)
+            | WorkerMsg::Said(..)
+            | WorkerMsg::InboxGone(_) => return,
             WorkerMsg::Wake => Event::Wake,
             WorkerMsg::ChildDied if self.children.is_none() => return,
             WorkerMsg::ChildDied => Event::ChildDied,
@@ -201,6 +214,8 @@ impl Wing {
                 self.term += 1;
                 self.id = WorkerId::new(Uuid::from_u128(cx.rng.u128(..)));
                 self.info = info(&self.offer, cx.node, cx.wall());
+                // What still runs of an incarnation before takes a slot of this one.
+                self.info.slots = self.runs.free();
             }
             Effect::Register => self.commit(cx, &txn::register(self.id, &self.info)),
             Effect::MakeParents => {
@@ -220,6 +235,11 @@ impl Wing {
             Effect::MarkDraining(version) => {
                 let data = encode(&WorkerInfo { draining: true, ..self.info.clone() });
                 self.commit(cx, &[Op::Set { path: path::worker(self.id), data, version }]);
+            }
+            Effect::Say(version) => {
+                let (Some(zk), term) = (self.zk, self.term) else { return };
+                let op = Op::Set { path: path::worker(self.id), data: encode(&self.info), version };
+                cx.commit(zk, &[op], move |outcome| Msg::Worker(WorkerMsg::Said(term, outcome)));
             }
             Effect::Drain(until) => {
                 if let Some(children) = &self.children {
@@ -274,7 +294,7 @@ impl Wing {
         self.children = Some(Children {
             place,
             reporter: Reporter::new(place),
-            executor: Executor::new(place),
+            executor: Executor::start(cx, place, self.offer.slots, self.info.slots),
             inbox: Inbox::start(cx, place),
         });
     }

@@ -9,6 +9,10 @@
 //! | `slow` | takes seconds |
 //! | `stubborn` | is a blocking handler that takes no notice of signals: it keeps its slot until it is done |
 //! | `poison` | kills its process every other time |
+//! | `hangs` | does not end by itself; every other time it takes no notice of signals either, and keeps its slot for long |
+//! | `steady` | says how far it is, with a checkpoint, and fails every other time; the next attempt begins with it |
+//! | `never` | can never succeed |
+//! | `later` | asks a few times to be called later |
 //!
 //! A run ends once: by itself, at its timeout, because it was aborted, or, if its job has a lane, when the session can be
 //! trusted no longer.
@@ -16,20 +20,27 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bellwether_core::job::Payload;
+use bellwether_core::job::{Payload, Progress};
 use bellwether_core::machine::worker::Start;
 use bellwether_core::machine::worker::executor::{Ended, Run as How};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::as_millis;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{ExecutorMsg, Place};
+use super::{ExecutorMsg, Place, ReporterMsg};
 use crate::history::{Digest, EventKind, RunStep};
 use crate::node::Msg;
 use crate::node::context::{Context, Out, Route};
 
 /// The kinds that every simulated worker serves.
-pub(crate) const KINDS: [&str; 5] = ["flaky", "poison", "slow", "stubborn", "sum"];
+pub(crate) const KINDS: [&str; 9] =
+    ["flaky", "hangs", "later", "never", "poison", "slow", "steady", "stubborn", "sum"];
+
+/// How long a handler hangs that cannot be stopped: longer than any lease.
+const HANGS_MS: u64 = 25_000;
+
+/// How often a steady one says how far it is.
+const SAYS_EVERY: Duration = Duration::from_millis(700);
 
 pub(crate) enum RunMsg {
     /// It is done.
@@ -40,6 +51,8 @@ pub(crate) enum RunMsg {
     Lapse(u64),
     /// It kills its process.
     Kill(u64),
+    /// It says how far it is.
+    Say(u64, u8),
 }
 
 pub(crate) struct Runs {
@@ -72,6 +85,10 @@ impl Runs {
         free
     }
 
+    pub(super) fn free(&self) -> u32 {
+        self.free
+    }
+
     pub(super) fn return_slot(&mut self) {
         self.free += 1;
     }
@@ -91,17 +108,28 @@ impl Runs {
         let longest = match kind {
             "slow" => 12_000,
             "stubborn" => 6_000,
+            "steady" => 9_000,
             _ if drawn.is_multiple_of(8) => 3_000,
             _ => 200,
         };
-        let took_ms = 1 + (drawn >> 16) % longest;
-        let fails = kind == "flaky" && (drawn >> 8).is_multiple_of(2);
-        let how = if fails {
-            How::Failed("as it happens".to_owned())
-        } else {
-            let result = Payload::json(of.into_bytes()).expect("a short text is within the budget");
-            How::Succeeded(result)
+        let every_other = (drawn >> 8).is_multiple_of(2);
+        let deaf = kind == "hangs" && every_other && !laned;
+        let took_ms = match kind {
+            "hangs" => HANGS_MS,
+            _ => 1 + (drawn >> 16) % longest,
         };
+        let result = Payload::json(of.into_bytes()).expect("a short text is within the budget");
+        let how = match kind {
+            "flaky" | "steady" if every_other => How::Failed("as it happens".to_owned()),
+            "never" => How::Invalid("as it is".to_owned()),
+            "later" if start.assignment.attempt < 3 => How::Deferred(Duration::from_millis(took_ms)),
+            _ => How::Succeeded(result),
+        };
+        if kind == "steady" {
+            let from = start.assignment.progress.as_ref().or(start.record.progress.as_ref());
+            let done = from.and_then(|left| left.checkpoint().first().copied()).unwrap_or_default();
+            cx.after(SAYS_EVERY, Msg::Run(RunMsg::Say(id, done + 1)));
+        }
         cx.record(event(&start, place.worker, RunStep::Started));
         if kind == "poison" && (drawn >> 8).is_multiple_of(2) {
             cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Kill(id)));
@@ -113,7 +141,8 @@ impl Runs {
         if laned {
             cx.out.push(Out::At(trusted_until_us(cx, place), Msg::Run(RunMsg::Lapse(id))));
         }
-        let (blocking, listens) = (kind == "stubborn" && !laned, (drawn >> 12).is_multiple_of(3));
+        let blocking = (kind == "stubborn" && !laned) || deaf;
+        let listens = (drawn >> 12).is_multiple_of(3);
         self.of_jobs.insert((start.job.clone(), place.worker), id);
         let running = Running { place, start, since_us: cx.now_us, how, blocking, listens };
         self.runs.insert(id, running);
@@ -136,6 +165,14 @@ impl Runs {
                 } else {
                     cx.out.push(Out::At(trusted_until_us(cx, running.place), Msg::Run(RunMsg::Lapse(id))));
                 }
+            }
+            RunMsg::Say(id, done) => {
+                // Of one that was given up nobody listens any more.
+                let Some(Running { place, start, .. }) = self.runs.get(&id) else { return };
+                let said = Progress::default().with_checkpoint([done]).expect("a byte is within the budget");
+                let said = ReporterMsg::Said(start.job.clone(), start.assignment.attempt, said);
+                cx.tell(Route::RunToReporter, place.reporter(said));
+                cx.after(SAYS_EVERY, Msg::Run(RunMsg::Say(id, done.saturating_add(1))));
             }
             RunMsg::Kill(id) => {
                 if self.runs.contains_key(&id) {

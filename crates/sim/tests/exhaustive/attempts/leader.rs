@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use bellwether_core::job::QueueEntry;
+use bellwether_core::budget::DEFAULT_LEASE;
+use bellwether_core::job::{Assignment, QueueEntry};
 use bellwether_core::machine::assigner::{self, Assigner, Strategy};
+use bellwether_core::machine::lease::{self, LEASE_MARGIN, LOOK_AFTER, Leases, Revocation, Stand};
 use bellwether_core::machine::membership::{self, Membership};
 use bellwether_core::machine::recovery::{self, Item, Orphan, Recovery, Stored};
 use bellwether_core::name::{JobId, WorkerId};
@@ -26,6 +28,7 @@ pub(crate) enum Write {
     Assign(Batch<assigner::Job>),
     Recover(WorkerId, Batch<Item>),
     Remove(WorkerId, Vec<Op>),
+    Revoke(Batch<Revocation>),
 }
 
 impl Write {
@@ -34,6 +37,7 @@ impl Write {
             Self::Assign(batch) => batch.ops().cloned().collect(),
             Self::Recover(_, batch) => batch.ops().cloned().collect(),
             Self::Remove(_, ops) => ops.clone(),
+            Self::Revoke(batch) => batch.ops().cloned().collect(),
         }
     }
 
@@ -44,6 +48,7 @@ impl Write {
                 Heard::Recovery(recovery::Event::Committed(worker, batch, outcome))
             }
             Self::Remove(worker, _) => Heard::Recovery(recovery::Event::Removed(worker, outcome)),
+            Self::Revoke(batch) => Heard::Leases(lease::Event::Committed(batch, outcome)),
         }
     }
 }
@@ -63,6 +68,7 @@ enum Heard {
     Assigner(assigner::Event),
     Member(membership::Event),
     Recovery(recovery::Event),
+    Leases(lease::Event),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -70,6 +76,8 @@ pub(crate) struct Wing {
     assigner: Assigner,
     membership: Membership,
     recovery: Recovery,
+    /// From when it judges an attempt to the answer.
+    leases: Option<(Millis, Leases)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -103,6 +111,7 @@ impl Leader {
             assigner: Assigner::new(epoch, Strategy::LeastLoaded, 0),
             membership: Membership::default(),
             recovery: Recovery::new(epoch),
+            leases: None,
         });
         self.hear(zk, Heard::Assigner(assigner::Event::Paused(Some(BTreeSet::new()))));
         self.look(zk);
@@ -121,6 +130,25 @@ impl Leader {
         heard.push(Heard::Member(membership::Event::Listed(workers.collect())));
         heard.push(Heard::Recovery(recovery::Event::Sweep));
         heard.into_iter().for_each(|heard| self.hear(zk, heard));
+    }
+
+    /// The lease of whatever is assigned is over, as it reads it now. What it decides is served later.
+    pub(crate) fn revoke(&mut self, zk: &ZooKeeper, held: Vec<lease::Place>) {
+        let Some(wing) = &mut self.wing else { return };
+        wing.leases = Some((Millis(0), Leases::new(self.epoch)));
+        let seen = held.into_iter().map(lease::Event::Seen);
+        let heard: Vec<_> = seen.chain([lease::Event::Resync]).collect();
+        heard.into_iter().for_each(|event| self.hear(zk, Heard::Leases(event)));
+        for wait in [LOOK_AFTER, DEFAULT_LEASE + LEASE_MARGIN] {
+            if let Some((now, _)) = self.wing.as_mut().and_then(|wing| wing.leases.as_mut()) {
+                *now = *now + wait;
+            }
+            self.hear(zk, Heard::Leases(lease::Event::Tick));
+        }
+    }
+
+    pub(crate) fn is_revoking(&self) -> bool {
+        self.wing.as_ref().is_some_and(|wing| wing.leases.is_some())
     }
 
     pub(crate) fn hint(&mut self, hint: Hint) {
@@ -179,6 +207,18 @@ impl Leader {
                     wing.membership.handle(event, &mut effects);
                     for effect in effects {
                         self.member(zk, effect, &mut todo);
+                    }
+                }
+                Heard::Leases(event) => {
+                    let answered = matches!(event, lease::Event::Committed(..));
+                    let mut effects = Vec::new();
+                    let Some((now, leases)) = &mut wing.leases else { continue };
+                    leases.handle(*now, WALL, event, &mut effects);
+                    if answered {
+                        wing.leases = None;
+                    }
+                    for effect in effects {
+                        self.leases(zk, effect, &mut todo);
                     }
                 }
                 Heard::Recovery(event) => {
@@ -243,6 +283,36 @@ impl Leader {
                 todo.push_back(Heard::Recovery(recovery::Event::Lost(worker)));
             }
             Effect::Unreadable(..) => unreachable!("every registration is whole"),
+        }
+    }
+
+    fn leases(&mut self, zk: &ZooKeeper, effect: lease::Effect, todo: &mut VecDeque<Heard>) {
+        use lease::{Effect, Event};
+        match effect {
+            Effect::Look(places) => {
+                let look = |(worker, job): lease::Place| {
+                    let stands = zk.value::<Assignment>(&path::assignment(worker, &job));
+                    let stand = stands.map(|(it, version)| (Stand { created: 1, version }, it.lease));
+                    ((worker, job), stand)
+                };
+                todo.push_back(Heard::Leases(Event::Looked(places.into_iter().map(look).collect())));
+            }
+            Effect::Judge(places) => {
+                let judge = |(worker, job): lease::Place| lease::Case {
+                    created: 1,
+                    assignment: stored(zk, &path::assignment(worker, &job)),
+                    record: stored(zk, &path::record(&job)),
+                    place: (worker, job),
+                };
+                todo.push_back(Heard::Leases(Event::Judged(places.into_iter().map(judge).collect())));
+            }
+            Effect::Commit(batch) => self.send(Write::Revoke(batch), todo),
+            Effect::Revoked(revoked) => {
+                todo.push_back(Heard::Assigner(assigner::Event::Hangs(revoked.worker)));
+            }
+            Effect::FencedOut => self.wing = None,
+            // It was told what there is.
+            Effect::ListInboxes | Effect::List(_) => {}
         }
     }
 

@@ -12,6 +12,7 @@
 //! | worker lost | its session ends on the server; it hears of that at any later time, and works on until then |
 //! | zombie | what it sent before it heard is a late write too, as if under a new session |
 //! | cancel, failure | a client cancels the job wherever it is; a handler fails |
+//! | silence | a leader finds the lease of what is assigned over, and takes it, at any time; a handler renews at any time |
 //! | a strange hand | deletes the ephemeral of a worker that lives, and so has its attempts closed under it |
 
 mod law;
@@ -75,4 +76,26 @@ fn a_strange_hand_deletes_the_ephemeral_of_a_worker_that_lives() {
     let bounds = Bounds { strange: 1, worker_cuts: 1, ..Bounds::default() };
     let sights = &[Sight::ZombieRejected, Sight::Dropped, Sight::Raced, Sight::Beside];
     explore("attempts, a strange hand", 4_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_lease_is_renewed_and_found_to_be_over() {
+    let bounds = Bounds { renewals: 1, revocations: 1, worker_cuts: 1, ..Bounds::default() };
+    let sights = &[
+        Sight::Revoked,
+        Sight::RenewedInTime,
+        Sight::RevokedInTime,
+        Sight::DoneInTime,
+        Sight::ZombieRejected,
+        Sight::Beside,
+        Sight::Second,
+    ];
+    explore("attempts, silent and renewed", 4_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_lease_is_over_under_two_leaders_and_a_cancel() {
+    let bounds = Bounds { claims: 1, cancels: 1, revocations: 1, ..Bounds::default() };
+    let sights = &[Sight::Revoked, Sight::CancelledSilent, Sight::StaleRecovery, Sight::CancelTooLate];
+    explore("attempts, silent and cancelled", 4_000, Attempts::new(bounds, sights));
 }

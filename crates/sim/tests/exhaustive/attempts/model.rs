@@ -43,6 +43,10 @@ pub(crate) struct Bounds {
     pub(crate) cancels: u8,
     /// A strange hand deletes the ephemeral of a worker that lives.
     pub(crate) strange: u8,
+    /// A handler renews its lease.
+    pub(crate) renewals: u8,
+    /// A leader finds that the lease of what is assigned is over.
+    pub(crate) revocations: u8,
 }
 
 pub(crate) struct Attempts {
@@ -103,6 +107,10 @@ pub(crate) enum Action {
     Fail(usize),
     /// The grace of a signalled handler is over.
     Abort(usize),
+    /// A handler renews its lease.
+    Renew(usize),
+    /// A leader finds that the lease of what is assigned is over.
+    Revoke(usize),
     /// A client cancels the job where it is.
     Cancel,
     /// The present leader queues a job whose backoff is over.
@@ -148,6 +156,11 @@ sights! { Attempts {
     Raced = "a worker and a leader close the same attempt, and one is rejected",
     Dropped = "a zombie's end is dropped by its own worker",
     Removed = "a lost worker's inbox is removed",
+    Revoked = "a silent worker's job is queued again",
+    RenewedInTime = "a renewal that came meanwhile rejects a revocation",
+    RevokedInTime = "a revocation that came meanwhile rejects a renewal",
+    DoneInTime = "a completion that came meanwhile rejects a revocation",
+    CancelledSilent = "a silent worker's job that was cancelled ends",
 }}
 
 impl Attempts {
@@ -207,11 +220,9 @@ impl Attempts {
                     let last = last.filter(|last| last.attempt.number == attempt);
                     let truth = last.is_none_or(|last| match settled {
                         Settled::Closed { how, .. } => {
-                            how != AttemptEndKind::Lost && last.how == how && last.attempt.worker == worker(n)
+                            !by_leader(how) && last.how == how && last.attempt.worker == worker(n)
                         }
-                        Settled::Zombie => {
-                            last.how == AttemptEndKind::Lost || last.attempt.worker != worker(n)
-                        }
+                        Settled::Zombie => by_leader(last.how) || last.attempt.worker != worker(n),
                     });
                     if !truth {
                         state.broken.get_or_insert(Law::Truth);
@@ -259,10 +270,10 @@ impl Attempts {
                     Op::Create { path: path::delayed_minute(*minute), data: Vec::new(), lifetime };
                 self.commit(state, Author::Worker, stage::session(n), &[container])
             }
-            Sent::Close(_) | Sent::Write(_) => {
+            Sent::Close(_) | Sent::Write(_) | Sent::Beat(_) => {
                 self.commit(state, Author::Worker, stage::session(n), &sent.ops())
             }
-            Sent::List | Sent::Read(_) | Sent::ReadBack(_) => Outcome::Applied(()),
+            Sent::List | Sent::Read(_) | Sent::ReadBack(_) | Sent::ReadAssignments(_) => Outcome::Applied(()),
         };
         let zk = state.zk.clone();
         let worker = &mut *state.workers[n];
@@ -372,6 +383,16 @@ impl Attempts {
                 self.work(&mut state, n, |worker, deeds| worker.end(Run::Failed("no".into()), deeds));
             }
             Action::Abort(n) => self.work(&mut state, n, |worker, deeds| worker.end(Run::Aborted, deeds)),
+            Action::Renew(n) => {
+                state.left.renewals -= 1;
+                self.work(&mut state, n, Worker::renew);
+            }
+            Action::Revoke(n) => {
+                state.left.revocations -= 1;
+                let held = View::of(&state.zk).assigned.into_iter().map(|(worker, _)| (worker, job()));
+                let held = held.collect();
+                self.lead(&mut state, n, |leader, zk| leader.revoke(zk, held));
+            }
             Action::Cancel => {
                 state.left.cancels -= 1;
                 self.cancel(&mut state);
@@ -402,6 +423,11 @@ impl Attempts {
         }
         state
     }
+}
+
+/// Here no worker finds that its own lease is over.
+fn by_leader(how: AttemptEndKind) -> bool {
+    matches!(how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
 }
 
 /// Hints to whoever watches what an operation changed.

@@ -18,16 +18,17 @@ impl Attempts {
             AttemptEndKind::Succeeded if record.attempts > 1 => self.note(Sight::Second),
             AttemptEndKind::Succeeded => self.note(Sight::Succeeded),
             AttemptEndKind::Cancelled if matches!(author, Author::Leader(_)) => {
-                self.note(Sight::CancelledLost)
+                let lost = !state.workers.iter().any(|it| it.alive && it.id == last.attempt.worker);
+                self.note(if lost { Sight::CancelledLost } else { Sight::CancelledSilent });
             }
             AttemptEndKind::Cancelled => self.note(Sight::CancelledRunning),
             AttemptEndKind::Lost | AttemptEndKind::Failed if record.is_terminal() => self.note(Sight::Dead),
             AttemptEndKind::Lost => self.note(Sight::Recovered),
+            AttemptEndKind::LeaseExpired => self.note(Sight::Revoked),
             AttemptEndKind::Failed
             | AttemptEndKind::Released
             | AttemptEndKind::Invalid
             | AttemptEndKind::Deferred
-            | AttemptEndKind::LeaseExpired
             | AttemptEndKind::Overdue => {}
         }
         if record.attempts > 1
@@ -46,10 +47,25 @@ impl Attempts {
                 self.note(if assigns { Sight::StaleAssign } else { Sight::StaleRecovery });
             }
             (Author::Leader(_), Some(Place::Worker(_))) => self.note(Sight::Gone),
-            (Author::Leader(_), _) if *reason == Reason::BadVersion => self.note(Sight::Raced),
+            (Author::Leader(_), Some(Place::Assignment(..))) if *reason == Reason::BadVersion => {
+                self.note(Sight::RenewedInTime);
+            }
+            (Author::Leader(_), _) if *reason == Reason::BadVersion => {
+                let succeeded = View::of(&state.zk).record.and_then(|(record, _)| record.last);
+                let done = succeeded.is_some_and(|last| last.how == AttemptEndKind::Succeeded);
+                if done {
+                    self.note(Sight::DoneInTime);
+                }
+                self.note(Sight::Raced);
+            }
+            (Author::Worker, Some(Place::Assignment(..))) if ops.len() == 1 => {
+                self.note(Sight::RevokedInTime)
+            }
             (Author::Worker, _) if at == 0 && *reason == Reason::BadVersion => {
                 let lost = View::of(&state.zk).record.and_then(|(record, _)| record.last);
-                if lost.is_some_and(|last| last.how == AttemptEndKind::Lost) {
+                if lost.is_some_and(|last| {
+                    matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
+                }) {
                     self.note(Sight::ZombieRejected);
                 }
             }

@@ -15,6 +15,8 @@ pub(super) fn all() -> impl Iterator<Item = Action> {
             Action::Succeed(n),
             Action::Fail(n),
             Action::Abort(n),
+            Action::Renew(n),
+            Action::Revoke(n),
             Action::Promote(n),
             Action::Late(n),
         ]
@@ -62,6 +64,11 @@ pub(super) fn enabled(state: &State, action: &Action) -> bool {
         Action::Succeed(n) => runs(*n, false),
         Action::Fail(n) => left.failures > 0 && runs(*n, false),
         Action::Abort(n) => runs(*n, true),
+        Action::Renew(n) => left.renewals > 0 && runs(*n, false),
+        Action::Revoke(n) => {
+            let leader = &state.leaders[*n];
+            left.revocations > 0 && leader.up && leader.wing.is_some() && !leader.is_revoking()
+        }
         Action::Cancel => left.cancels > 0,
         Action::Promote(n) => {
             let leads = state.leaders[*n].wing.is_some() && state.leaders[*n].up;

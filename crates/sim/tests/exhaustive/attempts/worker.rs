@@ -1,4 +1,4 @@
-//! A worker's incarnation: inbox, executor and reporter, wired as the wing wires them.
+//! A worker's incarnation: inbox, executor, beats and reporter, wired as the wing wires them.
 //!
 //! Its requests are served in the order in which they were sent, and their replies and the watch's hints are heard in
 //! the order in which they were made, each in its own time.
@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use bellwether_core::budget::DEFAULT_LEASE;
+use bellwether_core::machine::worker::beats::{self, Beat, Beats, Begun};
 use bellwether_core::machine::worker::executor::{self, Ended, Executor, Run};
 use bellwether_core::machine::worker::inbox::{self, Inbox};
 use bellwether_core::machine::worker::reporter::{self, Close, Reporter, Settled};
@@ -26,6 +28,8 @@ pub(crate) enum Sent {
     Read(Vec<JobId>),
     Close(Batch<Close>),
     ReadBack(Vec<Close>),
+    Beat(Batch<Beat>),
+    ReadAssignments(Vec<JobId>),
     MakeMinute(u64),
     /// A write that nobody waits for: the next listing tells what became of it.
     Write(Vec<Op>),
@@ -36,9 +40,14 @@ impl Sent {
     pub(crate) fn ops(&self) -> Vec<Op> {
         match self {
             Self::Close(batch) => batch.ops().cloned().collect(),
+            Self::Beat(batch) => batch.ops().cloned().collect(),
             Self::Write(ops) => ops.clone(),
             // A container is made by a write of its own, which nothing depends on.
-            Self::List | Self::Read(_) | Self::ReadBack(_) | Self::MakeMinute(_) => Vec::new(),
+            Self::List
+            | Self::Read(_)
+            | Self::ReadBack(_)
+            | Self::ReadAssignments(_)
+            | Self::MakeMinute(_) => Vec::new(),
         }
     }
 
@@ -48,6 +57,8 @@ impl Sent {
             Self::Read(jobs) => Heard::Inbox(inbox::Event::ReadFailed(jobs)),
             Self::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, unknown)),
             Self::ReadBack(closes) => Heard::Reporter(reporter::Event::ReadFailed(closes)),
+            Self::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, unknown)),
+            Self::ReadAssignments(jobs) => Heard::Beats(beats::Event::ReadFailed(jobs)),
             Self::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, unknown)),
             Self::List | Self::Write(_) => return None,
         })
@@ -58,6 +69,7 @@ impl Sent {
 pub(crate) enum Heard {
     Inbox(inbox::Event),
     Executor(executor::Event),
+    Beats(beats::Event),
     Reporter(reporter::Event),
 }
 
@@ -75,6 +87,7 @@ pub(crate) enum Deed {
 pub(crate) struct Parts {
     inbox: Inbox,
     executor: Executor,
+    beats: Beats,
     reporter: Reporter,
 }
 
@@ -98,11 +111,17 @@ pub(crate) struct Worker {
     pub(crate) mailbox: VecDeque<Heard>,
     pub(crate) run: Option<Running>,
     wants_slot: bool,
+    now: Millis,
 }
 
 impl Worker {
     pub(crate) fn new(id: WorkerId) -> Self {
-        let parts = Parts { inbox: Inbox::new(), executor: Executor::new(), reporter: Reporter::new(id) };
+        let parts = Parts {
+            inbox: Inbox::new(),
+            executor: Executor::new(),
+            beats: Beats::new(id),
+            reporter: Reporter::new(id),
+        };
         Self {
             id,
             parts: Some(parts),
@@ -112,6 +131,7 @@ impl Worker {
             mailbox: VecDeque::new(),
             run: None,
             wants_slot: false,
+            now: Millis(0),
         }
     }
 
@@ -140,6 +160,11 @@ impl Worker {
                 let found = closes.into_iter().map(|close| (close.clone(), self.found(zk, close.job())));
                 Heard::Reporter(reporter::Event::Read(found.collect()))
             }
+            Sent::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, outcome)),
+            Sent::ReadAssignments(jobs) => {
+                let found = jobs.into_iter().map(|job| (job.clone(), self.found(zk, &job).assignment));
+                Heard::Beats(beats::Event::Read(found.collect()))
+            }
             Sent::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, outcome)),
             Sent::Write(_) => return None,
         })
@@ -166,6 +191,14 @@ impl Worker {
         }
     }
 
+    /// A third of the lease passes, and the handler asks for another.
+    pub(crate) fn renew(&mut self, deeds: &mut Vec<Deed>) {
+        let Running { job, attempt, .. } = self.run.clone().expect("something runs");
+        self.now = self.now + DEFAULT_LEASE / 3;
+        let asked = beats::Event::Asked { job, attempt, renew: Some(DEFAULT_LEASE), progress: None };
+        self.hear(Heard::Beats(asked), deeds);
+    }
+
     /// The connection breaks: what is unanswered is unknown, and the watch is gone.
     pub(crate) fn cut(&mut self, deeds: &mut Vec<Deed>) -> Vec<Op> {
         self.up = false;
@@ -182,6 +215,13 @@ impl Worker {
                     let closes = found.into_iter().map(|(close, _)| close).collect();
                     Sent::ReadBack(closes).unanswered(Outcome::Unknown)
                 }
+                Heard::Beats(beats::Event::Committed(batch, _)) => {
+                    Sent::Beat(batch).unanswered(Outcome::Unknown)
+                }
+                Heard::Beats(beats::Event::Read(found)) => {
+                    let jobs = found.into_iter().map(|(job, _)| job).collect();
+                    Sent::ReadAssignments(jobs).unanswered(Outcome::Unknown)
+                }
                 Heard::Reporter(reporter::Event::MinuteMade(minute, _)) => {
                     Sent::MakeMinute(minute).unanswered(Outcome::Unknown)
                 }
@@ -192,6 +232,7 @@ impl Worker {
         let late = sent.iter().flat_map(Sent::ops).collect();
         lost.extend(sent.into_iter().filter_map(|sent| sent.unanswered(Outcome::Unknown)));
         let hold = [
+            Heard::Beats(beats::Event::Hold),
             Heard::Reporter(reporter::Event::Hold),
             Heard::Executor(executor::Event::Hold),
             Heard::Inbox(inbox::Event::Hold),
@@ -204,6 +245,7 @@ impl Worker {
     pub(crate) fn resume(&mut self, deeds: &mut Vec<Deed>) {
         self.up = true;
         let resume = [
+            Heard::Beats(beats::Event::Resume),
             Heard::Reporter(reporter::Event::Resume),
             Heard::Executor(executor::Event::Resume),
             Heard::Inbox(inbox::Event::Resume),
@@ -231,8 +273,24 @@ impl Worker {
                 }
                 Heard::Executor(event) => {
                     let mut effects = Vec::new();
+                    match &event {
+                        executor::Event::Start(starts) => {
+                            todo.push_back(Heard::Beats(beats::Event::Begun(
+                                starts.iter().map(begun).collect(),
+                            )));
+                        }
+                        executor::Event::Zombie(job, attempt) => {
+                            todo.push_back(Heard::Beats(beats::Event::Over(job.clone(), *attempt)));
+                        }
+                        _ => {}
+                    }
                     parts.executor.handle(Millis(0), event, &mut effects);
                     effects.into_iter().for_each(|effect| self.executor(effect, deeds, &mut todo));
+                }
+                Heard::Beats(event) => {
+                    let mut effects = Vec::new();
+                    parts.beats.handle(self.now, event, &mut effects);
+                    effects.into_iter().for_each(|effect| self.beats(effect, &mut todo));
                 }
                 Heard::Reporter(event) => {
                     let mut effects = Vec::new();
@@ -272,6 +330,8 @@ impl Worker {
             Effect::Discard { job, assignment, record } => {
                 self.send(Sent::Write(txn::discard(&job, self.id, assignment, record)), todo);
             }
+            // What it offers stands, and is not written anew here.
+            Effect::Missed(_) => {}
             Effect::Quarantine { .. } => unreachable!("every value is whole"),
         }
     }
@@ -303,12 +363,32 @@ impl Worker {
                 }
             }
             Effect::Report(finished) => {
-                todo.push_back(Heard::Reporter(reporter::Event::Report(WALL, vec![(*finished, 0)])));
+                todo.push_back(Heard::Beats(beats::Event::Finished(finished)));
             }
             Effect::Closed(job) => todo.push_back(Heard::Inbox(inbox::Event::Closed(vec![job]))),
             Effect::Recheck(job) => todo.push_back(Heard::Inbox(inbox::Event::Recheck(job))),
             Effect::DroppedZombie(_) => deeds.push(Deed::DroppedZombie),
             Effect::ReturnSlot | Effect::WakeAt(_) | Effect::Idle => {}
+        }
+    }
+
+    fn beats(&mut self, effect: beats::Effect, todo: &mut VecDeque<Heard>) {
+        use beats::Effect;
+        match effect {
+            Effect::Commit(batch) => self.send(Sent::Beat(batch), todo),
+            Effect::Read(jobs) => self.send(Sent::ReadAssignments(jobs), todo),
+            Effect::Cancel { job, attempt, assignment, version } => {
+                let cancel = executor::Event::Cancel { job, attempt, assignment, version };
+                todo.push_back(Heard::Executor(cancel));
+            }
+            Effect::Zombie(job, attempt) => {
+                todo.push_back(Heard::Executor(executor::Event::Zombie(job, attempt)));
+            }
+            Effect::Close(finished) => {
+                todo.push_back(Heard::Reporter(reporter::Event::Report(WALL, vec![(*finished, 0)])));
+            }
+            // Whoever waits for a slot has none before the other is closed, and no lease is over here.
+            Effect::Third(..) | Effect::Lapsed(..) | Effect::Until(..) | Effect::WakeAt(_) => {}
         }
     }
 
@@ -326,5 +406,14 @@ impl Worker {
             // The reconnection takes up again what could not be sent.
             Effect::Refused(..) | Effect::WakeAt(_) => {}
         }
+    }
+}
+
+fn begun(start: &Start) -> Begun {
+    Begun {
+        job: start.job.clone(),
+        assignment: start.assignment.clone(),
+        version: start.assignment_version,
+        auto: false,
     }
 }

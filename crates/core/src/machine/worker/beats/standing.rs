@@ -195,16 +195,14 @@ impl Standing {
     pub(super) fn found(&mut self, found: Assignment, version: i32) -> Millis {
         self.phase = Phase::Idle;
         let sending = self.sending.take();
+        let next = self.version + 1;
         if version != self.version {
             self.version = version;
             match sending {
-                // Ours, and perhaps flagged since.
-                Some(Sending { written, at })
-                    if (written.lease, &written.progress) == (found.lease, &found.progress) =>
-                {
+                Some(Sending { written, at }) if version == next && written == found => {
                     self.stands(found, at);
                 }
-                // Somebody else's: our lease is no longer for that.
+                // Somebody else's, or ours and then somebody else's: our lease is no longer for that.
                 Some(_) | None => self.assignment = found,
             }
         }

@@ -215,6 +215,17 @@ fn a_beat_without_a_reply_is_read_back_before_anything_else_is_written() {
     }
 }
 
+/// The flag looks like a renewal that changed nothing else.
+#[test]
+fn a_cancel_that_is_read_back_is_not_taken_for_a_renewal() {
+    let mut worker = Worker::running(0..1, true);
+    let batch = sent(worker.after(THIRD));
+    worker.on(Event::Committed(batch, Outcome::Unknown));
+    let flagged = Assignment { cancel: true, ..begun(0, true).assignment };
+    let out = worker.on(Event::Read(vec![(job(0), Look::There(flagged, 1))]));
+    assert!(out.contains(&Effect::Until(job(0), 1, Millis(0) + LEASE)), "{out:?}");
+}
+
 #[test]
 fn a_read_without_an_answer_is_sent_again() {
     let mut worker = Worker::running(0..1, true);

@@ -28,6 +28,10 @@ pub enum Event {
     Idle,
     /// Finish what runs within this time, hand back the rest, leave.
     Drain(Duration),
+    /// The registration is to be written anew: another number of slots can be used, or a leader took the worker for hung.
+    Anew,
+    /// An [`Effect::Say`] was answered.
+    Said(Outcome<()>),
     /// The time of an [`Effect::WakeAt`] has come.
     Wake,
 }
@@ -69,6 +73,8 @@ pub enum Effect {
     Resume,
     /// Set `draining` in the ephemeral of this version.
     MarkDraining(i32),
+    /// Write what the worker offers now into the ephemeral of this version: [`Event::Said`] follows.
+    Say(i32),
     /// Tell the executor to drain until then, and the inbox to list everything.
     Drain(Millis),
     /// Tell the inbox to list everything.
