@@ -103,6 +103,29 @@ fn a_job_is_assigned_the_moment_a_worker_comes() {
     assert_eq!(placed(&batch(&sent)), [(job(1), worker(1))]);
 }
 
+/// Its free slot would be the one that each job goes to.
+#[test]
+fn a_worker_that_hangs_gets_nothing_until_it_registers_anew_or_a_sweep_after_a_minute() {
+    for registers in [true, false] {
+        let mut bench = Bench::new(Strategy::LeastLoaded);
+        bench.worker(1, info(1));
+        bench.handle(Event::Hangs(worker(1)));
+        assert_eq!(commits(&bench.queue([1])), 0);
+        let again = Event::Worker(worker(1), info(1), 0);
+        assert_eq!(commits(&bench.handle(again)), 0, "the same registration, read again");
+        assert_eq!(commits(&bench.handle(Event::Resume)), 0, "a sweep too early");
+        let sent = if registers {
+            bench.handle(Event::Worker(worker(1), info(1), 1))
+        } else {
+            let mut out = Vec::new();
+            let later = Millis(0) + capacity::SHUNNED;
+            bench.0.handle(later, WallMillis(0), Event::Resume, &mut out);
+            out
+        };
+        assert_eq!(placed(&batch(&sent)), [(job(1), worker(1))], "registers: {registers}");
+    }
+}
+
 #[test]
 fn every_batch_begins_with_the_epoch_and_its_workers_versions() {
     let mut bench = Bench::new(Strategy::LeastLoaded);

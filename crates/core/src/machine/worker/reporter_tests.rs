@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::fixture::{assignment, job, result, start, worker};
 use super::super::{Found, Look};
 use super::*;
-use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload};
+use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload, Progress};
 use crate::name::JobId;
 use crate::path;
 use crate::txn::{self, Op};
@@ -288,6 +288,40 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => Just(Step::Resume),
         1 => Just(Step::Wake),
     ]
+}
+
+/// Its handler has made a sub-group, and a beat wrote meanwhile, neither of which the executor knows of.
+#[test]
+fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_last_stays() {
+    let said = |what: &str| Some(Progress::default().with_message(None, what).unwrap());
+    let mut world = World::new(1);
+    let written = Assignment { spawned: true, progress: said("before"), ..assignment(1) };
+    world.tree.0.insert(path::assignment(worker(), &job(0)), (encode(&written), 2));
+    let mut start = start(0);
+    start.assignment.progress = said("last");
+    let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
+    world.handle(Event::Report(AT, vec![(finished, 0)]));
+    world.settle();
+    let (record, _) = world.tree.record(0);
+    assert!(record.is_terminal() && record.spawned, "{record:?}");
+    assert_eq!(record.progress, said("last"));
+    assert_eq!(world.tree.assignment(0), None);
+}
+
+/// S9: both may have written that its lease was over; a result is dropped.
+#[test]
+fn an_attempt_that_the_leader_took_is_ours_only_if_we_gave_it_up_for_the_same_reason() {
+    for (ending, ours) in [(Ending::LeaseExpired, true), (Ending::Succeeded(result()), false)] {
+        let mut world = World::new(1);
+        let (record, version) = world.tree.record(0);
+        let attempt = Attempt { number: 1, worker: worker() };
+        let (taken, next) = record.close(attempt, Ending::LeaseExpired, AT, 0);
+        world.tree.commit(&txn::close(&job(0), worker(), version, Some(0), &taken, &next));
+        world.report([(0, ending)]);
+        world.settle();
+        assert_eq!(world.settled.len(), 1);
+        assert_eq!(world.settled[0].1 != Settled::Zombie, ours, "{:?}", world.settled);
+    }
 }
 
 proptest! {

@@ -80,7 +80,7 @@ fn a_strange_hand_deletes_the_ephemeral_of_a_worker_that_lives() {
 
 #[test]
 fn a_lease_is_renewed_and_found_to_be_over() {
-    let bounds = Bounds { renewals: 1, revocations: 1, worker_cuts: 1, ..Bounds::default() };
+    let bounds = Bounds { renewals: 1, revocations: 1, ..Bounds::default() };
     let sights = &[
         Sight::Revoked,
         Sight::RenewedInTime,
@@ -90,12 +90,19 @@ fn a_lease_is_renewed_and_found_to_be_over() {
         Sight::Beside,
         Sight::Second,
     ];
-    explore("attempts, silent and renewed", 4_000, Attempts::new(bounds, sights));
+    explore("attempts, silent and renewed", 1_000, Attempts::new(bounds, sights));
 }
 
 #[test]
-fn a_lease_is_over_under_two_leaders_and_a_cancel() {
-    let bounds = Bounds { claims: 1, cancels: 1, revocations: 1, ..Bounds::default() };
-    let sights = &[Sight::Revoked, Sight::CancelledSilent, Sight::StaleRecovery, Sight::CancelTooLate];
-    explore("attempts, silent and cancelled", 4_000, Attempts::new(bounds, sights));
+fn a_lease_is_over_and_a_client_cancels() {
+    let bounds = Bounds { cancels: 1, revocations: 1, ..Bounds::default() };
+    let sights = &[Sight::Revoked, Sight::CancelledSilent, Sight::CancelTooLate];
+    explore("attempts, silent and cancelled", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_lease_is_over_under_two_leaders() {
+    let bounds = Bounds { claims: 1, revocations: 1, ..Bounds::default() };
+    let sights = &[Sight::Revoked, Sight::StaleRecovery];
+    explore("attempts, silent, two leaders", 1_000, Attempts::new(bounds, sights));
 }
