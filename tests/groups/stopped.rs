@@ -159,8 +159,9 @@ async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
     let again = || Job::new("parent", &()).unwrap().id("p").if_exists(IfExists::Again);
     client.submit(again()).await.unwrap().wait(SOON).await.unwrap();
     assert_eq!(client.submit(again()).await.unwrap().accepted(), Accepted::Same);
-    client.cancel(&JobId::new("moody:p@1:0").unwrap()).await.unwrap();
-    done(client, "p@1").await;
+    let group = sub_jobs(client, "p").await;
+    client.cancel(&JobId::new(format!("moody:{group}:0")).unwrap()).await.unwrap();
+    done(client, &group).await;
     assert_eq!(client.submit(again()).await.unwrap().accepted(), Accepted::Again(2));
     cluster.stop().await.unwrap();
 }
