@@ -20,7 +20,7 @@
 //! | a beat that | means |
 //! | --- | --- |
 //! | is applied | the lease runs from when it was sent |
-//! | is rejected at its version, or has no reply | the assignment is read: ours, flagged, spawned, or closed by somebody |
+//! | is rejected at its version, or has no reply | the assignment is read, and what is due is written again; or it is flagged, or closed |
 //! | was not sent | again, once the session is back |
 //!
 //! A beat whose reply was lost and which is applied after the read-back makes the next one, or the close, fail on its

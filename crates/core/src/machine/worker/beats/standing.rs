@@ -194,16 +194,12 @@ impl Standing {
     /// What stands was read, of this attempt. Returns until when its lease runs.
     pub(super) fn found(&mut self, found: Assignment, version: i32) -> Millis {
         self.phase = Phase::Idle;
-        let sending = self.sending.take();
-        let next = self.version + 1;
+        self.sending = None;
         if version != self.version {
-            self.version = version;
-            match sending {
-                Some(Sending { written, at }) if version == next && written == found => {
-                    self.stands(found, at);
-                }
-                // Somebody else's, or ours and then somebody else's: our lease is no longer for that.
-                Some(_) | None => self.assignment = found,
+            // Ours or not is not told: an equal one may be another's. The lease runs as it did, and is renewed again.
+            (self.version, self.assignment) = (version, found);
+            if self.progress == self.assignment.progress {
+                self.progress = None;
             }
         }
         self.until
