@@ -326,7 +326,7 @@ impl Assigner {
     /// Sends what can be sent. Workers that were found together come one by one: until the inbox of each is listed, a
     /// new leader would give all that waits to the first, and an affinity key's jobs to others than before.
     fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
-        if self.pauses.kinds().is_none() || self.workers.values().any(Capacity::is_new) {
+        if self.workers.values().any(Capacity::is_new) {
             return;
         }
         while self.acting && self.in_flight < WINDOW {
@@ -344,6 +344,7 @@ impl Assigner {
     fn pick(&mut self) -> Vec<Job> {
         let mut picked = Vec::new();
         let mut closed = BTreeSet::new();
+        // Nothing is picked before it is known what is paused.
         let Some(paused) = self.pauses.kinds() else { return picked };
         while picked.len() < BATCH
             && let Some((class, id, waiting)) = self.pending.next(&closed, paused)

@@ -28,6 +28,34 @@ fn running() -> Executor {
     machine
 }
 
+/// S16
+#[test]
+fn what_has_expired_when_its_slot_comes_is_ended_unstarted_and_the_next_one_begins() {
+    let expiring = |n, at| {
+        let mut start = start(n);
+        start.record.expires_at = Some(WallMillis(at));
+        start
+    };
+    let mut machine = Executor::new();
+    handle(&mut machine, Event::Start(vec![expiring(0, 9), expiring(1, 8), expiring(2, 10), expiring(3, 9)]));
+    let launched = handle(&mut machine, Event::SlotGranted(WallMillis(10)));
+    let told = launched.iter().map(|effect| match effect {
+        Effect::Report(finished) => (finished.start.job.clone(), Some(&finished.ending)),
+        Effect::Launch(start) => (start.job.clone(), None),
+        Effect::WantSlot => (job(99), None),
+        other => panic!("{other:?}"),
+    });
+    let overdue = Some(&Ending::Overdue);
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(job(0), overdue), (job(1), overdue), (job(2), None), (job(99), None)],
+        "two that are too late, one in its last millisecond, and a slot for the fourth"
+    );
+    let last = handle(&mut machine, Event::SlotGranted(WallMillis(10)));
+    assert_eq!(reported(&last), overdue);
+    assert_eq!(last.last(), Some(&Effect::ReturnSlot));
+}
+
 fn reported(effects: &[Effect]) -> Option<&Ending> {
     effects.iter().find_map(
         |effect| {
