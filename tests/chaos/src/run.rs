@@ -262,6 +262,11 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
     let clients = record::now();
     stage.stop_clients().await?;
     let client_end = record::now().max(clients);
+    let paused =
+        until("the schedules are paused", SETTLES_WITHIN, async || stage.operator.pause_schedules().await);
+    if let Err(failure) = paused.await {
+        problems.push(format!("L4: {failure}"));
+    }
     // Nobody's inbox is left, and no job stands anywhere. One that moves may be missed by a look, and not by several.
     let mut looks = 0;
     let settled = until("every job is over", SETTLES_WITHIN, async || {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether::Retention;
+use bellwether::schedule::Overlap;
+use bellwether::{Job, Retention, Schedule, ScheduleId};
 use bellwether_core::budget::MIN_RETENTION;
 use bellwether_core::name::{JobId, NodeId, WorkerId};
 use bellwether_core::path;
@@ -24,6 +25,7 @@ use crate::record::Recorder;
 use crate::servers::{Kind, Servers};
 use crate::wait::until;
 use crate::witness::Witness;
+use crate::work::{Task, WORK};
 
 /// The namespace.
 pub(crate) const CHROOT: &str = "/chaos";
@@ -36,6 +38,8 @@ const NODES: usize = 4;
 const SLOTS: u32 = 8;
 /// The operator's number among the clients.
 const OPERATOR: u32 = 0;
+/// They tick until peace comes.
+const SCHEDULES: [&str; 2] = ["beat", "alone"];
 /// Clients within this process, and the calls that each client makes in a second.
 const CLIENTS_HERE: u32 = 2;
 
@@ -123,6 +127,27 @@ impl Operator {
         Some(open)
     }
 
+    /// One that ticks each second, and one that ticks only when its last job is over.
+    async fn add_schedules(&self) -> Result<(), Failure> {
+        let job = |ms| Job::new(WORK, &Task { ms, fails: 0, padding: String::new() });
+        let beat = Schedule::every(SCHEDULES[0], Duration::from_secs(1), job(5)?);
+        let alone = Schedule::cron(SCHEDULES[1], "*/3 * * * * *", job(1_500)?).overlap(Overlap::Forbid);
+        for schedule in [beat, alone] {
+            self.caller.client.schedules().add(&schedule).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether all schedules stand still.
+    pub(crate) async fn pause_schedules(&self) -> bool {
+        let mut paused = true;
+        for name in SCHEDULES {
+            let id = ScheduleId::new(name).expect("letters");
+            paused &= self.caller.client.schedules().pause(&id).await.is_ok();
+        }
+        paused
+    }
+
     pub(crate) async fn is_over(&self, job: &JobId) -> bool {
         // One that was acknowledged and is not there is over, and its record was removed.
         let view = self.caller.client.get(job).await;
@@ -178,6 +203,7 @@ impl Stage {
         }
         let workers = async || stage.operator.workers().await.len() == NODES;
         until("every node is a worker", CONNECTS_WITHIN, workers).await?;
+        stage.operator.add_schedules().await?;
         stage.start_clients(rng)?;
         Ok(stage)
     }
