@@ -1,7 +1,8 @@
 //! Keepers against a server that answers late or not at all, while leaders change, clocks jump, and operators pause,
 //! replace, remove and add again. What the server applied is judged, write by write (S3, S8).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -34,13 +35,14 @@ fn spec(every: u64, misfire: Misfire, overlap: Overlap) -> ScheduleSpec {
     }
 }
 
+#[derive(Clone, Hash)]
 struct Znode {
     data: Vec<u8>,
     version: i32,
     created: i64,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone, Hash)]
 struct Server {
     tree: BTreeMap<String, Znode>,
     zxid: i64,
@@ -153,6 +155,7 @@ impl Server {
     }
 }
 
+#[derive(Clone, Hash)]
 struct Leader {
     machine: Keeper,
     /// Ahead of true time, or behind it.
@@ -224,6 +227,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
+#[derive(Clone, Hash)]
 struct World {
     server: Server,
     leaders: Vec<Leader>,
@@ -405,6 +409,12 @@ impl World {
         }
     }
 
+    fn forget_what_all_have_heard(&mut self) {
+        let heard = self.leaders.iter().map(|leader| leader.seen).min().unwrap_or(0);
+        self.server.events.drain(..heard);
+        self.leaders.iter_mut().for_each(|leader| leader.seen -= heard);
+    }
+
     /// From now on everything is answered and heard, and the last leader leads with the right clock.
     fn heal(&mut self) {
         self.leaders.clear();
@@ -433,6 +443,97 @@ fn lost(effect: Effect) -> Option<Event> {
         Effect::Commit(batch) => Event::Committed(batch, Outcome::Unknown),
         Effect::Ticked(..) | Effect::PassedOver(..) | Effect::FencedOut => return None,
     })
+}
+
+/// What may still happen, of what would never end.
+#[derive(Clone, Copy, Hash)]
+struct Left {
+    waits: u8,
+    claims: u8,
+    losses: u8,
+    resyncs: u8,
+    operator: u8,
+}
+
+/// All that may happen next, with what is left for afterwards.
+fn next(world: &World, left: Left) -> Vec<(Step, Left)> {
+    let mut next = Vec::new();
+    for (n, leader) in world.leaders.iter().enumerate() {
+        if !leader.asked.is_empty() {
+            next.push((Step::Serve(n, true), left));
+            if left.losses > 0 {
+                let left = Left { losses: left.losses - 1, ..left };
+                next.extend([(Step::Serve(n, false), left), (Step::Lose(n), left)]);
+            }
+        }
+        if !leader.told.is_empty() {
+            next.push((Step::Hear(n), left));
+        }
+        if leader.seen < world.server.events.len() {
+            next.push((Step::Hint(n), left));
+        }
+        if !leader.watching && left.resyncs > 0 {
+            next.push((Step::Resync(n), Left { resyncs: left.resyncs - 1, ..left }));
+        }
+    }
+    if left.waits > 0 {
+        next.push((Step::Wait(10), Left { waits: left.waits - 1, ..left }));
+    }
+    if left.claims > 0 {
+        next.push((Step::Claim, Left { claims: left.claims - 1, ..left }));
+    }
+    if left.operator > 0 {
+        let left = Left { operator: left.operator - 1, ..left };
+        let there = world.server.tree.contains_key(&path::schedule(&id(0)));
+        next.push((if there { Step::Remove(0) } else { Step::Add(0, 10, 0) }, left));
+        next.push((Step::Pause(0), left));
+    }
+    next
+}
+
+/// S8, L4: as below, in every order of what may happen within these bounds: two leaders, a tick, a lost request or
+/// reply, a schedule that is paused, or removed and added again.
+#[test]
+fn in_every_order_a_tick_is_made_once() {
+    let mut world = World::new();
+    world.step(Step::Add(0, 10, 0));
+    world.claim();
+    let left = Left { waits: 1, claims: 1, losses: 1, resyncs: 1, operator: 1 };
+    let hash = |state: &(World, Left)| {
+        let mut hasher = DefaultHasher::new();
+        state.hash(&mut hasher);
+        hasher.finish()
+    };
+    let mut seen = HashSet::from([hash(&(world.clone(), left))]);
+    let mut todo = vec![(world, left)];
+    let mut ends = 0;
+    while let Some((world, left)) = todo.pop() {
+        let next = next(&world, left);
+        if next.is_empty() {
+            ends += 1;
+            rests_with_every_tick_decided(world);
+            continue;
+        }
+        for (step, left) in next {
+            let mut world = world.clone();
+            world.step(step);
+            world.forget_what_all_have_heard();
+            let state = (world, left);
+            if seen.insert(hash(&state)) {
+                todo.push(state);
+            }
+        }
+    }
+    println!("{} states, {ends} ends", seen.len());
+    assert!(seen.len() > 10_000, "{} states: fewer than there are", seen.len());
+}
+
+fn rests_with_every_tick_decided(mut world: World) {
+    world.heal();
+    let Some(node) = world.server.tree.get(&path::schedule(&id(0))) else { return };
+    let record = decode::<ScheduleRecord>(&node.data).unwrap();
+    let next = record.next(&record.spec.when.calendar().unwrap());
+    assert!(record.paused || next > Some(world.now), "L4: {record:?} at {}", world.now);
 }
 
 proptest! {
