@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::group::{End, GroupRecord, Mark};
+use bellwether_core::group::{End, GroupRecord, Mark, Stage};
 use bellwether_core::job::{Assignment, JobRecord, JobState};
 use bellwether_core::machine::group::{Cursor, Look, REST, Rest, Sight, Standing};
 use bellwether_core::machine::recovery::Stored;
@@ -25,9 +25,10 @@ pub async fn look(zk: &Zk, group: &GroupId) -> ReadResult<Look> {
         Ok(record) => record,
         Err(error) => return Ok(Look::Unreadable(error.to_string())),
     };
-    let by_number = Sight::wants_numbers(&record);
-    let closed = record.closed;
     let mut sight = Sight::new(record, node.version);
+    if matches!(sight.record.stage, Stage::Done { .. }) {
+        return Ok(Look::There(Box::new(sight)));
+    }
     let names = zk.children(path::group(group)).await?.unwrap_or_default();
     for (mark, end) in names.iter().filter_map(|name| path::parse_mark(name)) {
         match mark {
@@ -38,14 +39,10 @@ pub async fn look(zk: &Zk, group: &GroupId) -> ReadResult<Look> {
         }
     }
     let chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
-    if by_number {
+    sight.open = count(zk, chunks.iter().map(|chunk| path::place_chunk(group, *chunk))).await?;
+    sight.ended = count(zk, chunks.iter().map(|chunk| path::mark_chunk(group, *chunk))).await?;
+    if Sight::wants_numbers(&sight.record, sight.ended) {
         number(zk, group, &chunks, &mut sight).await?;
-        if !closed {
-            sight.members = None;
-        }
-    } else {
-        sight.open = count(zk, chunks.iter().map(|chunk| path::place_chunk(group, *chunk))).await?;
-        sight.ended = count(zk, chunks.iter().map(|chunk| path::mark_chunk(group, *chunk))).await?;
     }
     Ok(Look::There(Box::new(sight)))
 }
@@ -63,16 +60,20 @@ async fn count(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<u32> 
 
 /// Counts members by their numbers. Places first: one that ends meanwhile is in both lists, and counted once.
 async fn number(zk: &Zk, group: &GroupId, chunks: &[u32], sight: &mut Sight) -> ReadResult<()> {
-    let mut members = 0;
+    let total = sight.record.total.unwrap_or(0);
+    let (mut members, mut places, mut marks, mut below) = (0, 0, 0, 0);
     for chunk in chunks {
         let Members { open, ended } = members_of(zk, group, *chunk).await?;
         members += open.iter().filter(|number| !ended.contains_key(number)).count() + ended.len();
-        sight.open += u32::try_from(open.len()).unwrap_or(u32::MAX);
-        sight.ended += u32::try_from(ended.len()).unwrap_or(u32::MAX);
+        places += open.len();
+        marks += ended.len();
+        below += ended.range(..total).count();
         let failed = ended.into_iter().find(|(_, end)| *end != End::Succeeded);
         sight.failed = sight.failed.or(failed.map(|(number, _)| number));
     }
-    sight.members = Some(u32::try_from(members).unwrap_or(u32::MAX));
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    (sight.open, sight.ended, sight.below) = (count(places), count(marks), Some(count(below)));
+    sight.members = sight.record.closed.then_some(count(members));
     Ok(())
 }
 

@@ -135,6 +135,7 @@ impl Told for GroupError {
             | Self::OwnId { .. }
             | Self::Again { .. } => Kind::Usage,
             Self::Sealed { .. }
+            | Self::Below { .. }
             | Self::Closed { .. }
             | Self::Other { .. }
             | Self::Spawned { .. }

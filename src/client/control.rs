@@ -6,7 +6,7 @@
 //! the first copy is applied late.
 
 use bellwether_actors::clock;
-use bellwether_core::job::{JobRecord, Role};
+use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op, Waiting as Entry};
@@ -179,8 +179,8 @@ impl Client {
         Err(Error::Contended { id: id.clone(), tries: TRIES })
     }
 
-    /// A turn, or a place in a group, that is not there beside an open record was taken by an operator's hand, and need
-    /// not be ended: a session that has read the record would see it.
+    /// A turn or a place that is not there beside an open record, or a mark that is, was an operator's hand's, and need not
+    /// be ended: a session that has read the record would see it.
     async fn cancel_waiting(
         &self,
         id: &JobId,
@@ -189,22 +189,23 @@ impl Client {
         entry: Entry,
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
-        let turn = record.turn();
-        let place = record.membership.as_ref().filter(|part| part.counted && !record.spawned);
-        let place = place.and_then(|part| match part.role {
-            Role::Member(number) => Some(path::place(&part.group, number)),
-            Role::Join | Role::Finish => None,
-        });
-        let mut ops = txn::cancel(id, version, &record.cancel(clock::wall()), entry);
-        if let Some(turn) = turn
-            && self.0.link.read(by, |zk| zk.get(path::turn(&turn, id))).await?.is_none()
-        {
-            txn::without_turn(id, &turn, &mut ops);
+        let ended = record.cancel(clock::wall());
+        let mut ops = txn::cancel(id, version, &ended, entry);
+        let parts = ops.iter().filter(|op| op.is_part_of_end()).cloned().collect::<Vec<_>>();
+        if parts.is_empty() {
+            return Ok(ops);
         }
-        if let Some(place) = place
-            && self.0.link.read(by, |zk| zk.get(place.clone())).await?.is_none()
-        {
-            txn::without_group(&mut ops);
+        let paths = parts.iter().map(|op| op.path().to_owned()).collect::<Vec<_>>();
+        let nodes = self.0.link.read(by, |zk| zk.get_many(paths.clone())).await?;
+        for (part, node) in parts.iter().zip(nodes) {
+            let done = match part {
+                Op::Delete { .. } => node.is_none(),
+                Op::Create { .. } => node.is_some(),
+                Op::Check { .. } | Op::Set { .. } => false,
+            };
+            if done {
+                txn::without_part(&ended, part.path(), &mut ops);
+            }
         }
         Ok(ops)
     }

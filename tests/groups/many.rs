@@ -20,6 +20,6 @@ async fn a_group_of_ten_thousand_is_joined_and_read_a_page_at_a_time() {
     assert_eq!(group.submit_all(jobs).await.unwrap(), MEMBERS);
     let view = group.wait(5 * SOON).await.unwrap();
     assert_eq!((view.succeeded, view.open), (MEMBERS, 0));
-    assert_eq!(result(client, "one.join:many").await, json!([MEMBERS, MEMBERS / 2]));
+    assert_eq!(result(client, "one.join:@many").await, json!([MEMBERS, MEMBERS / 2]));
     cluster.stop().await.unwrap();
 }

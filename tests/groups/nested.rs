@@ -57,7 +57,7 @@ async fn finished_handlers_run_from_the_leaves_to_the_root_three_deep() {
     let group = sub_jobs(client, "root").await;
     let view = done(client, &group).await;
     assert_eq!((view.succeeded, view.total), (CHILDREN, Some(CHILDREN)), "sealed by the handler's end");
-    assert_eq!(result(client, &format!("tree.finished:{group}")).await, json!(2));
+    assert_eq!(result(client, &format!("tree.finished:@{group}")).await, json!(2));
     for level in 1..=LEVELS {
         let below = CHILDREN.pow(LEVELS - level) as usize;
         assert_eq!(runs.count(&format!("finished {level}")), below, "{:?}", runs.all());

@@ -81,8 +81,8 @@ async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_who
     }
     let view = done(cluster.client(), &id).await;
     assert_eq!((view.succeeded, view.total), (100, Some(100)), "{view:?}");
-    assert_eq!(result(cluster.client(), &format!("recon-record-set.join:{id}")).await, json!([100, 4950]));
-    assert_eq!(result(cluster.client(), &format!("recon-parent.finished:{id}")).await, json!([100, true]));
+    assert_eq!(result(cluster.client(), &format!("recon-record-set.join:@{id}")).await, json!([100, 4950]));
+    assert_eq!(result(cluster.client(), &format!("recon-parent.finished:@{id}")).await, json!([100, true]));
     let join = runs.first("join");
     let first_ends = (0..RECORD_SETS).map(|set| runs.first(&format!("set {set}"))).max().unwrap();
     assert!(join > first_ends, "every member ended before the join began");

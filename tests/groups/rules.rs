@@ -26,12 +26,12 @@ async fn the_join_runs_once_when_all_members_have_ended_and_reads_their_results(
     assert_eq!((view.stage, view.missing()), (GroupStage::Open, Some(1)));
     assert_eq!(view.status(), "open: 1 members were not submitted, 0 are open");
     group.submit(9, member(9)).await.unwrap();
-    assert_eq!(result(client, "double.join:ten").await, json!([10, 90]));
+    assert_eq!(result(client, "double.join:@ten").await, json!([10, 90]));
     let view = group.wait(SOON).await.unwrap();
     assert_eq!((view.stage, view.succeeded, view.open), (GroupStage::Done, 10, 0));
-    assert_eq!(runs.count("double.join:ten"), 1);
+    assert_eq!(runs.count("double.join:@ten"), 1);
     let last = (0..10).map(|n| runs.last(&format!("double:ten:{n}"))).max().unwrap();
-    assert!(runs.first("double.join:ten") > last);
+    assert!(runs.first("double.join:@ten") > last);
     cluster.stop().await.unwrap();
 }
 
@@ -48,7 +48,7 @@ async fn a_group_whose_total_is_not_known_waits_for_its_last_member() {
     let view = group.view().await.unwrap();
     assert_eq!(view.status(), "open: nobody has said how many members it has");
     group.submit_last(3, member(3)).await.unwrap();
-    assert_eq!(result(client, "double.join:open").await, json!([4, 12]));
+    assert_eq!(result(client, "double.join:@open").await, json!([4, 12]));
     cluster.stop().await.unwrap();
 }
 
@@ -69,7 +69,7 @@ async fn doing_the_whole_generation_again_changes_nothing() {
     let other = client.group(Group::new("double", "again").unwrap()).await.unwrap();
     let conflict = other.submit(0, member(99)).await.unwrap_err();
     assert!(matches!(conflict, SubmitError::Conflict { .. }), "{conflict}");
-    assert_eq!(runs.count("double.join:again"), 1);
+    assert_eq!(runs.count("double.join:@again"), 1);
     cluster.stop().await.unwrap();
 }
 
@@ -90,6 +90,10 @@ async fn what_a_group_cannot_take_is_told_and_nothing_is_written() {
     assert_eq!(
         told(group.submit(1_000_000, member(1)).await.unwrap_err()),
         "member 1000000 of group g is not below its total of 1000000: members are numbered from 0"
+    );
+    assert_eq!(
+        group.seal(0).await.unwrap_err().to_string(),
+        "group g has member 0 already: its total cannot be 0"
     );
     group.seal(2).await.unwrap();
     group.seal(2).await.unwrap();
@@ -181,7 +185,7 @@ async fn a_dead_member_that_is_retried_while_the_group_is_open_is_waited_for_aga
     let view = group.view().await.unwrap();
     assert_eq!((view.dead, view.succeeded, view.stage), (0, 1, GroupStage::Open));
     group.submit(1, fragile(5)).await.unwrap();
-    assert_eq!(result(client, "fragile.join:g").await, json!([2, 5]));
+    assert_eq!(result(client, "fragile.join:@g").await, json!([2, 5]));
     cluster.stop().await.unwrap();
 }
 
@@ -199,7 +203,7 @@ async fn a_member_that_is_retried_after_the_join_runs_for_itself() {
     let client = cluster.client();
     let group = client.group(Group::new("fragile", "g").unwrap().total(1)).await.unwrap();
     let job = group.submit(0, Job::new("fragile", &()).unwrap().max_attempts(1)).await.unwrap();
-    assert_eq!(result(client, "fragile.join:g").await, json!("true"));
+    assert_eq!(result(client, "fragile.join:@g").await, json!("true"));
     group.wait(SOON).await.unwrap();
     client.retry(job.id()).await.unwrap();
     assert_eq!(result(client, "fragile:g:0").await, json!(7));
@@ -215,8 +219,8 @@ async fn a_group_without_a_join_is_done_with_its_last_member_and_an_empty_one_at
     let group = client.group(Group::new("double", "plain").unwrap().without_join().total(1)).await.unwrap();
     group.submit(0, member(0)).await.unwrap();
     assert!(group.wait(SOON).await.unwrap().join.is_none());
-    assert!(client.get(&JobId::new("double.join:plain").unwrap()).await.unwrap().is_none());
+    assert!(client.get(&JobId::new("double.join:@plain").unwrap()).await.unwrap().is_none());
     client.group(Group::new("double", "empty").unwrap().total(0)).await.unwrap();
-    assert_eq!(result(client, "double.join:empty").await, json!([0, 0]));
+    assert_eq!(result(client, "double.join:@empty").await, json!([0, 0]));
     cluster.stop().await.unwrap();
 }

@@ -65,7 +65,7 @@ async fn the_first_failure_joins_at_once_and_ends_what_waits_and_what_runs() {
     })
     .await;
     group.submit(5, mood("fails")).await.unwrap();
-    assert_eq!(result(client, "moody.join:g").await, json!(1));
+    assert_eq!(result(client, "moody.join:@g").await, json!(1));
     let view = done(client, "g").await;
     assert_eq!((view.succeeded, view.cancelled, view.dead, view.open), (1, 4, 1, 0), "{view:?}");
     assert_eq!(view.stopped.as_deref(), Some("member 5 ended without success"));
@@ -76,6 +76,25 @@ async fn the_first_failure_joins_at_once_and_ends_what_waits_and_what_runs() {
         "one that is there is the same member"
     );
     assert_eq!(runs.count("join"), 1);
+    cluster.stop().await.unwrap();
+}
+
+/// Nobody serves the kind, so that only the client ends members.
+#[tokio::test]
+async fn a_group_without_a_join_that_fails_fast_admits_nobody_after_the_first_failure() {
+    let cluster = cluster(moody(&Runs::default()), 1).await;
+    let client = cluster.client();
+    let plain = Group::new("unserved", "plain").unwrap().fail_fast().without_join();
+    let group = client.group(plain).await.unwrap();
+    let job = || Job::new("unserved", &()).unwrap();
+    for number in 0..3 {
+        group.submit(number, job()).await.unwrap();
+    }
+    client.cancel(&JobId::new("unserved:plain:1").unwrap()).await.unwrap();
+    let view = group.wait(SOON).await.unwrap();
+    assert_eq!((view.cancelled, view.open), (3, 0), "{view:?}");
+    let late = group.submit(3, job()).await.unwrap_err();
+    assert!(matches!(late, SubmitError::Group(GroupError::Closed { .. })), "{late}");
     cluster.stop().await.unwrap();
 }
 
@@ -105,7 +124,7 @@ async fn a_parent_that_dies_stops_its_sub_jobs_and_its_finished_handler_hears_of
     let group = sub_jobs(client, "p").await;
     let view = done(client, &group).await;
     assert_eq!((view.stage, view.cancelled), (GroupStage::Done, 3), "{view:?}");
-    assert_eq!(result(client, &format!("parent.finished:{group}")).await[0], json!("dead"));
+    assert_eq!(result(client, &format!("parent.finished:@{group}")).await[0], json!("dead"));
     assert!(runs.first("join") < runs.first("finished"));
     cluster.stop().await.unwrap();
 }

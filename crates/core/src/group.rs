@@ -207,6 +207,16 @@ pub enum GroupError {
         /// The other one.
         given: u32,
     },
+    /// There are members whose numbers are not below the total.
+    #[error("group {group} has member {number} already: its total cannot be {total}")]
+    Below {
+        /// Which group.
+        group: GroupId,
+        /// Its highest member.
+        number: u32,
+        /// The total that was given.
+        total: u32,
+    },
     /// The number is not below the total.
     #[error(
         "member {number} of group {group} is not below its total of {total}: members are numbered from 0"
@@ -427,12 +437,12 @@ impl GroupRecord {
         }
     }
 
-    /// The id of its join.
+    /// The id of its join: of a form that no name that a person gives has.
     ///
     /// # Errors
     /// When it is too long, which [`GroupRecord::check`] has told before.
     pub fn join_id(&self, id: &GroupId) -> Result<JobId, NameError> {
-        JobId::new(format!("{}:{id}", join_kind(&self.kind)?))
+        JobId::new(format!("{}:@{id}", join_kind(&self.kind)?))
     }
 
     /// The job of the stage that it is in: its join, or its parent's finished job.
@@ -476,7 +486,7 @@ impl Parent {
     /// # Errors
     /// When it is too long, which [`GroupRecord::check`] has told before.
     pub fn finish_id(&self, id: &GroupId) -> Result<JobId, NameError> {
-        JobId::new(format!("{}:{id}", finished_kind(&self.kind)?))
+        JobId::new(format!("{}:@{id}", finished_kind(&self.kind)?))
     }
 }
 
@@ -588,13 +598,13 @@ mod tests {
     fn the_jobs_of_its_stages_have_ids_of_their_own_and_say_what_it_is() {
         let joining = GroupRecord { stage: Stage::Joining, total: Some(2), ..record() };
         let (job, record) = joining.stage_job(&id("g"), WallMillis(1)).unwrap().unwrap();
-        assert_eq!((job.as_str(), record.kind.as_str()), ("sum.join:g", "sum.join"));
+        assert_eq!((job.as_str(), record.kind.as_str()), ("sum.join:@g", "sum.join"));
         assert_eq!(
             record.payload.bytes(),
             br#"{"group":"g","kind":"sum","total":2,"parent":null,"stopped":null}"#
         );
         let finishing = GroupRecord { stage: Stage::Finishing, parent: Some(parent()), ..joining };
         let (job, record) = finishing.stage_job(&id("p:x@1"), WallMillis(1)).unwrap().unwrap();
-        assert_eq!((job.as_str(), record.kind.as_str()), ("p.finished:p:x@1", "p.finished"));
+        assert_eq!((job.as_str(), record.kind.as_str()), ("p.finished:@p:x@1", "p.finished"));
     }
 }

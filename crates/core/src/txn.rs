@@ -53,8 +53,8 @@ mod schedule;
 pub use batch::{Batch, Locus};
 pub use claim::Claim;
 pub use group::{
-    advance, join_group, leave_group, make_chunk, make_group, make_sub_group, rejoin_group, remove_chunk,
-    remove_group, remove_member, seal, without_group,
+    advance, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned, rejoin_group,
+    remove_chunk, remove_group, remove_member, seal, without_part,
 };
 pub use schedule::{add_schedule, check_removals, remove_schedule, set_schedule, tick, trigger};
 
@@ -131,6 +131,12 @@ impl Op {
             Self::Create { path, .. } => matches!(path::parse(path), Place::Group(GroupPlace::Mark(..))),
             Self::Check { .. } | Self::Set { .. } => false,
         }
+    }
+
+    /// Whether it is a part of a job's end beside the record, its entry and its assignment: its turn, place or mark.
+    #[must_use]
+    pub fn is_part_of_end(&self) -> bool {
+        self.leaves_turn() || self.leaves_group()
     }
 
     /// About how many bytes it takes on the wire.

@@ -35,7 +35,7 @@ pub use view::{GroupStage, GroupView, GroupWaitError};
 use super::Client;
 use super::error::{Error, SubmitError};
 use super::job::Job;
-use super::link::Written;
+use super::link::{Deadline, Written};
 use super::submit::{JobHandle, MANY_UNDER_WAY};
 use bellwether_core::job::identity::IfExists;
 
@@ -190,6 +190,9 @@ impl Client {
             };
             let there = decode(&id, &node)?;
             same(&id, &there, &record)?;
+            if let Some(parent) = parent {
+                self.make_sure_spawned(parent, by).await?;
+            }
             let handle = GroupHandle {
                 client: self.clone(),
                 known: Arc::new(Known { id: id.clone(), record: Mutex::new((there, node.version)) }),
@@ -288,7 +291,8 @@ impl GroupHandle {
     /// Says how many members there are. Saying it again changes nothing.
     ///
     /// # Errors
-    /// [`Error::Group`]: another total was said before, or it is over the bound.
+    /// [`Error::Group`]: another total was said before, it is over the bound, or a member that is there is not below it.
+    /// One that comes in at the same moment is not seen: it is not waited for.
     ///
     /// # Connection loss
     /// Resolved here, by reading back.
@@ -299,6 +303,9 @@ impl GroupHandle {
             let sealed = record.sealed(id, total)?;
             if sealed == record {
                 return Ok(());
+            }
+            if let Some(number) = self.highest(by).await?.filter(|number| *number >= total) {
+                return Err(GroupError::Below { group: id.clone(), number, total }.into());
             }
             if self.client.0.link.commit(by, txn::seal(id, version, &sealed)).await? == Written::Applied {
                 // Unless it was sealed again meanwhile, which changes nothing, that is what it is now.
@@ -312,6 +319,20 @@ impl GroupHandle {
             self.known.learn(node.as_ref())?;
         }
         Err(Error::GroupContended { group: id.clone(), tries: TRIES })
+    }
+
+    /// The highest number of a member that is there.
+    async fn highest(&self, by: Deadline) -> Result<Option<u32>, Error> {
+        let (id, link) = (&self.known.id, &self.client.0.link);
+        for chunk in self.client.group_chunks(id, by).await?.into_iter().rev() {
+            let listed = link.read(by, |zk| view::numbers(zk.clone(), id.clone(), chunk)).await?;
+            let highest =
+                listed.open.last().copied().max(listed.ended.last_key_value().map(|(number, _)| *number));
+            if highest.is_some() {
+                return Ok(highest);
+            }
+        }
+        Ok(None)
     }
 
     /// Reads it: see [`Client::get_group`].

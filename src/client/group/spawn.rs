@@ -14,12 +14,14 @@ use bellwether_core::{path, wire};
 use super::super::Client;
 use super::super::error::{ConnectError, Error};
 use super::super::link::Deadline;
-use super::{Group, GroupHandle, decode};
+use super::{Group, GroupHandle, TRIES, decode};
 use crate::tools::Tools;
 
 /// Submitting sub-jobs from a handler.
 pub trait Spawn {
     /// The group of this job's sub-jobs, of `kind`: there is one for each job.
+    ///
+    /// It is done after this job has ended: a handler that waits for it waits for itself.
     fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs;
 }
 
@@ -139,7 +141,29 @@ impl Client {
     ) -> Result<Vec<Op>, Error> {
         let (version, assignment) = self.assignment(context, by).await?;
         let (job, worker) = (context.job(), context.worker());
-        Ok(txn::make_sub_group(id, record, job, worker, version, &assignment))
+        let token = context.fencing_token();
+        Ok(txn::make_sub_group(id, record, job, token, worker, version, &assignment))
+    }
+
+    /// The group was there: made by this attempt, whose reply was lost, or by an earlier one. Its mark stands in the
+    /// record or in the assignment, unless a hand took it away.
+    pub(super) async fn make_sure_spawned(&self, context: &JobContext, by: Deadline) -> Result<(), Error> {
+        let (job, worker, token) = (context.job(), context.worker(), context.fencing_token());
+        for _ in 0..TRIES {
+            let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
+            let spawned = node.and_then(|node| wire::decode::<JobRecord>(&node.data).ok());
+            if spawned.is_some_and(|record| record.spawned) {
+                return Ok(());
+            }
+            let (version, assignment) = self.assignment(context, by).await?;
+            if assignment.spawned {
+                return Ok(());
+            }
+            let ops = txn::mark_spawned(job, token, worker, version, &assignment);
+            // Whatever the answer, the next look tells.
+            self.0.link.commit(by, ops).await?;
+        }
+        Err(Error::Contended { id: job.clone(), tries: TRIES })
     }
 
     /// The assignment of this very attempt.

@@ -87,7 +87,7 @@ async fn make_chunks(zk: &Zk, jobs: Vec<Submission>, culprit: usize) -> Vec<Subm
     };
     let wanted = chunk(&jobs[culprit]);
     let chunks = jobs.iter().filter_map(chunk).collect::<BTreeSet<Chunk>>();
-    let made = join_all(chunks.iter().map(|(group, chunk)| zk.commit(txn::make_chunk(group, *chunk)))).await;
+    let made = join_all(chunks.iter().map(|(group, chunk)| make_chunk(zk, group, *chunk))).await;
     let found = chunks.iter().zip(made).find(|(chunk, _)| Some(*chunk) == wanted.as_ref());
     match found {
         // Not the chunk but the group is gone.
@@ -97,6 +97,18 @@ async fn make_chunks(zk: &Zk, jobs: Vec<Submission>, culprit: usize) -> Vec<Subm
         // Made, made by somebody else, or not known: the members tell.
         Some(_) | None => jobs,
     }
+}
+
+/// Both parents in one multi; one by one when a hand has left one of them, that of the marks first.
+async fn make_chunk(zk: &Zk, group: &GroupId, chunk: u32) -> Outcome<()> {
+    let ops = txn::make_chunk(group, chunk);
+    let made = zk.commit(ops.clone()).await;
+    let Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. }) = made else { return made };
+    let mut last = made;
+    for op in ops {
+        last = zk.commit(vec![op]).await;
+    }
+    last
 }
 
 fn without(jobs: Vec<Submission>, gone: &BTreeSet<GroupId>) -> Vec<Submission> {

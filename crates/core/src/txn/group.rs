@@ -3,7 +3,7 @@
 //! | transaction | fenced by | if the reply is lost |
 //! | --- | --- | --- |
 //! | [`make_group`] | the record's absence | read it: there, with our rules ⇒ ours |
-//! | [`make_sub_group`] | the parent's assignment, the record's absence | the same |
+//! | [`make_sub_group`], [`mark_spawned`] | the parent's record and assignment, the group's absence | the same |
 //! | [`make_chunk`] | its absence | what needs it tells |
 //! | [`seal`] | the record's version | read it: our total ⇒ done |
 //! | [`advance`] | epoch, the record's version | read the group: its stage tells |
@@ -19,7 +19,7 @@ use super::{Op, fence};
 use crate::group::{End, GroupRecord, Mark, Stage};
 use crate::job::{Assignment, JobRecord, Membership, Role};
 use crate::name::{GroupId, JobId, WorkerId};
-use crate::path;
+use crate::path::{self, GroupPlace, Place};
 use crate::wire::encode;
 
 /// Makes a group without members.
@@ -29,20 +29,37 @@ pub fn make_group(id: &GroupId, record: &GroupRecord) -> Vec<Op> {
 }
 
 /// Makes the group of a running job's sub-jobs, and says so in its assignment: whoever ends the job then knows that
-/// its end waits for theirs. Rejected once the attempt is closed.
+/// its end waits for theirs. Rejected once the attempt is closed: `token` is the version of its record, which its close
+/// raises. The assignment's version alone would not tell, as that of the next attempt begins at 0 again.
 #[must_use]
 pub fn make_sub_group(
     id: &GroupId,
     record: &GroupRecord,
     parent: &JobId,
+    token: i32,
+    worker: WorkerId,
+    version: i32,
+    assignment: &Assignment,
+) -> Vec<Op> {
+    let mut ops = mark_spawned(parent, token, worker, version, assignment);
+    ops.extend(make_group(id, record));
+    ops
+}
+
+/// Says in a running job's assignment that it has sub-jobs, whose group is there; fenced as [`make_sub_group`].
+#[must_use]
+pub fn mark_spawned(
+    parent: &JobId,
+    token: i32,
     worker: WorkerId,
     version: i32,
     assignment: &Assignment,
 ) -> Vec<Op> {
     let spawned = Assignment { spawned: true, ..assignment.clone() };
-    let mut ops = vec![Op::Set { path: path::assignment(worker, parent), data: encode(&spawned), version }];
-    ops.extend(make_group(id, record));
-    ops
+    vec![
+        Op::Check { path: path::record(parent), version: token },
+        Op::Set { path: path::assignment(worker, parent), data: encode(&spawned), version },
+    ]
 }
 
 /// Makes the parents of a chunk's places and marks, both, so that no member is submitted whose mark has no parent.
@@ -106,8 +123,7 @@ pub fn rejoin_group(membership: &Membership, before: End, version: i32, group: &
 }
 
 /// Takes a group on: its record by version, with the job of the stage that it comes to. With its last stage the end of
-/// its parent, if that is known, is told to the parent's own group; not so with `alone`, for a parent whose place an
-/// operator's hand took away.
+/// its parent, if that is known, is told to the parent's own group.
 #[must_use]
 pub fn advance(
     epoch: i32,
@@ -116,14 +132,13 @@ pub fn advance(
     group: &GroupRecord,
     job: Option<&(JobId, JobRecord)>,
     parent: Option<End>,
-    alone: bool,
 ) -> Vec<Op> {
     let mut ops = vec![fence(epoch), Op::Set { path: path::group(id), data: encode(group), version }];
     if let Some((job, record)) = job {
         ops.extend(super::submit(job, record, 0));
     }
     let outer = group.parent.as_ref().and_then(|parent| parent.membership.as_ref());
-    if let (Stage::Done { .. }, Some(outer), Some(end), false) = (group.stage, outer, parent, alone) {
+    if let (Stage::Done { .. }, Some(outer), Some(end)) = (group.stage, outer, parent) {
         ops.extend(leave(outer, end));
     }
     ops
@@ -151,7 +166,14 @@ pub fn remove_group(id: &GroupId, version: i32, marks: &[(Mark, End)], records: 
     records.chain(marks).chain([Op::delete(path::members(id)), group]).collect()
 }
 
-/// Takes what a group adds out of a job's end, because an operator's hand was there before.
-pub fn without_group(ops: &mut Vec<Op>) {
-    ops.retain(|op| !op.leaves_group());
+/// Takes a part of a job's end out of its transaction, at which that was rejected because an operator's hand was there
+/// before: a turn or a place that is gone, a mark that is there. The other parts stay. A job whose sub-jobs' group is gone
+/// ends its own place instead. One rule for whoever ends jobs; `record` is the record as the transaction leaves it.
+pub fn without_part(record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
+    let Some(at) = ops.iter().position(|op| op.path() == gone && op.is_part_of_end()) else { return };
+    let part = ops.remove(at);
+    let parent = matches!(path::parse(part.path()), Place::Group(GroupPlace::Mark(_, Mark::Parent, _)));
+    if let (true, Some(membership), Some(end)) = (parent, &record.membership, End::of(&record.state)) {
+        ops.extend(leave(membership, end));
+    }
 }

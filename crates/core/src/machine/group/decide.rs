@@ -38,9 +38,16 @@ pub(super) fn decide(
 
 fn open(id: &GroupId, sight: &Sight, condemned: bool, now: WallMillis) -> Result<Step, NameError> {
     let record = &sight.record;
+    if record.stopped.is_some() {
+        return advance(id, sight, record.clone(), now);
+    }
     if let Some(stop) = stop(sight, condemned) {
         let stopped = GroupRecord { stopped: Some(stop), closed: true, ..record.clone() };
-        return advance(id, sight, stopped, now);
+        return match advance(id, sight, stopped.clone(), now)? {
+            step @ Step::Set(..) => Ok(step),
+            // It cannot go on yet: from now on it admits nobody, and what is left of it is ended.
+            Step::Wait(_) | Step::EndRest | Step::Over => Ok(Step::Set(Box::new(stopped), None)),
+        };
     }
     if record.parent.is_some() && sight.parent.is_none() {
         // It may submit more.
@@ -54,14 +61,14 @@ fn open(id: &GroupId, sight: &Sight, condemned: bool, now: WallMillis) -> Result
         (Some(total), Some(members)) if members < total => {
             set(GroupRecord { total: Some(members), ..record.clone() })
         }
-        (Some(total), _) if sight.ended >= total => advance(id, sight, record.clone(), now),
+        (Some(total), _) if sight.is_complete(total) => advance(id, sight, record.clone(), now),
         (None, None) if last => set(GroupRecord { closed: true, ..record.clone() }),
         (None, None) => Ok(Step::Wait(None)),
         (Some(total), None) if last && sight.ended.saturating_add(sight.open) < total => {
             set(GroupRecord { closed: true, ..record.clone() })
         }
         (Some(total), _) => {
-            let left = total - sight.ended;
+            let left = total.saturating_sub(sight.below.unwrap_or(sight.ended)).max(1);
             // Some may be missing, which shows once all that there are have ended.
             Ok(Step::Wait(Some(if last { left.min(sight.open.max(1)) } else { left })))
         }

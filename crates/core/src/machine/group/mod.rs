@@ -16,8 +16,8 @@
 //!
 //! **A hint that is lost** costs until the next sweep, which looks at every group that is not over.
 //!
-//! Limits: a few words per group, whatever its size; [`LOOKS`] looks in flight, [`REST`] members of one stopped group
-//! at a time.
+//! Limits: a few words per group, whatever its size; [`BUSY`] groups with a request in flight, [`REST`] members of one
+//! stopped group at a time.
 
 mod decide;
 mod rest;
@@ -36,8 +36,8 @@ use crate::txn::{self, Batch, Op};
 use decide::{Step, decide};
 use rest::Pass;
 
-/// Looks in flight: each is a few requests, one after the other.
-pub const LOOKS: usize = 8;
+/// Groups with a request in flight: each has one at a time, and a look is a few, one after the other.
+pub const BUSY: usize = 8;
 
 /// Members of a stopped group that are looked at, and cancelled, at a time: two reads each, beside the inboxes.
 pub const REST: usize = 50;
@@ -109,8 +109,8 @@ struct Tracked {
     /// Ends since the look in flight was sent.
     heard: u32,
     fail_fast: bool,
-    /// The parent has no place any more in its own group, as a rejection said.
-    alone: bool,
+    /// What of the parent's place was taken away, or made, before.
+    gone: Vec<String>,
     /// What was left of it has been asked to end since the last sweep.
     swept: bool,
     strikes: u32,
@@ -124,7 +124,7 @@ impl Tracked {
             left: None,
             heard: 0,
             fail_fast: false,
-            alone: false,
+            gone: Vec::new(),
             swept: false,
             strikes: 0,
         }
@@ -139,7 +139,8 @@ pub struct Joiner {
     due: VecDeque<GroupId>,
     /// Groups of sub-jobs whose parent's group was stopped.
     condemned: BTreeSet<GroupId>,
-    looking: usize,
+    /// Those with a request in flight.
+    busy: BTreeSet<GroupId>,
     over: usize,
     acting: bool,
 }
@@ -153,7 +154,7 @@ impl Joiner {
             groups: BTreeMap::new(),
             due: VecDeque::new(),
             condemned: BTreeSet::new(),
-            looking: 0,
+            busy: BTreeSet::new(),
             over: 0,
             acting: false,
         }
@@ -173,12 +174,21 @@ impl Joiner {
             Event::Ended(group, mark, end) => self.ended(group, mark, end),
             Event::Gone(group) => self.forget(&group),
             Event::Looked(group, look) => {
-                self.looking -= 1;
-                self.looked(now, group, look, out);
+                self.looked(now, group.clone(), look, out);
+                self.let_go(&group);
             }
-            Event::Committed(group, outcome) => self.committed(group, outcome, out),
-            Event::Found(group, found) => self.found(now, group, found, out),
-            Event::Cancelled(group, batch, outcome) => self.cancelled(group, batch, outcome, out),
+            Event::Committed(group, outcome) => {
+                self.committed(group.clone(), outcome, out);
+                self.let_go(&group);
+            }
+            Event::Found(group, found) => {
+                self.found(now, group.clone(), found, out);
+                self.let_go(&group);
+            }
+            Event::Cancelled(group, batch, outcome) => {
+                self.cancelled(group.clone(), batch, outcome, out);
+                self.let_go(&group);
+            }
             Event::Resync => {
                 self.acting = true;
                 let all = self.groups.iter_mut().map(|(group, tracked)| {
@@ -195,6 +205,14 @@ impl Joiner {
     #[must_use]
     pub fn open(&self) -> usize {
         self.groups.len() - self.over
+    }
+
+    /// An answer came: unless it led to another request, the group is not busy any more.
+    fn let_go(&mut self, group: &GroupId) {
+        match self.groups.get(group).map(|tracked| &tracked.doing) {
+            None | Some(Doing::Nothing | Doing::Over) => drop(self.busy.remove(group)),
+            Some(Doing::Looking | Doing::Committing(..) | Doing::Finding(_) | Doing::Cancelling(_)) => {}
+        }
     }
 
     fn forget(&mut self, group: &GroupId) {
@@ -260,9 +278,9 @@ impl Joiner {
                 self.condemned.remove(&group);
             }
             Ok(Step::Set(next, job)) => {
-                let (alone, parent) = (tracked.alone, sight.parent);
-                let ops =
-                    txn::advance(self.epoch, &group, sight.version, &next, job.as_deref(), parent, alone);
+                let mut ops =
+                    txn::advance(self.epoch, &group, sight.version, &next, job.as_deref(), sight.parent);
+                ops.retain(|op| !tracked.gone.iter().any(|gone| gone == op.path()));
                 tracked.doing = Doing::Committing(next, ops.clone());
                 out.push(Effect::Commit(group, ops));
             }
@@ -300,7 +318,8 @@ impl Joiner {
                 out.push(Effect::FencedOut);
             }
             Outcome::Rejected(rejection) => {
-                tracked.alone |= ops.get(rejection.at).is_some_and(Op::leaves_group);
+                let gone = ops.get(rejection.at).filter(|op| op.leaves_group());
+                tracked.gone.extend(gone.map(|op| op.path().to_owned()));
                 tracked.strikes += 1;
                 if tracked.strikes < STRIKES {
                     return self.wake(group);
@@ -322,26 +341,17 @@ impl Joiner {
         let Doing::Finding(mut pass) = std::mem::replace(&mut tracked.doing, Doing::Nothing) else { return };
         let Ok((rest, next)) = found else { return self.interrupt(group) };
         pass.next = next;
-        let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         let mut nested = Vec::new();
         for member in rest {
             match member.cancel(now) {
-                rest::Cancel::Ops(job, ops) => {
-                    // A batch takes them all: three to six small operations each. One that did not fit is found again.
-                    pass.missed |= batch.push(job, ops).is_err();
-                }
+                rest::Cancel::Ops(job, ops) => pass.left.push_back((job, ops)),
                 rest::Cancel::Nested(group) => nested.push(group),
                 rest::Cancel::Missed => pass.missed = true,
                 rest::Cancel::Asked => {}
             }
         }
-        if batch.is_empty() {
-            tracked.doing = Doing::Finding(pass);
-            self.next_rest(group, out);
-        } else {
-            tracked.doing = Doing::Cancelling(pass);
-            out.push(Effect::Cancel(group, batch));
-        }
+        tracked.doing = Doing::Finding(pass);
+        self.next_rest(group, out);
         for group in nested {
             if self.condemned.insert(group.clone()) {
                 self.wake(group);
@@ -371,11 +381,11 @@ impl Joiner {
                 Some(txn::Locus::Group { group: at, op }) => {
                     let (job, mut ops) = batch.remove(at);
                     // Without what an operator's hand took away; else it moved on, and is found again.
-                    let gone = ops.get(op).filter(|op| op.leaves_turn() || op.leaves_group()).cloned();
+                    let gone = ops.get(op).filter(|op| op.is_part_of_end()).cloned();
                     match gone {
                         Some(gone) => {
                             ops.retain(|op| *op != gone);
-                            pass.missed |= batch.push(job, ops).is_err();
+                            pass.left.push_back((job, ops));
                         }
                         None => pass.missed = true,
                     }
@@ -396,10 +406,16 @@ impl Joiner {
         }
     }
 
-    /// On to the next members that are left, to another pass, or to the end of it.
+    /// On to what is still to be sent of those that were found, to the next members that are left, to another pass, or to
+    /// the end of it.
     fn next_rest(&mut self, group: GroupId, out: &mut Vec<Effect>) {
         let Some(tracked) = self.groups.get_mut(&group) else { return };
         let Doing::Finding(pass) = &mut tracked.doing else { return };
+        if let Some(batch) = pass.batch(self.epoch) {
+            let Doing::Finding(pass) = std::mem::replace(&mut tracked.doing, Doing::Nothing) else { return };
+            tracked.doing = Doing::Cancelling(pass);
+            return out.push(Effect::Cancel(group, batch));
+        }
         match pass.go_on() {
             Some(cursor) => out.push(Effect::Find(group, cursor)),
             None => {
@@ -421,7 +437,7 @@ impl Joiner {
     fn advance(&mut self, out: &mut Vec<Effect>) {
         let mut busy = Vec::new();
         while self.acting
-            && self.looking < LOOKS
+            && self.busy.len() < BUSY
             && let Some(group) = self.due.pop_front()
         {
             let Some(tracked) = self.groups.get_mut(&group) else { continue };
@@ -429,7 +445,7 @@ impl Joiner {
                 Doing::Nothing => {
                     (tracked.due, tracked.heard) = (false, 0);
                     tracked.doing = Doing::Looking;
-                    self.looking += 1;
+                    self.busy.insert(group.clone());
                     out.push(Effect::Look(group));
                 }
                 Doing::Over => tracked.due = false,

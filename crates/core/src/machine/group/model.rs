@@ -113,7 +113,7 @@ fn member(number: u32) -> JobId {
 }
 
 fn join() -> JobId {
-    JobId::new("sum.join:g").unwrap()
+    JobId::new("sum.join:@g").unwrap()
 }
 
 /// What a leader waits for: a look in one of its moments, or an answer.
@@ -300,6 +300,7 @@ impl World {
             Due::Look(mut sight, _) => {
                 let marks = self.tree.marks();
                 sight.ended = u32::try_from(marks.len()).unwrap();
+                sight.below = Some(sight.ended);
                 let failed = marks.into_iter().find(|(_, end)| *end != End::Succeeded);
                 sight.failed = failed.map(|(number, _)| number).filter(|_| sight.record.fail_fast);
                 Due::Looked(Look::There(sight))

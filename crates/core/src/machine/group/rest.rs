@@ -4,12 +4,14 @@
 //! ended and whose sub-jobs have not is told by condemning their group. Each is fenced by what was read of it; whatever
 //! moved on meanwhile is met by another pass.
 
+use std::collections::VecDeque;
+
 use crate::group::End;
-use crate::job::{Assignment, JobRecord, Role};
+use crate::job::{Assignment, JobRecord};
 use crate::machine::recovery::Stored;
 use crate::name::{GroupId, JobId, WorkerId};
 use crate::time::WallMillis;
-use crate::txn::{self, Op, Waiting};
+use crate::txn::{self, Batch, Op, Waiting};
 
 /// Passes in a row: jobs that move under the leader's hands hold still sooner or later, and the next sweep looks again.
 const PASSES: u32 = 3;
@@ -48,12 +50,26 @@ pub enum Standing {
 /// How far the members that are left have been gone through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Pass {
+    /// What ends those that were found, as far as it is not sent.
+    pub(super) left: VecDeque<(JobId, Vec<Op>)>,
     pub(super) next: Option<Cursor>,
     pub(super) missed: bool,
     passes: u32,
 }
 
 impl Pass {
+    /// As many of them as a transaction takes; `None` when nothing is left to be sent.
+    pub(super) fn batch(&mut self, epoch: i32) -> Option<Batch<JobId>> {
+        let mut batch = Batch::new(vec![txn::fence(epoch)]);
+        while let Some((job, ops)) = self.left.pop_front() {
+            if let Err(full) = batch.push(job, ops) {
+                self.left.push_front(full);
+                break;
+            }
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+
     /// Where to go on; `None` when it is over.
     pub(super) fn go_on(&mut self) -> Option<Cursor> {
         if let Some(next) = self.next.take() {
@@ -85,9 +101,6 @@ impl Rest {
             // Somebody must mend it, or has deleted it: its place is theirs.
             Stored::Absent | Stored::Unreadable(_) => return Cancel::Asked,
         };
-        let member =
-            record.membership.as_ref().is_some_and(|membership| matches!(membership.role, Role::Member(_)));
-        debug_assert!(member, "a place is a member's");
         if End::of(&record.state).is_some() {
             return if record.spawned {
                 Cancel::Nested(GroupId::of_sub_jobs(&job, &record))

@@ -38,6 +38,9 @@ pub struct Sight {
     pub failed: Option<u32>,
     /// How many members there are, exactly: counted by their numbers once the record said that none is added.
     pub members: Option<u32>,
+    /// How many of the numbers below the total have ended; told once as many members have ended as there should be, for
+    /// what was deleted by hand and submitted again may have a mark of each life.
+    pub below: Option<u32>,
 }
 
 impl Sight {
@@ -54,13 +57,23 @@ impl Sight {
             open: 0,
             failed: None,
             members: None,
+            below: None,
         }
     }
 
-    /// Whether members must be told by number: to find one that failed, or to count them exactly.
+    /// Whether members must be told by number: to find one that failed, to count them exactly, or because as many marks
+    /// stand as there are members.
     #[must_use]
-    pub fn wants_numbers(record: &GroupRecord) -> bool {
+    pub fn wants_numbers(record: &GroupRecord, ended: u32) -> bool {
         let open = record.stage == crate::group::Stage::Open;
-        open && (record.fail_fast || record.closed)
+        let complete = record.total.is_some_and(|total| ended >= total);
+        open && (record.fail_fast || record.closed || complete)
+    }
+
+    /// Whether all members have ended.
+    pub(super) fn is_complete(&self, total: u32) -> bool {
+        // A group that was closed has as many members as were counted, whatever their numbers.
+        let ended = if self.record.closed { Some(self.ended) } else { self.below };
+        self.open == 0 && ended.is_some_and(|ended| ended >= total)
     }
 }

@@ -68,9 +68,9 @@ fn committed(out: &[Effect]) -> Vec<String> {
 /// S7
 #[test]
 fn a_sealed_group_whose_members_have_all_ended_gets_its_join_in_one_transaction() {
-    let complete = Sight { ended: 2, ..sight(GroupRecord { total: Some(2), ..record() }) };
+    let complete = Sight { ended: 2, below: Some(2), ..sight(GroupRecord { total: Some(2), ..record() }) };
     let (_, out) = looked(complete);
-    let join = JobId::new("sum.join:g").unwrap();
+    let join = JobId::new("sum.join:@g").unwrap();
     assert_eq!(
         committed(&out),
         [
@@ -80,6 +80,31 @@ fn a_sealed_group_whose_members_have_all_ended_gets_its_join_in_one_transaction(
             format!("create {}", path::queue_entry(&join)),
         ]
     );
+}
+
+/// S7: what was deleted by hand and submitted again has a mark of each life.
+#[test]
+fn as_many_marks_as_members_are_not_enough_when_they_are_not_of_all_of_them() {
+    let twice = Sight { ended: 2, below: Some(1), ..sight(GroupRecord { total: Some(2), ..record() }) };
+    assert_eq!(looked(twice).1, []);
+    let open =
+        Sight { ended: 2, below: Some(2), open: 1, ..sight(GroupRecord { total: Some(2), ..record() }) };
+    assert_eq!(looked(open).1, []);
+}
+
+#[test]
+fn a_group_that_fails_fast_and_has_no_join_admits_nobody_from_then_on() {
+    let plain = GroupRecord { fail_fast: true, join: false, ..record() };
+    let (mut joiner, out) = looked(Sight { ended: 1, open: 1, failed: Some(0), ..sight(plain) });
+    assert_eq!(committed(&out).len(), 2);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
+    let [Effect::Advanced(_, stopped), _] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((stopped.stage, stopped.stopped, stopped.closed), (Stage::Open, Some(Stop::Member(0)), true));
+    let (_, out) = looked(Sight { ended: 1, open: 1, ..sight(stopped.clone()) });
+    assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
+    let (_, out) = looked(Sight { ended: 2, ..sight(stopped.clone()) });
+    assert_eq!(committed(&out).len(), 2, "done");
 }
 
 /// S7
@@ -223,7 +248,7 @@ fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
 
 #[test]
 fn whatever_became_of_a_transaction_the_group_is_looked_at_again() {
-    let complete = || Sight { ended: 0, ..sight(GroupRecord { total: Some(0), ..record() }) };
+    let complete = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
     let stale = |at| Outcome::Rejected(Rejection { at, reason: Reason::BadVersion });
     let (mut joiner, _) = looked(complete());
     let mut out = Vec::new();
@@ -243,8 +268,9 @@ fn whatever_became_of_a_transaction_the_group_is_looked_at_again() {
 
 #[test]
 fn a_group_that_cannot_be_taken_on_says_so_and_waits_for_the_sweep() {
-    let complete = || Look::There(Box::new(sight(GroupRecord { total: Some(0), ..record() })));
-    let (mut joiner, _) = looked(sight(GroupRecord { total: Some(0), ..record() }));
+    let empty = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
+    let complete = || Look::There(Box::new(empty()));
+    let (mut joiner, _) = looked(empty());
     let taken = || Outcome::Rejected(Rejection { at: 2, reason: Reason::NodeExists });
     let mut out = Vec::new();
     for _ in 1..STRIKES {
@@ -268,8 +294,9 @@ fn a_parent_without_a_place_does_not_hold_up_its_sub_jobs_group() {
     let mut out = Vec::new();
     let gone = Outcome::Rejected(Rejection { at: 2, reason: Reason::NoNode });
     joiner.handle(NOW, Event::Committed(id(), gone), &mut out);
+    out.clear();
     joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(over))), &mut out);
-    assert_eq!(committed(&out).len(), 2);
+    assert_eq!(committed(&out).len(), 3, "its mark is made all the same");
 }
 
 #[test]

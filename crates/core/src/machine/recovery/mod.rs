@@ -139,8 +139,8 @@ struct Inbox {
     strikes: BTreeMap<JobId, u32>,
     /// Whose turn is gone, as a rejection said.
     turnless: BTreeSet<JobId>,
-    /// Whose place in its group is gone.
-    placeless: BTreeSet<JobId>,
+    /// What of their groups was taken away, or made, before.
+    gone: BTreeMap<JobId, Vec<String>>,
 }
 
 /// The machine of one term.
@@ -168,7 +168,7 @@ impl Recovery {
                         left: VecDeque::new(),
                         strikes: BTreeMap::new(),
                         turnless: BTreeSet::new(),
-                        placeless: BTreeSet::new(),
+                        gone: BTreeMap::new(),
                     }
                 });
             }
@@ -243,12 +243,10 @@ impl Recovery {
                 Stored::Value(record, _) if inbox.turnless.contains(&orphan.job) => record.turn(),
                 Stored::Value(..) | Stored::Absent | Stored::Unreadable(_) => None,
             };
-            let Some((item, mut ops)) = decide(worker, orphan, again, wall) else { continue };
+            let gone = inbox.gone.get(&orphan.job).map_or(&[][..], Vec::as_slice);
+            let Some((item, mut ops)) = decide(worker, orphan, gone, again, wall) else { continue };
             if let Some(turn) = turn {
                 txn::without_turn(&item.job, &turn, &mut ops);
-            }
-            if inbox.placeless.contains(&item.job) {
-                txn::without_group(&mut ops);
             }
             // One that does not fit is still in the inbox when it is listed again.
             if batch.push(item, ops).is_err() {
@@ -288,8 +286,8 @@ impl Recovery {
                     if ops.get(op).is_some_and(Op::leaves_turn) && rejection.reason == Reason::NoNode {
                         inbox.turnless.insert(item.job.clone());
                     }
-                    if ops.get(op).is_some_and(Op::leaves_group) {
-                        inbox.placeless.insert(item.job.clone());
+                    if let Some(gone) = ops.get(op).filter(|op| op.leaves_group()) {
+                        inbox.gone.entry(item.job.clone()).or_default().push(gone.path().to_owned());
                     }
                     *inbox.strikes.entry(item.job).or_default() += 1;
                     if batch.is_empty() {
@@ -329,8 +327,14 @@ impl Recovery {
     }
 }
 
-/// What to do about one orphan; `again` when it was rejected before. `None` when it is in the inbox no more.
-fn decide(worker: WorkerId, orphan: Orphan, again: bool, wall: WallMillis) -> Option<(Item, Vec<Op>)> {
+/// What to do about one orphan; `gone` is what of its end an operator's hand did before, `again` that it was rejected. `None` when it is in the inbox no more.
+fn decide(
+    worker: WorkerId,
+    orphan: Orphan,
+    gone: &[String],
+    again: bool,
+    wall: WallMillis,
+) -> Option<(Item, Vec<Op>)> {
     let Orphan { job, assignment, record } = orphan;
     let drop_assignment = || vec![Op::Delete { path: path::assignment(worker, &job), version: None }];
     let quarantine = |why: String| {
@@ -349,7 +353,8 @@ fn decide(worker: WorkerId, orphan: Orphan, again: bool, wall: WallMillis) -> Op
             let attempt = Attempt { number: record.attempts + 1, worker };
             let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Lost };
             let (closed, next) = record.carry(&assignment).close(attempt, ending, wall, 0);
-            let ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
+            let mut ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
+            gone.iter().for_each(|gone| txn::without_part(&closed, gone, &mut ops));
             let end = match (assignment.cancel, closed.is_terminal()) {
                 (true, _) => Recovered::Cancelled,
                 (false, true) => Recovered::Dead,

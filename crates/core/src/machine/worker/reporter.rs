@@ -245,7 +245,7 @@ impl Reporter {
             }
             (Reason::NoNode, _) if close.leaves_turn_at(op) => self.enqueue(close.without_turn()),
             (Reason::NoNode | Reason::NodeExists, _) if close.leaves_group_at(op) => {
-                self.enqueue(close.without_group());
+                self.enqueue(close.without_part_at(op));
             }
             (reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty), _) => {
                 self.unresolved.push(close.refused(reason));

@@ -22,7 +22,8 @@ pub struct Close {
     version: i32,
     assignment: Assigned,
     turn: TurnEnd,
-    group: GroupEnd,
+    /// What of its group was taken away, or made, by a strange hand while the record stands.
+    gone: Vec<String>,
     ending: Ending,
     ran: Option<Duration>,
     at: WallMillis,
@@ -45,14 +46,6 @@ enum Assigned {
 enum TurnEnd {
     Here,
     /// It was deleted by a strange hand while the record stands.
-    Before,
-}
-
-/// What becomes of the job's place in its group, if it has one, when the close ends the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum GroupEnd {
-    Here,
-    /// It was taken away by a strange hand while the record stands, or its mark made.
     Before,
 }
 
@@ -99,7 +92,7 @@ impl Close {
             version: start.version,
             assignment: Assigned::At(start.assignment_version),
             turn: TurnEnd::Here,
-            group: GroupEnd::Here,
+            gone: Vec::new(),
             ending,
             ran,
             at,
@@ -165,10 +158,7 @@ impl Close {
         if let (TurnEnd::Before, Some(turn)) = (self.turn, self.before.turn()) {
             txn::without_turn(job, &turn, &mut ops);
         }
-        match self.group {
-            GroupEnd::Here => {}
-            GroupEnd::Before => txn::without_group(&mut ops),
-        }
+        self.gone.iter().for_each(|gone| txn::without_part(&self.after, gone, &mut ops));
         ops
     }
 
@@ -192,9 +182,10 @@ impl Close {
         self.ops().get(op).is_some_and(Op::leaves_group)
     }
 
-    /// Its place is gone already, or its mark there. As for the turn: nobody else closed it.
-    pub(super) fn without_group(self) -> Self {
-        Self { group: GroupEnd::Before, ..self }
+    /// What stands at this position of [`Close::ops`] was done before. As for the turn: nobody else closed it.
+    pub(super) fn without_part_at(mut self, op: usize) -> Self {
+        self.gone.extend(self.ops().get(op).map(|op| op.path().to_owned()));
+        self
     }
 
     pub(super) fn unknown(self) -> Self {
