@@ -28,7 +28,7 @@ examples! {
     lanes: jobs_of_a_lane_run_one_at_a_time_in_order = "../examples/lanes.rs";
     leases: a_job_whose_handler_hangs_goes_on_elsewhere_and_one_that_renews_stays = "../examples/leases.rs";
     outcomes: handlers_say_never_later_and_how_far = "../examples/outcomes.rs";
-    retention: records_are_kept_for_a_while_and_may_be_removed_before = "../examples/retention.rs";
+    retention: records_are_kept_for_a_while = "../examples/retention.rs";
     groups: a_join_runs_once_all_members_have_ended = "../examples/groups.rs";
     sub_jobs: a_finished_handler_runs_after_the_join_of_sub_jobs = "../examples/sub_jobs.rs";
 }

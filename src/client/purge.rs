@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use bellwether_actors::clock;
-use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::budget::{MAX_READ_BATCH, MIN_RETENTION};
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
-use bellwether_core::retention::KEPT_AT_LEAST;
 use bellwether_core::txn;
 use bellwether_core::wire;
-use bellwether_zk::Node;
+use bellwether_zk::{Node, Zk};
 
 use super::Client;
 use super::error::Error;
@@ -57,7 +56,8 @@ pub struct Purged {
     pub matched: u64,
     /// How many of them were removed.
     pub removed: u64,
-    /// Records that it would be about, and that ended within the last five seconds: those stay.
+    /// Records that it would be about, and that ended within the last minute: those stay, because a client that lost the
+    /// reply to its submission may look for them yet.
     pub young: u64,
 }
 
@@ -126,7 +126,15 @@ impl Client {
         for attempt in 0..TRIES {
             let by = self.by();
             let paths = page.iter().map(path::record).collect::<Vec<_>>();
-            let nodes = self.0.link.read(by, |zk| zk.get_many(paths.clone())).await?;
+            // A server that lags might show a record of an earlier job of its id.
+            let read = |zk: &Zk| {
+                let (synced, read) = (zk.sync(path::JOBS.to_owned()), zk.get_many(paths.clone()));
+                async move {
+                    synced.await?;
+                    read.await
+                }
+            };
+            let nodes = self.0.link.read(by, read).await?;
             let gone = page.iter().zip(&nodes).filter(|(job, node)| node.is_none() && sent.contains(job));
             done.note(gone.count());
             let mut found = Vec::new();
@@ -160,8 +168,8 @@ impl Client {
 fn matches(purge: &Purge, node: &Node) -> Option<(i32, bool)> {
     let record = wire::decode::<JobRecord>(&node.data).ok()?;
     let JobState::Terminal { verdict, at } = &record.state else { return None };
-    // Its group may yet read it, and goes with all of them.
-    if record.membership.is_some() {
+    // Its group, or that of its sub-jobs, may yet read it, and goes with all of them.
+    if record.membership.is_some() || record.spawned {
         return None;
     }
     let ended = match verdict {
@@ -174,5 +182,5 @@ fn matches(purge: &Purge, node: &Node) -> Option<(i32, bool)> {
         && purge.kind.as_ref().is_none_or(|kind| *kind == record.kind)
         && now.since(*at) >= purge.older_than;
     // By ZooKeeper's clock: that of whoever ended it may be behind.
-    is_meant.then(|| (node.version, now.since(node.modified) < KEPT_AT_LEAST))
+    is_meant.then(|| (node.version, now.since(node.modified) < MIN_RETENTION))
 }

@@ -43,7 +43,7 @@ async fn a_purge_counts_and_removes_only_when_told_to() {
         let arguments = [&["job", "purge", "--state", "cancelled", "--output", "json"], more].concat();
         run_in(&to, &arguments).exits(0)
     };
-    eventually("it is old enough", Duration::from_secs(20), async || purge(&[]).json()["matched"] == 1).await;
+    eventually("it is old enough", Duration::from_secs(90), async || purge(&[]).json()["matched"] == 1).await;
     let counted = purge(&[]).says("nothing was removed: say --yes to remove 1 records");
     assert_eq!(counted.json(), json!({ "matched": 1, "removed": 0, "young": 0, "dry_run": true }));
     assert_eq!(purge(&["--older-than", "1h"]).json()["matched"], 0);

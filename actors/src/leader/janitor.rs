@@ -9,9 +9,10 @@ use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
+use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
-use bellwether_zk::{Node, ReadError};
+use bellwether_zk::{Node, ReadError, Zk};
 use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
@@ -29,7 +30,7 @@ pub(super) enum JanitorMsg {
     Tick,
     /// A round begins.
     Sweep,
-    Settings(Result<Option<Node>, ReadError>),
+    Settings(Result<Vec<Option<Node>>, ReadError>),
     Counted(Shelf, Vec<Bucket>, Result<Vec<Option<Node>>, ReadError>),
     Listed(Shelf, Bucket, Result<Option<Vec<String>>, ReadError>),
     Read(Vec<JobId>, Result<Vec<Option<Node>>, ReadError>),
@@ -87,10 +88,11 @@ impl Actor for Janitor {
                 Event::Listed(shelf, bucket, names.map_err(note))
             }
             JanitorMsg::Read(jobs, read) => {
-                let found = |node: Option<Node>| {
-                    node.map_or(Found::Absent, |node| Found::of(&node.data, node.version, node.modified))
+                let found = |(job, node): (&JobId, Option<Node>)| {
+                    let Some(node) = node else { return Found::Absent };
+                    Found::of(job, &node.data, node.version, node.modified)
                 };
-                let found = read.map(|nodes| nodes.into_iter().map(found).collect());
+                let found = read.map(|nodes| jobs.iter().zip(nodes).map(found).collect());
                 Event::Read(jobs, found.map_err(note))
             }
             JanitorMsg::Groups(groups, read) => {
@@ -115,7 +117,7 @@ impl State {
             match effect {
                 Effect::Rest(wait) => self._timer = after(myself, wait, || JanitorMsg::Tick),
                 Effect::Idle => self._timer = sweep(myself, ROUND, || JanitorMsg::Sweep),
-                Effect::Settings => report(myself, zk.get(path::RETENTION.into()), JanitorMsg::Settings),
+                Effect::Settings => report(myself, settings(zk.clone()), JanitorMsg::Settings),
                 Effect::Count(shelf, buckets) => {
                     let counted = zk.get_many(buckets.iter().map(|bucket| shelf.path(*bucket)).collect());
                     report(myself, counted, move |nodes| JanitorMsg::Counted(shelf, buckets, nodes));
@@ -154,13 +156,28 @@ impl State {
     }
 
     /// What cannot be read counts as absent: nothing is removed that nobody said how long to keep.
-    fn settings(&mut self, read: Result<Option<Node>, ReadError>) -> Result<Option<Retention>, ()> {
-        let Some(node) = read.map_err(note)? else { return Ok(None) };
-        let decoded = wire::decode(&node.data);
-        Ok(decoded
-            .inspect_err(|error| self.unreadable.tell(path::RETENTION.into(), node.version, error))
-            .ok())
+    fn settings(
+        &mut self,
+        read: Result<Vec<Option<Node>>, ReadError>,
+    ) -> Result<(Option<Retention>, Option<WallMillis>), ()> {
+        let mut nodes = read.map_err(note)?.into_iter();
+        let (setting, epoch) = (nodes.next().flatten(), nodes.next().flatten());
+        let decode = |node: Node| {
+            let decoded = wire::decode(&node.data);
+            decoded
+                .inspect_err(|error| self.unreadable.tell(path::RETENTION.into(), node.version, error))
+                .ok()
+        };
+        Ok((setting.and_then(decode), epoch.map(|node| node.modified)))
     }
+}
+
+/// The setting and the epoch, as of now: a server that lags might show a record of an earlier job of its id.
+async fn settings(zk: Zk) -> Result<Vec<Option<Node>>, ReadError> {
+    let synced = zk.sync(path::JOBS.into());
+    let read = zk.get_many(vec![path::RETENTION.into(), path::EPOCH.into()]);
+    synced.await?;
+    read.await
 }
 
 /// The next round asks again.

@@ -127,17 +127,16 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError>
     }
     make_chroot(zk).await?;
     make_parts(zk).await?;
+    // Once: what an operator deletes later stays so, and nothing is removed without it.
+    make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION })).await?;
     check_layout(zk).await.map(|_| ())
 }
 
-/// Makes the parents, the buckets, the epoch and the settings, as far as they are missing.
+/// Makes the parents, the buckets and the epoch, as far as they are missing.
 async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
     let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned);
     make_all(zk, missing(zk, "", top.collect()).await?).await?;
-    if !missing(zk, path::CONFIG, vec![path::RETENTION.to_owned()]).await?.is_empty() {
-        make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
-    }
     make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
     make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await?;
     make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await?;

@@ -54,7 +54,8 @@ pub(crate) enum Job {
     Retry(Ids),
     /// Remove the records of jobs that are over, before their retention ends: of dead ones, unless you say otherwise.
     ///
-    /// Counts them, and removes them only with --yes. Their ids are free again. What ended within the last five seconds stays.
+    /// Counts them, and removes them only with --yes. Their ids are free again. What ended within the last minute stays, and
+    /// so does what belongs to a group, which goes as a whole.
     ///
     /// JSON: an object with matched, removed, young, and dry_run.
     Purge(purge::Purge),

@@ -126,7 +126,8 @@ impl Known {
         let record = wire::decode::<GroupRecord>(&node.data)
             .map_err(|_| GroupError::Absent { group: self.id.clone() })?;
         let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.1 <= node.version {
+        // Its token tells a group of the same name that was made after this one was removed.
+        if known.1 <= node.version || known.0.token != record.token {
             *known = (record, node.version);
         }
         Ok(())

@@ -15,11 +15,16 @@ const SLACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// How often a bucket with more records than its share is looked at, although it does not grow: its jobs may have ended.
 const OVERFULL: Duration = Duration::from_secs(60);
 
+/// Each look that removes nothing doubles that, up to about an hour.
+const MOST_BARREN: u32 = 6;
+
 /// See the [module](self).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Facts {
     count: usize,
     looked: Option<Looked>,
+    /// Looks in a row that removed nothing.
+    barren: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,9 +54,11 @@ impl Facts {
         &mut self,
         left: usize,
         due: Option<WallMillis>,
+        removed: bool,
         retention: &Retention,
         at: WallMillis,
     ) {
+        self.barren = if removed { 0 } else { self.barren + 1 };
         let shortest = retention.shortest();
         // What is open, or not there yet, ends later than now.
         let first = due.map_or(at + shortest, |due| due.min(at + shortest)).max(at);
@@ -71,7 +78,9 @@ impl Facts {
         let Some(looked) = &self.looked else { return self.count > 0 };
         let share = retention.per_bucket();
         let grown = self.count >= looked.left + 1 + share / PARTS as usize;
-        let overfull = self.count > share && (grown || wall.since(looked.at) >= OVERFULL);
+        // Of jobs that all wait nothing goes: looking is not worth it so often.
+        let often = OVERFULL * 2_u32.pow(self.barren.saturating_sub(1).min(MOST_BARREN));
+        let overfull = self.count > share && (grown || wall.since(looked.at) >= often);
         overfull || self.has_aged(wall)
     }
 
@@ -91,7 +100,7 @@ mod tests {
 
     fn facts(count: usize, left: usize, due: Option<WallMillis>) -> Facts {
         let mut facts = Facts::default();
-        facts.looked(left, due, &Retention::default(), NOW);
+        facts.looked(left, due, true, &Retention::default(), NOW);
         facts.counted(count);
         facts
     }
@@ -104,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_looked_at_once_and_then_when_something_in_it_can_be_due() {
-        assert!(Facts { count: 1, looked: None }.is_due(&Retention::default(), NOW));
+        assert!(Facts { count: 1, ..Facts::default() }.is_due(&Retention::default(), NOW));
         let open = facts(10, 10, None);
         assert!(!due_after(&open, 24 * HOUR), "what ends now is kept for a day, and an hour more");
         assert!(due_after(&open, 25 * HOUR));
@@ -124,6 +133,18 @@ mod tests {
         assert!(due_after(&facts(2_600, 2_500, None), minute), "those that were open may have ended");
         assert!(due_after(&facts(2_813, 2_500, None), Duration::ZERO));
         assert!(!due_after(&facts(2_500, 100, None), minute), "within its share");
+    }
+
+    #[test]
+    fn a_bucket_above_its_share_of_which_nothing_goes_is_looked_at_less_and_less() {
+        let mut facts = facts(2_600, 2_500, None);
+        for (barren, minutes) in [(1, 1), (2, 2), (3, 4), (4, 8)] {
+            facts.looked(2_600, None, false, &Retention::default(), NOW);
+            facts.counted(2_600);
+            let minutes = Duration::from_secs(60 * minutes);
+            assert!(!due_after(&facts, minutes - Duration::from_millis(1)), "{barren}");
+            assert!(due_after(&facts, minutes), "{barren}");
+        }
     }
 
     #[test]

@@ -10,6 +10,9 @@
 //!                                              └─ a member is open, or too young: not yet
 //! ```
 //!
+//! So does the record of the parent of sub-jobs: while it is there, its id has no second life, whose sub-jobs would be
+//! taken for these.
+//!
 //! The group's record goes last, so that what was interrupted is found again. A member that was retried after the join and
 //! is open stays, with its mark, and with it what is left of the group.
 
@@ -155,6 +158,9 @@ impl Groups {
                 let chunks = marks.iter().chain(&places).filter_map(|name| path::parse_chunk(name));
                 tree.chunks = chunks.collect::<BTreeSet<_>>().into_iter().collect();
                 tree.marks = marks.iter().filter_map(|name| path::parse_mark(name)).collect();
+                for (_, end) in &tree.marks {
+                    tree.kept = tree.kept.max(retention.of_end(*end));
+                }
                 tree.step = Step::Survey(0);
                 tree.surveyed(0);
             }
@@ -206,17 +212,23 @@ impl Groups {
                 if removals.is_empty() { tree.members_removed() } else { removals }
             }
             Step::Rest => {
-                if tree.stays || found.contains(&Found::Left) {
+                let mut records = Vec::new();
+                for (job, found) in tree.others().into_iter().zip(found) {
+                    match found {
+                        Found::Over { version, sub_jobs, .. } if tree.takes(&job, sub_jobs.as_ref()) => {
+                            records.push((job, version));
+                        }
+                        // A parent that was retried since has other sub-jobs, or none.
+                        Found::Absent | Found::Over { .. } => {}
+                        Found::Left => tree.stays |= !tree.is_parent(&job),
+                    }
+                }
+                if tree.stays {
                     self.tree = None;
                     self.later(WallMillis(0));
                     return Removals::default();
                 }
-                let jobs = tree.others().into_iter().zip(found);
-                let over = jobs.filter_map(|(job, found)| match found {
-                    Found::Over { version, .. } => Some((job, version)),
-                    Found::Absent | Found::Left => None,
-                });
-                let ops = remove_group(&id, tree.version, &tree.marks, &over.collect::<Vec<_>>());
+                let ops = remove_group(&id, tree.version, &tree.marks, &records);
                 tree.step = Step::Last;
                 vec![(id.to_string(), ops)]
             }
@@ -276,9 +288,22 @@ impl Tree {
         parts.map(|op| (op.path().to_owned(), vec![op])).into()
     }
 
-    /// Its jobs that are no members: its join, and its parent's finished job.
+    /// Its jobs that are no members: its join, its parent's finished job, and the parent, if that is in no group itself.
     fn others(&self) -> Vec<JobId> {
-        let finish = self.record.parent.as_ref().map(|parent| parent.finish_id(&self.id));
-        [Some(self.record.join_id(&self.id)), finish].into_iter().flatten().flatten().collect()
+        let parent = self.record.parent.as_ref();
+        let finish = parent.map(|parent| parent.finish_id(&self.id));
+        let mut jobs: Vec<_> =
+            [Some(self.record.join_id(&self.id)), finish].into_iter().flatten().flatten().collect();
+        jobs.extend(parent.filter(|parent| parent.membership.is_none()).map(|parent| parent.job.clone()));
+        jobs
+    }
+
+    fn is_parent(&self, job: &JobId) -> bool {
+        self.record.parent.as_ref().is_some_and(|parent| parent.job == *job)
+    }
+
+    /// Whether a record goes with this group: of the parent, if these are the sub-jobs that it has.
+    fn takes(&self, job: &JobId, sub_jobs: Option<&GroupId>) -> bool {
+        !self.is_parent(job) || sub_jobs == Some(&self.id)
     }
 }

@@ -19,6 +19,7 @@ pub(super) struct Look {
     over: Vec<Over>,
     /// Those that go, the oldest last; `None` until all are read.
     going: Option<Vec<Over>>,
+    removed: bool,
 }
 
 /// A record of a job that is over. The order is that of the ends.
@@ -38,21 +39,21 @@ pub(super) enum Next {
     /// Remove these, at these versions.
     Remove(Vec<(JobId, i32)>),
     /// Nothing: so many are left, and the first of them that is over is due then.
-    Done { bucket: Bucket, left: usize, due: Option<WallMillis> },
+    Done { bucket: Bucket, left: usize, due: Option<WallMillis>, removed: bool },
 }
 
 impl Look {
     pub(super) fn new(bucket: Bucket, names: &[String]) -> Self {
         // A name that is not an id is not a job's.
         let unread = names.iter().filter_map(|name| JobId::new(name).ok()).collect();
-        Self { bucket, listed: names.len(), unread, over: Vec::new(), going: None }
+        Self { bucket, listed: names.len(), unread, over: Vec::new(), going: None, removed: false }
     }
 
     pub(super) fn read(&mut self, job: JobId, found: Found, retention: &Retention, wall: WallMillis) {
         match found {
             // A group keeps the records of its jobs, and they go with it.
             Found::Absent | Found::Left | Found::Over { grouped: true, .. } => {}
-            Found::Over { version, verdict, at, modified, grouped: false } => {
+            Found::Over { version, verdict, at, modified, grouped: false, sub_jobs: _ } => {
                 let ended = ended(at, modified, wall);
                 self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
             }
@@ -68,10 +69,12 @@ impl Look {
         let going = self.going.get_or_insert_with(|| split(over, retention, wall));
         if going.is_empty() {
             let due = over.iter().map(|over| over.due).min();
-            return Next::Done { bucket: self.bucket, left: self.listed, due };
+            let removed = self.removed;
+            return Next::Done { bucket: self.bucket, left: self.listed, due, removed };
         }
         let few = going.split_off(going.len().saturating_sub(READ));
         self.listed -= few.len();
+        self.removed = true;
         Next::Remove(few.into_iter().map(|over| (over.job, over.version)).collect())
     }
 }
@@ -117,7 +120,7 @@ mod tests {
 
     fn over(verdict: Verdict, ago: u64) -> Found {
         let at = WallMillis(NOW.0 - ago);
-        Found::Over { version: 3, verdict, at, modified: at, grouped: false }
+        Found::Over { version: 3, verdict, at, modified: at, grouped: false, sub_jobs: None }
     }
 
     fn look(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
@@ -158,7 +161,7 @@ mod tests {
         gone.sort_unstable();
         assert_eq!(gone, [1, 4]);
         let due = Some(WallMillis(NOW.0 + 1));
-        assert_eq!(done, Next::Done { bucket: bucket(), left: 3, due });
+        assert_eq!(done, Next::Done { bucket: bucket(), left: 3, due, removed: true });
     }
 
     #[test]

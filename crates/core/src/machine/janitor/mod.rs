@@ -17,6 +17,10 @@
 //! unless it is ahead of this leader's clock by more than [`WRONG_AHEAD`], so that one that is far ahead keeps nothing
 //! for ever.
 //!
+//! **What time it is** is told by this leader's clock, and borne out by ZooKeeper's: the later of its own claim's time and
+//! of all ends that were read, and what has passed since. So a leader whose clock is ahead removes nothing early. (One
+//! that was started again long after its claim, in a namespace where nothing ends, is late.)
+//!
 //! **What is read.** Nobody watches records. Of each bucket the machine remembers three numbers ([`bucket`]): when its
 //! next record is due, how many it had and when that was. A bucket is listed and read only when something in it can be
 //! due, and then not more often than a slack allows, so that a record is read about ten times in its life, however many
@@ -82,8 +86,10 @@ pub enum Found {
         at: WallMillis,
         /// When, by ZooKeeper's clock.
         modified: WallMillis,
-        /// Whether it goes with a group.
+        /// Whether it goes with a group: its own, or that of its sub-jobs.
         grouped: bool,
+        /// The group of its sub-jobs, if it has any.
+        sub_jobs: Option<GroupId>,
     },
 }
 
@@ -115,11 +121,14 @@ impl Found {
     /// From a znode's data, version and time of modification. Bytes that this build cannot read stay: a newer one may,
     /// or an operator may repair them.
     #[must_use]
-    pub fn of(data: &[u8], version: i32, modified: WallMillis) -> Self {
+    pub fn of(job: &JobId, data: &[u8], version: i32, modified: WallMillis) -> Self {
         let Ok(record) = wire::decode::<JobRecord>(data) else { return Self::Left };
-        let grouped = record.membership.is_some();
+        let grouped = record.membership.is_some() || record.spawned;
+        let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(job, &record));
         match record.state {
-            JobState::Terminal { verdict, at } => Self::Over { version, verdict, at, modified, grouped },
+            JobState::Terminal { verdict, at } => {
+                Self::Over { version, verdict, at, modified, grouped, sub_jobs }
+            }
             JobState::Open { .. } => Self::Left,
         }
     }
@@ -130,8 +139,9 @@ impl Found {
 pub enum Event {
     /// The time of the last [`Effect::Rest`] or [`Effect::Idle`] is over, or the session serves again.
     Go,
-    /// The settings were read: `Ok(None)` if they are absent or cannot be read; `Err` was not answered.
-    Settings(Result<Option<Retention>, ()>),
+    /// The settings were read, and when `/epoch` was set by ZooKeeper's clock: `None` for what is absent or cannot be
+    /// read; `Err` was not answered.
+    Settings(Result<(Option<Retention>, Option<WallMillis>), ()>),
     /// How many children these buckets have; 0 for one that is not there.
     Counted(Shelf, Vec<Bucket>, Result<Vec<usize>, ()>),
     /// The names in a bucket.
@@ -153,7 +163,7 @@ pub enum Effect {
     Rest(Duration),
     /// The round is over: say [`Event::Go`] after [`ROUND`], or when the session serves again.
     Idle,
-    /// Read the settings.
+    /// Read the settings and `/epoch`, after the server has caught up with the ensemble.
     Settings,
     /// Count the children of these buckets, at most [`MAX_READ_BATCH`].
     Count(Shelf, Vec<Bucket>),
@@ -185,6 +195,8 @@ pub struct Janitor {
     asked: Option<Millis>,
     /// Nothing is asked for before.
     rest: Millis,
+    /// The latest that ZooKeeper's clock was seen to show, and when.
+    seen: (WallMillis, Millis),
 }
 
 /// What is done next.
@@ -222,16 +234,19 @@ impl Janitor {
             step: Step::Settings,
             asked: None,
             rest: Millis(0),
+            seen: (WallMillis(0), Millis(0)),
         }
     }
 
     /// Handles one event: `now` paces, `wall` decides what is due.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         if event == Event::Go {
-            return self.advance(now, wall, out);
+            return self.advance(now, self.trusted(now, wall), out);
         }
         let Some(asked) = self.asked.take() else { return };
         self.rest = now + now.since(asked).max(SHORTEST_REST);
+        self.see(now, &event);
+        let wall = self.trusted(now, wall);
         match self.answered(wall, event, out) {
             Ok(step) => {
                 self.step = step;
@@ -241,6 +256,38 @@ impl Janitor {
                 self.step = Step::Settings;
                 out.push(Effect::Idle);
             }
+        }
+    }
+
+    /// The time, as far as ZooKeeper's clock bears it out.
+    fn trusted(&self, now: Millis, wall: WallMillis) -> WallMillis {
+        let (at, seen) = self.seen;
+        wall.min(at + now.since(seen))
+    }
+
+    /// What was just written tells ZooKeeper's time: its own claim first, then every end that is read.
+    fn see(&mut self, now: Millis, event: &Event) {
+        let latest = match event {
+            Event::Settings(Ok((_, claimed))) => *claimed,
+            Event::Read(_, Ok(found)) => {
+                let modified = |found: &Found| match found {
+                    Found::Over { modified, .. } => Some(*modified),
+                    Found::Absent | Found::Left => None,
+                };
+                found.iter().filter_map(modified).max()
+            }
+            Event::Groups(_, Ok(found)) => found.iter().flatten().map(|(_, _, modified)| *modified).max(),
+            Event::Settings(Err(()))
+            | Event::Read(_, Err(()))
+            | Event::Groups(_, Err(()))
+            | Event::Go
+            | Event::Counted(..)
+            | Event::Listed(..)
+            | Event::Names(_)
+            | Event::Committed(..) => None,
+        };
+        if let Some(latest) = latest.filter(|latest| *latest > self.trusted(now, WallMillis(u64::MAX))) {
+            self.seen = (latest, now);
         }
     }
 
@@ -255,7 +302,7 @@ impl Janitor {
         match (event, step) {
             (Event::Settings(settings), _) => {
                 // Nothing is removed that nobody said how long to keep.
-                let retention = settings?.ok_or(Unanswered)?;
+                let retention = settings?.0.ok_or(Unanswered)?;
                 if self.retention != retention {
                     self.retention = retention;
                     self.buckets.iter_mut().chain(&mut self.groups).for_each(Facts::forget);
@@ -406,8 +453,8 @@ impl Janitor {
                     self.step = Step::Sent(At::Jobs(look), true);
                     Effect::Commit(batch)
                 }
-                Next::Done { bucket, left, due } => {
-                    self.buckets[bucket.index()].looked(left, due, &self.retention, wall);
+                Next::Done { bucket, left, due, removed } => {
+                    self.buckets[bucket.index()].looked(left, due, removed, &self.retention, wall);
                     return self.choose(Shelf::Jobs, bucket.index() + 1, now, wall, out);
                 }
             },
@@ -417,7 +464,7 @@ impl Janitor {
                     group::Next::Names(parents) => Effect::Names(parents),
                     group::Next::Read(jobs) => Effect::Read(jobs),
                     group::Next::Done { bucket, left, due } => {
-                        self.groups[bucket.index()].looked(left, due, &self.retention, wall);
+                        self.groups[bucket.index()].looked(left, due, true, &self.retention, wall);
                         return self.choose(Shelf::Groups, bucket.index() + 1, now, wall, out);
                     }
                 };

@@ -20,6 +20,8 @@ struct Stage {
     asked: Vec<Effect>,
     removed: usize,
     fenced: bool,
+    /// When the epoch was claimed; just now, unless said otherwise.
+    claimed: Option<WallMillis>,
 }
 
 fn retention() -> Retention {
@@ -35,7 +37,8 @@ impl Stage {
         let janitor = Janitor::new(7);
         let retention = Some(retention());
         let (records, asked) = (BTreeMap::new(), Vec::new());
-        Self { janitor, now: Millis(0), retention, records, asked, removed: 0, fenced: false }
+        let now = Millis(0);
+        Self { janitor, now, retention, records, asked, removed: 0, fenced: false, claimed: None }
     }
 
     fn wall(&self) -> WallMillis {
@@ -44,7 +47,10 @@ impl Stage {
 
     fn end(&mut self, n: u32, verdict: Verdict) {
         let at = self.wall();
-        self.records.insert(job(n), Found::Over { version: 2, verdict, at, modified: at, grouped: false });
+        self.records.insert(
+            job(n),
+            Found::Over { version: 2, verdict, at, modified: at, grouped: false, sub_jobs: None },
+        );
     }
 
     fn feed(&mut self, event: Event) -> Vec<Effect> {
@@ -91,7 +97,9 @@ impl Stage {
     fn answer(&mut self, request: Effect) -> Event {
         let of = |bucket: Bucket| self.records.keys().filter(move |job| Bucket::of(job) == bucket).cloned();
         match request {
-            Effect::Settings => Event::Settings(Ok(self.retention)),
+            Effect::Settings => {
+                Event::Settings(Ok((self.retention, Some(self.claimed.unwrap_or(self.wall())))))
+            }
             Effect::Count(Shelf::Jobs, buckets) => {
                 let counts = buckets.iter().map(|bucket| of(*bucket).count()).collect();
                 Event::Counted(Shelf::Jobs, buckets, Ok(counts))
@@ -177,6 +185,18 @@ fn it_rests_as_long_as_it_asks() {
     let (rested, asked) = stage.after(2 * MINUTE).round();
     assert_eq!(stage.removed, 2_000);
     assert!(rested >= asked - TOOK, "{rested:?} of rest, {asked:?} of requests");
+}
+
+#[test]
+fn a_leader_whose_clock_is_ahead_removes_nothing_early() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    // By this leader's clock a day has passed since its claim and the end, and none has.
+    stage.claimed = Some(stage.wall());
+    stage.after(24 * 60 * MINUTE).round();
+    assert_eq!(stage.removed, 0);
+    stage.after(2 * MINUTE).round();
+    assert_eq!(stage.removed, 1, "what has passed by its monotonic clock counts");
 }
 
 #[test]
@@ -439,7 +459,14 @@ mod groups {
     }
 
     fn over(at: WallMillis) -> Found {
-        Found::Over { version: 3, verdict: Verdict::Cancelled, at, modified: at, grouped: true }
+        Found::Over {
+            version: 3,
+            verdict: Verdict::Cancelled,
+            at,
+            modified: at,
+            grouped: true,
+            sub_jobs: None,
+        }
     }
 
     const ENDS: [End; 3] = [End::Succeeded, End::Dead, End::Succeeded];

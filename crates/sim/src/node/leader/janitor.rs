@@ -15,7 +15,7 @@ pub(crate) enum JanitorMsg {
     Resume,
     /// The timer with this number.
     Go(u64),
-    Settings(ReadResult<Option<Znode>>),
+    Settings(ReadResult<Vec<Option<Znode>>>),
     Counted(Shelf, Vec<Bucket>, ReadResult<Vec<Option<Znode>>>),
     Listed(Shelf, Bucket, ReadResult<Option<Vec<String>>>),
     Read(Vec<JobId>, ReadResult<Vec<Option<Znode>>>),
@@ -49,8 +49,13 @@ impl Janitor {
             // One that was replaced.
             JanitorMsg::Go(_) => return,
             JanitorMsg::Settings(read) => {
-                let setting = |node: Option<Znode>| wire::decode(&node?.data).ok();
-                Event::Settings(read.map(setting).map_err(drop))
+                let settings = |nodes: Vec<Option<Znode>>| {
+                    let mut nodes = nodes.into_iter();
+                    let (setting, epoch) = (nodes.next().flatten(), nodes.next().flatten());
+                    let setting = setting.and_then(|node| wire::decode(&node.data).ok());
+                    (setting, epoch.map(|node| node.modified))
+                };
+                Event::Settings(read.map(settings).map_err(drop))
             }
             JanitorMsg::Counted(shelf, buckets, read) => {
                 let count = |node: Option<Znode>| node.map_or(0, |node| node.children);
@@ -62,10 +67,11 @@ impl Janitor {
                 Event::Listed(shelf, bucket, names.map_err(drop))
             }
             JanitorMsg::Read(jobs, read) => {
-                let found = |node: Option<Znode>| {
-                    node.map_or(Found::Absent, |node| Found::of(&node.data, node.version, node.modified))
+                let found = |(job, node): (&JobId, Option<Znode>)| {
+                    let Some(node) = node else { return Found::Absent };
+                    Found::of(job, &node.data, node.version, node.modified)
                 };
-                let found = read.map(|nodes| nodes.into_iter().map(found).collect());
+                let found = read.map(|nodes| jobs.iter().zip(nodes).map(found).collect());
                 Event::Read(jobs, found.map_err(drop))
             }
             JanitorMsg::Groups(groups, read) => {
@@ -90,9 +96,10 @@ impl Janitor {
             match effect {
                 Effect::Rest(wait) => self.timer(cx, wait),
                 Effect::Idle => self.timer(cx, ROUND),
-                Effect::Settings => cx.get(zk, path::RETENTION.to_owned(), move |node| {
-                    place.janitor(JanitorMsg::Settings(node))
-                }),
+                Effect::Settings => {
+                    let paths = [path::RETENTION, path::EPOCH].map(str::to_owned);
+                    cx.get_many(zk, paths, move |nodes| place.janitor(JanitorMsg::Settings(nodes)));
+                }
                 Effect::Count(shelf, buckets) => {
                     let paths: Vec<_> = buckets.iter().map(|bucket| shelf.path(*bucket)).collect();
                     cx.get_many(zk, paths, move |nodes| {
