@@ -26,12 +26,20 @@ pub(super) struct Guard {
     job: JobId,
     attempt: u32,
     since: Instant,
+    /// What is told of a run that is dropped.
+    dropped: Run,
     to: Option<UnboundedSender<Ended>>,
 }
 
 impl Guard {
     pub(super) fn new(context: &JobContext, to: UnboundedSender<Ended>) -> Self {
-        Self { job: context.job.clone(), attempt: context.attempt, since: Instant::now(), to: Some(to) }
+        Self {
+            job: context.job.clone(),
+            attempt: context.attempt,
+            since: Instant::now(),
+            dropped: Run::Aborted,
+            to: Some(to),
+        }
     }
 
     fn ended(mut self, how: Run) {
@@ -49,7 +57,8 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.tell(Run::Aborted);
+        let how = std::mem::replace(&mut self.dropped, Run::Aborted);
+        self.tell(how);
     }
 }
 
@@ -67,11 +76,11 @@ pub(super) async fn run(
     context: JobContext,
     bounds: Bounds,
     slot: OwnedSemaphorePermit,
-    guard: Guard,
+    mut guard: Guard,
 ) {
     let (cancellation, of) = (context.cancellation(), context.clone());
     let handled = async {
-        let how = match handler {
+        match handler {
             Handler::Async(handle) => {
                 let _slot = slot;
                 let handled = AssertUnwindSafe(async { handle(context).await }).catch_unwind();
@@ -91,11 +100,7 @@ pub(super) async fn run(
                     Err(error) => Run::Failed(format!("the handler's thread ended: {error}")),
                 }
             }
-        };
-        if let Run::Invalid(why) = &how {
-            invalid(on_invalid, of, why).await;
         }
-        how
     };
     let timed = async {
         match bounds.timeout {
@@ -107,7 +112,7 @@ pub(super) async fn run(
             }),
         }
     };
-    let how = match bounds.trust {
+    let how = match bounds.trust.clone() {
         None => timed.await,
         Some(trust) => tokio::select! {
             // First, so that nothing begins, and no result counts, once it is too late.
@@ -119,6 +124,21 @@ pub(super) async fn run(
             how = timed => how,
         },
     };
+    if let Run::Invalid(why) = &how {
+        // That is what it is, however long the rest takes: until its lease is over, or its lane may be another's.
+        guard.dropped = how.clone();
+        let untrusted = async {
+            match bounds.trust {
+                None => std::future::pending().await,
+                Some(trust) => lapse(trust).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = untrusted => {}
+            () = invalid(on_invalid, of, why) => {}
+        }
+    }
     guard.ended(how);
 }
 
@@ -206,6 +226,22 @@ mod tests {
             drop(slots.acquire().await.unwrap());
             assert!(!began.load(Ordering::SeqCst));
         });
+    }
+
+    /// A job that can never succeed is not tried again because what hears of it takes long.
+    #[tokio::test]
+    async fn a_run_that_was_invalid_stays_so_when_its_time_is_over_or_it_is_dropped() {
+        let handle = |_: JobContext| async { Err(HandlerError::invalid("no such account")) }.boxed();
+        let on_invalid: OnInvalid = Arc::new(|_, _| std::future::pending().boxed());
+        let payload = Payload::json(*b"1").unwrap();
+        let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("bad").unwrap(), payload);
+        let (to, mut ended) = unbounded_channel();
+        let guard = Guard::new(&context, to);
+        let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
+        let run = run(Handler::Async(Arc::new(handle)), Some(on_invalid), context, bounds, slot, guard);
+        tokio::time::timeout(Duration::from_millis(50), run).await.expect_err("it goes on, and is dropped");
+        assert_eq!(ended.recv().await.unwrap().how, Run::Invalid("no such account".into()));
     }
 
     /// S6: whoever has the lane next may begin.

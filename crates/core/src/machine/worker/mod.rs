@@ -50,6 +50,9 @@ pub struct Finished {
     pub ending: Ending,
     /// How long the handler ran; nothing when it never did.
     pub ran: Option<Duration>,
+    /// Whether its lease was over by then, by this worker's clock: the leader may have taken it, and its job's id may
+    /// be that of another job by now.
+    pub late: bool,
 }
 
 /// What a read found.

@@ -138,7 +138,9 @@ impl Reporter {
         match event {
             Event::Report(at, finished) => {
                 for (finished, random) in finished {
-                    self.enqueue(Close::new(self.worker, finished, at, random));
+                    let (late, close) = (finished.late, Close::new(self.worker, finished, at, random));
+                    // Read first: versions may have begun anew under its id.
+                    if late { self.unresolved.push(close) } else { self.enqueue(close) }
                 }
             }
             Event::Committed(batch, outcome) => {

@@ -152,8 +152,9 @@ impl World {
     }
 
     fn report(&mut self, endings: impl IntoIterator<Item = (usize, Ending)>) {
-        let finished =
-            endings.into_iter().map(|(n, ending)| (Finished { start: start(n), ending, ran: None }, 0));
+        let finished = endings
+            .into_iter()
+            .map(|(n, ending)| (Finished { start: start(n), ending, ran: None, late: false }, 0));
         self.handle(Event::Report(AT, finished.collect()));
     }
 
@@ -299,13 +300,34 @@ fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_l
     world.tree.0.insert(path::assignment(worker(), &job(0)), (encode(&written), 2));
     let mut start = start(0);
     start.assignment.progress = said("last");
-    let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
+    let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None, late: false };
     world.handle(Event::Report(AT, vec![(finished, 0)]));
     world.settle();
     let (record, _) = world.tree.record(0);
     assert!(record.is_terminal() && record.spawned, "{record:?}");
     assert_eq!(record.progress, said("last"));
     assert_eq!(world.tree.assignment(0), None);
+}
+
+/// S1, S13: its record was removed after its retention while the worker hung, and the id is that of another job, whose
+/// versions have begun anew: waiting elsewhere, or in this very inbox.
+#[test]
+fn a_late_close_leaves_a_job_alone_that_was_submitted_under_the_same_id_since() {
+    for (here, late) in [(false, true), (false, false), (true, true)] {
+        let mut world = World::new(1);
+        let (record, version) = world.tree.record(0);
+        let another = JobRecord { token: uuid::Uuid::from_u128(77), ..record };
+        world.tree.0.insert(path::record(&job(0)), (encode(&another), version));
+        if !here {
+            world.tree.0.remove(&path::assignment(worker(), &job(0)));
+        }
+        let start = start(0);
+        let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None, late };
+        world.handle(Event::Report(AT, vec![(finished, 0)]));
+        world.settle();
+        assert_eq!(world.settled, [(job(0), Settled::Zombie)]);
+        assert_eq!(world.tree.record(0), (another, version), "here {here}, late {late}");
+    }
 }
 
 /// S9: both may have written that its lease was over; a result is dropped.

@@ -79,7 +79,7 @@ pub(super) enum Decision {
 
 impl Close {
     pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
-        let Finished { start, ending, ran } = finished;
+        let Finished { start, ending, ran, late: _ } = finished;
         let attempt = Attempt { number: start.assignment.attempt, worker };
         let said = start.assignment.progress.clone();
         let before = start.record.carry(&start.assignment);
@@ -211,7 +211,7 @@ impl Close {
 
     pub(super) fn decide(self, found: &Found) -> Decision {
         match &found.record {
-            Look::There(_, version) | Look::Unreadable { version, .. } if *version == self.version => {
+            Look::There(record, version) if *version == self.version && self.is_of(record) => {
                 self.still_open(found)
             }
             Look::There(record, _) if self.is_ours(record) => {
@@ -221,6 +221,12 @@ impl Close {
                 Decision::Settled(Box::new(self), Settled::Zombie)
             }
         }
+    }
+
+    /// Whether this is the record that the attempt began with. When that was removed after its retention and the id
+    /// submitted again, there may be another at the same version; the token is each submission's own.
+    fn is_of(&self, record: &JobRecord) -> bool {
+        (record.token, record.generation) == (self.before.token, self.before.generation)
     }
 
     /// A leader that closed the attempt names the same attempt. That its lease was over both may have written, and it is
