@@ -132,7 +132,7 @@ fn one_whose_place_in_its_group_a_hand_took_away_leaves_its_mark_all_the_same() 
     let at = sent.ops().position(|op| op == place).unwrap();
     bench.handle(Event::Committed(sent.clone(), rejected(at, Reason::NoNode)));
     let sent = batch(&bench.read([(1, member())]));
-    assert_eq!(left(&sent), [mark.clone()]);
+    assert_eq!(left(&sent), std::slice::from_ref(mark));
     let at = sent.ops().position(|op| op == mark).unwrap();
     bench.handle(Event::Committed(sent.clone(), rejected(at, Reason::NodeExists)));
     let sent = batch(&bench.read([(1, member())]));

@@ -144,9 +144,8 @@ impl Leader {
                     Some((record, version)) => {
                         let mut sight = Sight::new(record, version);
                         for name in tree.names(&path::group(&id())) {
-                            match path::parse_mark(&name) {
-                                Some((Mark::Join, end)) => sight.join = Some(end),
-                                Some(_) | None => {}
+                            if let Some((Mark::Join, end)) = path::parse_mark(&name) {
+                                sight.join = Some(end);
                             }
                         }
                         self.due.push(Due::Look(Box::new(sight), 0));
@@ -203,9 +202,8 @@ impl World {
                 .map(|(job, _)| !job.is_terminal());
             let place = self.tree.places().contains(&number);
             let mark = self.tree.marks().iter().filter(|(marked, _)| *marked == number).count();
-            match open {
-                Some(open) => assert_eq!((place, mark), (open, usize::from(!open)), "member {number}"),
-                None => {}
+            if let Some(open) = open {
+                assert_eq!((place, mark), (open, usize::from(!open)), "member {number}");
             }
         }
         outcome

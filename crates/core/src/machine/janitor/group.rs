@@ -26,7 +26,7 @@ use crate::retention::Retention;
 use crate::time::WallMillis;
 use crate::txn::{Op, remove_chunk, remove_group, remove_member};
 
-use super::{Found, READ, ended};
+use super::{Found, FoundGroup, READ, ended};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -124,7 +124,7 @@ impl Groups {
     /// Groups were read.
     pub(super) fn groups(
         &mut self,
-        found: Vec<(GroupId, Option<(GroupRecord, i32, WallMillis)>)>,
+        found: Vec<(GroupId, FoundGroup)>,
         retention: &Retention,
         wall: WallMillis,
     ) {

@@ -219,7 +219,7 @@ enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum At {
     Jobs(Look),
-    Groups(Groups),
+    Groups(Box<Groups>),
 }
 
 impl Janitor {
@@ -325,7 +325,7 @@ impl Janitor {
                 Ok(Step::Look(At::Jobs(Look::new(bucket, &names?))))
             }
             (Event::Listed(Shelf::Groups, bucket, names), _) => {
-                Ok(Step::Look(At::Groups(Groups::new(bucket, &names?))))
+                Ok(Step::Look(At::Groups(Box::new(Groups::new(bucket, &names?)))))
             }
             (Event::Read(jobs, found), Step::Look(At::Jobs(mut look))) => {
                 for (job, found) in jobs.into_iter().zip(found?) {
@@ -364,7 +364,7 @@ impl Janitor {
     }
 
     /// What a look at groups wants removed, in as many batches as it takes: the look goes on after the last.
-    fn remove(&self, look: Groups, removals: Removals) -> Step {
+    fn remove(&self, look: Box<Groups>, removals: Removals) -> Step {
         if removals.is_empty() {
             return Step::Look(At::Groups(look));
         }
