@@ -85,7 +85,7 @@ async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
         assert_eq!(zk.commit(vec![other]).await, Outcome::Applied(()));
         for arguments in [&["job", "list"][..], &["job", "submit", "sum"]] {
             let refused = run_in(&to, arguments).exits(3).says(&format!("has layout version {version}"));
-            refused.says("this build serves version 2");
+            refused.says("this build serves version 3");
         }
     }
 }
@@ -94,7 +94,7 @@ async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
 async fn a_reader_makes_no_namespace() {
     let to = namespace("cli-reader");
     for arguments in [&["job", "list"][..], &["job", "show", "a"], &["worker", "list"], &["leader", "show"]] {
-        run_in(&to, arguments).exits(3).says("there is no namespace at").says("this build serves version 2");
+        run_in(&to, arguments).exits(3).says("there is no namespace at").says("this build serves version 3");
     }
     let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
     assert_eq!(zk.children("/".to_owned()).await.unwrap(), Some(vec![]));

@@ -50,7 +50,7 @@ async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
         assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
         for create in [true, false] {
             let refused = open_namespace(&zk, create).await.unwrap_err().to_string();
-            for part in [&format!("layout version {version}"), "serves version 2", way_out] {
+            for part in [&format!("layout version {version}"), "serves version 3", way_out] {
                 assert!(refused.contains(part), "{refused}");
             }
         }

@@ -435,6 +435,7 @@ mod groups {
         }
 
         fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
+            assert_eq!(batch.ops().next(), Some(&txn::fence(7)), "behind the epoch");
             let (mut znodes, mut records) = (self.znodes.clone(), self.stage.records.clone());
             for (at, op) in batch.ops().enumerate().skip(1) {
                 let Op::Delete { path, version } = op else { panic!("{op:?}") };
