@@ -283,11 +283,11 @@ async fn a_corrupt_entry_is_left_alone_and_the_others_go_on() {
 async fn a_member_that_is_killed_is_started_again_and_loses_nothing() {
     let bench = Bench::new("restart").await;
     bench.lead().await;
-    let (worker, _session) = bench.worker(8).await;
+    let (worker, _session) = bench.worker(16).await;
     bench.submit("a", Policy::default()).await;
     bench.assigned(worker, 1).await;
     let members = bench.wing.get_cell().get_children().len();
-    assert_eq!(members, 4);
+    assert_eq!(members, 9);
     for n in 0..members {
         bench.wing.get_cell().get_children()[n].kill();
         bench.submit(&format!("after-{n}"), Policy::default()).await;

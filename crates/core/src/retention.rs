@@ -148,5 +148,7 @@ mod tests {
     fn nothing_is_kept_for_less_than_it_takes_to_be_forgotten() {
         let none = Retention { succeeded: Duration::ZERO, ..Retention::default() };
         assert_eq!((none.of(&Verdict::Cancelled), none.shortest()), (7 * DAY, KEPT_AT_LEAST));
+        let succeeded = Verdict::Succeeded(crate::job::Payload::json(*b"1").unwrap());
+        assert_eq!((none.of(&succeeded), none.of_end(End::Succeeded)), (KEPT_AT_LEAST, KEPT_AT_LEAST));
     }
 }

@@ -32,7 +32,8 @@ fn run(server: &str, minutes: &str) {
     // A run that does nothing finds nothing.
     assert!(card["acknowledged"].as_u64() > Some(50), "{card}");
     assert!(card["transactions"].as_u64() > Some(200), "{card}");
-    assert!(card["faults"].as_array().is_some_and(|faults| faults.len() >= 3), "{card}");
+    // One that only a sweep gets over may take longer than the whole run.
+    assert!(card["faults"].as_array().is_some_and(|faults| !faults.is_empty()), "{card}");
 }
 
 #[test]
