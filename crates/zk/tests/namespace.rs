@@ -68,7 +68,7 @@ async fn a_chroot_with_other_data_is_refused() {
         root.commit(create(&path, b"")).await;
     }
     let refused = open_namespace(&session(&to).await, true).await.unwrap_err().to_string();
-    assert!(refused.contains("holds other data (brokers)") && refused.contains("version 2"), "{refused}");
+    assert!(refused.contains("holds other data (brokers)") && refused.contains("version 3"), "{refused}");
 }
 
 #[tokio::test]
