@@ -21,12 +21,12 @@
 //! of all ends that were read, and what has passed since. So a leader whose clock is ahead removes nothing early. (One
 //! that was started again long after its claim, in a namespace where nothing ends, is late.)
 //!
-//! **What is read.** Nobody watches records. Of each bucket the machine remembers three numbers ([`bucket`]): when its
+//! **What is read.** Nobody watches records. Of each bucket the machine remembers three numbers (`bucket`): when its
 //! next record is due, how many it had and when that was. A bucket is listed and read only when something in it can be
 //! due, and then not more often than a slack allows, so that a record is read about ten times in its life, however many
 //! there are. The count of each bucket is asked for in every round, by three requests.
 //!
-//! **Groups** go as a whole, with the records of their jobs: see [`group`]. The record of a job of a group is passed over
+//! **Groups** go as a whole, with the records of their jobs: see `group`. The record of a job of a group is passed over
 //! here.
 //!
 //! **At what pace.** One request at a time, and after each a rest as long as it took: the janitor has at most half of one
