@@ -33,6 +33,7 @@ impl NodeProcess {
         roles: &str,
         client: &Client,
     ) -> Result<Self, String> {
+        let before = claim(client).await?;
         let metrics = free_address()?;
         let binary = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(binary);
@@ -41,10 +42,15 @@ impl NodeProcess {
         command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
         let child = command.spawn().map_err(|error| error.to_string())?;
         let by = Instant::now() + PATIENCE;
-        while client.leader().await.map_err(|error| error.to_string())?.is_none() {
+        while claim(client).await? == before {
             wait(by, "the node to lead").await?;
         }
         Ok(Self { child, metrics })
+    }
+
+    /// Kills it, and waits until it is dead.
+    pub(super) async fn kill(&mut self) -> Result<(), String> {
+        self.child.kill().await.map_err(|error| error.to_string())
     }
 
     /// Waits until it knows of so many jobs that wait.
@@ -77,6 +83,12 @@ impl NodeProcess {
         let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         kib.map(|kib| kib * 1024).ok_or_else(|| "no VmRSS in /proc".into())
     }
+}
+
+/// The epoch of the last claim.
+async fn claim(client: &Client) -> Result<Option<i32>, String> {
+    let leader = client.leader().await.map_err(|error| error.to_string())?;
+    Ok(leader.map(|leader| leader.epoch))
 }
 
 /// The sum of a metric's series whose text contains `labelled`.

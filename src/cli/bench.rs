@@ -18,7 +18,7 @@ pub(crate) struct Bench {
     /// What to measure.
     #[arg(value_enum, default_value_t)]
     pub(crate) scenario: What,
-    /// How many of what the scenario is about: jobs that wait, or lanes. As the scenario says by default.
+    /// How many of what the scenario is about: jobs that wait, members, lanes, or schedules. As the scenario says by default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub(crate) size: Option<u32>,
     /// Jobs under load.
@@ -52,6 +52,8 @@ pub(crate) enum What {
     Group,
     /// 10,000 schedules that tick every ten seconds.
     Schedules,
+    /// 1,000,000 jobs that are due in a month, and others that run beside them, before and after a change of leader.
+    Later,
 }
 
 impl What {
@@ -62,6 +64,7 @@ impl What {
             Self::Lanes => Some(Scenario::Lanes),
             Self::Group => Some(Scenario::Group),
             Self::Schedules => Some(Scenario::Schedules),
+            Self::Later => Some(Scenario::Later),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod backlog;
 mod group;
 mod lanes;
+mod later;
 mod rig;
 mod schedules;
 
@@ -28,6 +29,8 @@ pub enum Scenario {
     Group,
     /// Schedules that tick every ten seconds.
     Schedules,
+    /// Jobs that are due in a month, and others that run beside them, before and after a change of leader.
+    Later,
 }
 
 /// What to measure.
@@ -37,7 +40,7 @@ pub struct ScenarioConfig {
     pub zookeeper: ConnectString,
     /// Of what.
     pub scenario: Scenario,
-    /// How many: jobs that wait, or lanes.
+    /// How many of what it is about.
     pub size: usize,
     /// Workers, each a node of its own session.
     pub workers: usize,
@@ -52,6 +55,7 @@ impl Scenario {
         match self {
             Self::Backlog | Self::Group => 100_000,
             Self::Lanes | Self::Schedules => 10_000,
+            Self::Later => 1_000_000,
         }
     }
 }
@@ -86,7 +90,8 @@ pub struct Part {
     pub operations_per_job: f64,
     /// Resident bytes of the leader before there were any jobs.
     pub leader_bytes_before: u64,
-    /// Resident bytes of the leader when it knew of all that wait; of a group, when its join ran.
+    /// Resident bytes of the leader when it knew of all that wait; of a group, when its join ran; of jobs that are due later,
+    /// when the others had run.
     pub leader_bytes: u64,
 }
 
@@ -121,6 +126,7 @@ pub async fn run(
         Scenario::Lanes => lanes::measure(config, run, &counts, &mut progress).await,
         Scenario::Group => group::measure(config, run, &counts, &mut progress).await,
         Scenario::Schedules => schedules::measure(config, run, &counts, &mut progress).await,
+        Scenario::Later => later::measure(config, run, &counts, &mut progress).await,
     }
     .map_err(failed("measuring the scenario"))?;
     Ok(ScenarioReport { scenario: config.scenario, size: config.size, parts, ratio })

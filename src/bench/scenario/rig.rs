@@ -62,6 +62,14 @@ impl<'a> Rig<'a> {
         Ok(Self { counts, namespace, leader, before, workers: Vec::new(), client, runs })
     }
 
+    /// Kills the leader, and starts another.
+    pub(super) async fn succeed(&mut self) -> Result<(), String> {
+        self.leader.kill().await?;
+        self.leader = NodeProcess::lead(&self.namespace, "candidate", &self.client).await?;
+        self.before = self.leader.bytes()?;
+        Ok(())
+    }
+
     /// Starts the workers.
     pub(super) async fn work(&mut self, config: &ScenarioConfig) -> Result<(), String> {
         for n in 0..config.workers {
