@@ -20,6 +20,7 @@ pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
 
 use crate::client::{Schedule, ScheduleError};
 use crate::handler::Handlers;
+pub use crate::session_timeout::check as check_session_timeout;
 use crate::session_timeout::{self, SessionTimeoutError};
 use crate::tools::Tools;
 

@@ -17,7 +17,11 @@ pub struct SessionTimeoutError {
     pub given: Duration,
 }
 
-pub(crate) fn check(given: Duration) -> Result<Duration, SessionTimeoutError> {
+/// Whether a session may be given this timeout: of 100 ms to 2,147,483,647 ms. A server clamps it to its own bounds.
+///
+/// # Errors
+/// It may not.
+pub fn check(given: Duration) -> Result<Duration, SessionTimeoutError> {
     if (SHORTEST..=LONGEST).contains(&given) { Ok(given) } else { Err(SessionTimeoutError { given }) }
 }
 

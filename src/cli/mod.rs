@@ -25,7 +25,7 @@ mod worker;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::Failure;
 use output::{Format, Output};
@@ -108,6 +108,9 @@ enum Command {
     /// them back. They are recovered after the session timeout.
     #[command(after_help = EXIT_CODES)]
     Node(node::Node),
+    /// See what a node is told, by whom, and whether its file is right.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Config(config::ConfigCommand),
     /// Run a server for one machine that speaks ZooKeeper's protocol: single node, no failover.
     #[command(after_help = EXIT_CODES)]
     Keeper(keeper::Keeper),
@@ -125,19 +128,27 @@ enum Command {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let Arguments { global, command } = Arguments::parse();
+    let said = match config::understand(Arguments::command(), std::env::args_os().collect::<Vec<_>>()) {
+        Ok(said) => said,
+        Err(config::Refused::Words(error)) => error.exit(),
+        Err(config::Refused::File(failure)) => return exit::code(Err(failure)),
+    };
+    let Arguments { global, command } = match Arguments::from_arg_matches(&said.matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
     logging::start(&global, &command);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::code(Err(Failure::failed(format!("no runtime: {error}")))),
     };
-    let result = runtime.block_on(run(&global, command));
+    let result = runtime.block_on(run(&global, command, &said));
     // Jobs that are left lose their process groups and locals here; a blocking one cannot be ended.
     runtime.shutdown_timeout(LEFT_OVER);
     exit::code(result)
 }
 
-async fn run(global: &Global, command: Command) -> Result<(), Failure> {
+async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(), Failure> {
     let output = Output::new(global.output);
     match command {
         Command::Job(command) => job::run(global, output, command).await,
@@ -147,6 +158,7 @@ async fn run(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Leader(command) => leader::run(global, output, command).await,
         Command::Retention(command) => retention::run(global, output, command).await,
         Command::Schedule(command) => schedule::run(global, output, command).await,
+        Command::Config(command) => config::run(output, &command, said),
         Command::Node(command) => node::run(global, command).await,
         Command::Keeper(command) => keeper::run(output, command).await,
         Command::Dev(command) => dev::run(output, command).await,

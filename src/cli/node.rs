@@ -41,8 +41,9 @@ impl From<Election> for ElectionStrategy {
 
 #[derive(Debug, Args)]
 pub(crate) struct Node {
-    /// A file with what this node shall know besides: its schedules. See docs/operations.md.
-    #[arg(long, value_name = "FILE")]
+    /// A file with these options, as `bellwether config example` shows them, and with schedules. An option here wins
+    /// over its environment variable, and that over the file.
+    #[arg(long, value_name = "FILE", env = "BELLWETHER_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
     /// What operators call this process [default: its host name and process id].
     #[arg(long, value_name = "NAME")]
@@ -69,11 +70,16 @@ pub(crate) struct Node {
     #[arg(long, value_enum, default_value = "queue")]
     pub(crate) election: Election,
     /// How long ZooKeeper waits for a silent node before its jobs and its leadership move.
-    #[arg(long, default_value = "10s", value_parser = input::duration, value_name = "DURATION")]
+    #[arg(long, default_value = "10s", value_parser = session_timeout, value_name = "DURATION")]
     pub(crate) session_timeout: Duration,
     /// How long running jobs may take to end when the node stops; then they are handed back.
     #[arg(long, default_value = "30s", value_parser = input::duration, value_name = "DURATION")]
     pub(crate) drain_grace: Duration,
+}
+
+fn session_timeout(text: &str) -> Result<Duration, String> {
+    let given = input::duration(text)?;
+    bellwether::node::check_session_timeout(given).map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! The real binary against a real server: exit codes, documents, and what is said where.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod config;
 mod groups;
 mod jobs;
 mod keeper;

@@ -96,3 +96,21 @@ async fn a_node_that_cannot_hand_its_jobs_back_warns_and_fails() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("WARN") && said.contains("the drain was given up"), "{said}");
 }
+
+#[tokio::test]
+async fn a_node_is_what_its_file_says() {
+    let to = namespace("file");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    std::fs::write(&file, format!("[node]\nzookeeper = {to:?}\nnode_id = \"from-a-file\"\nslots = 3\n"))
+        .unwrap();
+    let mut node = command(&["node", "-q", "--config", file.to_str().unwrap()]);
+    let _node = Node(node.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let client = Client::connect(&to).await.unwrap();
+    eventually("the worker is there", SOON, async || {
+        let workers = client.workers().await.unwrap();
+        let mut registered = workers.iter().filter_map(|worker| worker.info.as_ref().ok());
+        registered.any(|info| info.node.as_str() == "from-a-file" && info.slots == 3)
+    })
+    .await;
+}

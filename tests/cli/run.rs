@@ -67,7 +67,7 @@ pub(crate) fn run_with_stdin(to: &str, arguments: &[&str], stdin: &[u8]) -> Ran 
     told(child.wait_with_output().unwrap())
 }
 
-fn ran(command: &mut Command) -> Ran {
+pub(crate) fn ran(command: &mut Command) -> Ran {
     told(command.stdin(Stdio::null()).output().unwrap())
 }
 

@@ -1,29 +1,53 @@
-//! A node's configuration file.
+//! A node's configuration: its file, and what it is in effect.
 //!
 //! TOML. Each value is checked where it is read, so that what is wrong is told with its file, its line and what is
-//! allowed; a key that nobody knows is wrong. Only schedules yet.
+//! allowed; a key that nobody knows is wrong.
 
+mod command;
+mod example;
+mod keys;
+mod layer;
 mod schedule;
 mod value;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use bellwether::Schedule;
+use clap::CommandFactory;
 use serde::Deserialize;
 use toml::Spanned;
 
+pub(crate) use command::{ConfigCommand, run};
+pub(crate) use layer::{Refused, Said, understand};
+
+use super::Arguments;
 use super::exit::{Failure, chain};
+use keys::Key;
 
 /// What a file says.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// What the node is.
+    settings: Vec<Setting>,
     /// The schedules that the node adds.
     pub(crate) schedules: Vec<Schedule>,
+}
+
+/// A key with what the file says of it.
+#[derive(Debug)]
+struct Setting {
+    key: Key,
+    values: Vec<String>,
+    /// File and line.
+    place: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
+    node: BTreeMap<String, Spanned<toml::Value>>,
     #[serde(default)]
     schedule: Vec<Spanned<schedule::Section>>,
 }
@@ -37,11 +61,25 @@ pub(crate) fn read(file: &Path) -> Result<Config, Failure> {
 }
 
 fn parse(name: &str, text: &str) -> Result<Config, String> {
-    let wrong = |at: usize, what: &str| format!("{name}:{}: {what}", line(text, at));
+    let place = |at: usize| format!("{name}:{}", line(text, at));
+    let wrong = |at: usize, what: &str| format!("{}: {what}", place(at));
     let file = toml::from_str::<File>(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         wrong(at, error.message().lines().next().unwrap_or_default())
     })?;
+    let keys = keys::all(&Arguments::command());
+    let mut settings = Vec::new();
+    for (named, value) in file.node {
+        let at = value.span().start;
+        let Some(key) = keys.iter().find(|key| key.name() == named) else {
+            let known = keys.iter().map(|key| format!("`{}`", key.name())).collect::<Vec<_>>().join(", ");
+            return Err(wrong(at, &format!("unknown key `{named}` in [node], expected one of {known}")));
+        };
+        let values = value::texts(value.into_inner(), key.several())
+            .map_err(|what| wrong(at, &format!("{named} {what}")))?;
+        key.check(&values).map_err(|what| wrong(at, &what))?;
+        settings.push(Setting { key: key.clone(), values, place: place(at) });
+    }
     let mut schedules = Vec::<Schedule>::new();
     for section in file.schedule {
         let at = section.span().start;
@@ -55,7 +93,7 @@ fn parse(name: &str, text: &str) -> Result<Config, String> {
         schedule.check().map_err(|error| wrong(at, &chain(&error)))?;
         schedules.push(schedule);
     }
-    Ok(Config { schedules })
+    Ok(Config { settings, schedules })
 }
 
 /// Of a byte, counted from 1.
@@ -96,6 +134,37 @@ name = "launch"
 at = "2100-01-01T00:00:00Z"
 job = { kind = "launch" }
 "#;
+
+    #[test]
+    fn a_wrong_key_of_the_node_is_told_with_its_line_and_what_is_allowed() {
+        for (line, said) in [
+            (
+                "slot = 3",
+                "node.toml:3: unknown key `slot` in [node], expected one of `zookeeper`, `node_id`, `roles`, `slots`",
+            ),
+            ("slots = 0", "node.toml:3: slots is \"0\": 0 is not in 1..=4096"),
+            ("slots = \"many\"", "node.toml:3: slots is \"many\": invalid digit found in string"),
+            ("slots = [1, 2]", "node.toml:3: slots has one value, not a list"),
+            ("slots = { a = 1 }", "node.toml:3: slots is a text, a number or a truth, not a table"),
+            ("roles = [\"leader\"]", "node.toml:3: roles is \"leader\": one of candidate, worker"),
+            (
+                "session_timeout = 10",
+                "node.toml:3: session_timeout is \"10\": \"10\" is not a duration: give a number and a unit",
+            ),
+            (
+                "session_timeout = \"1ms\"",
+                "node.toml:3: session_timeout is \"1ms\": session timeout must be 100ms to",
+            ),
+            (
+                "metrics_addr = \"here\"",
+                "node.toml:3: metrics_addr is \"here\": invalid socket address syntax",
+            ),
+            ("config = \"other.toml\"", "node.toml:3: unknown key `config` in [node]"),
+        ] {
+            let error = parse("node.toml", &format!("\n[node]\n{line}\n")).unwrap_err();
+            assert!(error.contains(said), "{line}: {error}");
+        }
+    }
 
     #[test]
     fn a_file_says_all_that_a_schedule_is() {
@@ -150,7 +219,7 @@ job = { kind = "launch" }
             (
                 "[[schedule]]\nname = \"nightly\"",
                 "slots = 3\n[[schedule]]\nname = \"nightly\"",
-                "node.toml:2: unknown field `slots`, expected `schedule`",
+                "node.toml:2: unknown field `slots`, expected `node` or `schedule`",
             ),
             ("kind = \"beat\"", "", "node.toml:23: missing field `kind`"),
             ("[[schedule]]\nname = \"launch\"", "[[schedule\nname = \"launch\"", "node.toml:25: "),

@@ -28,6 +28,29 @@ impl<'de> Deserialize<'de> for InstantText {
     }
 }
 
+/// A key's values, as the command line would give them.
+pub(super) fn texts(value: toml::Value, several: bool) -> Result<Vec<String>, String> {
+    match value {
+        toml::Value::Array(values) if several => values.into_iter().map(text).collect(),
+        toml::Value::Array(_) => Err("has one value, not a list".to_owned()),
+        one => text(one).map(|text| vec![text]),
+    }
+}
+
+fn text(value: toml::Value) -> Result<String, String> {
+    match value {
+        toml::Value::String(text) => Ok(text),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Boolean(truth) => Ok(truth.to_string()),
+        other @ (toml::Value::Float(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Array(_)
+        | toml::Value::Table(_)) => {
+            Err(format!("is a text, a number or a truth, not a {}", other.type_str()))
+        }
+    }
+}
+
 /// A payload: whatever TOML can say becomes the JSON for it.
 #[derive(Debug, Clone)]
 pub(super) struct Json(pub(super) serde_json::Value);

@@ -1,0 +1,74 @@
+//! `bellwether config`.
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Subcommand};
+
+use super::layer::Effective;
+use super::{Said, example};
+use crate::cli::exit::Failure;
+use crate::cli::output::{Format, Output};
+use crate::cli::{Arguments, node};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say whether files are right, without starting anything.
+    ///
+    /// What is wrong is told with its file, its line and what is allowed: exit code 2. JSON: an array of objects with file,
+    /// keys, schedules.
+    Check {
+        /// Files for `node --config`.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Show what a node with these options, in this environment, would be told, and by whom.
+    ///
+    /// JSON: an array of objects with key, value, from.
+    Show(Box<node::Node>),
+    /// Print a file with every key, what it is for, and its default.
+    Example,
+}
+
+#[derive(serde::Serialize)]
+struct Checked {
+    file: String,
+    keys: usize,
+    schedules: usize,
+}
+
+pub(crate) fn run(output: Output, command: &ConfigCommand, said: &Said) -> Result<(), Failure> {
+    match command {
+        ConfigCommand::Check { files } => check(output, files),
+        ConfigCommand::Show(_) => show(output, &said.effective(&Arguments::command())),
+        ConfigCommand::Example => output.text(example::text(&Arguments::command()).trim_end()),
+    }
+}
+
+fn check(output: Output, files: &[PathBuf]) -> Result<(), Failure> {
+    let mut checked = Vec::new();
+    for file in files {
+        let config = super::read(file)?;
+        let (keys, schedules) = (config.settings.len(), config.schedules.len());
+        checked.push(Checked { file: file.display().to_string(), keys, schedules });
+    }
+    match output.format {
+        Format::Json => output.json(&checked),
+        Format::Table => {
+            let row =
+                |checked: Checked| [checked.file, checked.keys.to_string(), checked.schedules.to_string()];
+            output.rows(["FILE", "KEYS", "SCHEDULES"], checked.into_iter().map(row).collect())
+        }
+    }
+}
+
+fn show(output: Output, effective: &[Effective]) -> Result<(), Failure> {
+    match output.format {
+        Format::Json => output.json(effective),
+        Format::Table => {
+            let row = |is: &Effective| {
+                [is.key.clone(), is.value.clone().unwrap_or_else(|| "-".to_owned()), is.from.clone()]
+            };
+            output.rows(["KEY", "VALUE", "FROM"], effective.iter().map(row).collect())
+        }
+    }
+}

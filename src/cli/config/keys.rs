@@ -1,0 +1,127 @@
+//! What a node can be told: the options of `bellwether node`, in the words of each place where they may stand.
+//!
+//! There is one description, clap's: a key is its option's name with `_` for `-`, an environment variable that in
+//! capitals behind `BELLWETHER_`. An option that is added is all three, and in the example, by being added.
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::cli::node;
+
+/// The option that says where the file is: it cannot stand in it.
+pub(super) const FILE: &str = "config";
+
+/// The one option of every command that a node needs.
+pub(super) const ZOOKEEPER: &str = "zookeeper";
+
+/// An option of a node.
+#[derive(Debug, Clone)]
+pub(super) struct Key(Arg);
+
+/// All of them, in the order of the help.
+pub(super) fn all(command: &Command) -> Vec<Key> {
+    let node = <node::Node as clap::Args>::augment_args(Command::new("node"));
+    let global = command.get_arguments().filter(|arg| arg.get_id() == ZOOKEEPER);
+    let own = node.get_arguments().filter(|arg| arg.get_id() != FILE);
+    global.chain(own).cloned().map(Key).collect()
+}
+
+/// Gives each of these options, as far as the command has them, its environment variable.
+pub(super) fn with_variables(command: Command, keys: &[Key]) -> Command {
+    let known = |arg: &Arg| arg.get_env().is_none() && keys.iter().any(|key| key.id() == arg.get_id());
+    command.mut_args(|arg| if known(&arg) { variable(arg) } else { arg })
+}
+
+fn variable(arg: Arg) -> Arg {
+    let name = Key(arg.clone()).variable();
+    let several = Key(arg.clone()).several();
+    let arg = arg.env(name).hide_env_values(true);
+    // A variable has one value.
+    if several { arg.value_delimiter(',') } else { arg }
+}
+
+impl Key {
+    /// As clap knows it.
+    pub(super) fn id(&self) -> &str {
+        self.0.get_id().as_str()
+    }
+
+    /// As the command line says it.
+    pub(super) fn option(&self) -> &str {
+        self.0.get_long().unwrap_or_default()
+    }
+
+    /// As a file says it.
+    pub(super) fn name(&self) -> String {
+        self.option().replace('-', "_")
+    }
+
+    /// As the environment says it.
+    pub(super) fn variable(&self) -> String {
+        format!("BELLWETHER_{}", self.name().to_uppercase())
+    }
+
+    /// Whether it may have several values.
+    pub(super) fn several(&self) -> bool {
+        matches!(self.0.get_action(), ArgAction::Append) || self.0.get_value_delimiter().is_some()
+    }
+
+    /// Whether it is there or not, without a value.
+    pub(super) fn switch(&self) -> bool {
+        matches!(self.0.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
+    }
+
+    /// What it is for.
+    pub(super) fn help(&self) -> String {
+        self.0.get_help().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// What it may be, if that can be listed.
+    pub(super) fn possible(&self) -> Vec<String> {
+        if self.switch() {
+            return Vec::new();
+        }
+        self.0.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+    }
+
+    /// What it is when nobody says.
+    pub(super) fn defaults(&self) -> Vec<String> {
+        let texts = self.0.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
+        let delimiter = self.0.get_value_delimiter();
+        texts
+            .flat_map(|text| match delimiter {
+                Some(delimiter) => text.split(delimiter).map(str::to_owned).collect(),
+                None => vec![text],
+            })
+            .collect()
+    }
+
+    /// What stands for a value in its help.
+    pub(super) fn placeholder(&self) -> String {
+        let names = self.0.get_value_names().unwrap_or_default();
+        names.first().map_or_else(|| self.name().to_uppercase(), ToString::to_string)
+    }
+
+    /// Whether these values are some, as the option's own parser sees it.
+    pub(super) fn check(&self, values: &[String]) -> Result<(), String> {
+        use clap::error::{ContextKind, ContextValue};
+        let arg = self.0.clone().env(None::<&str>).required(false).default_values(Vec::<String>::new());
+        let command =
+            Command::new("node").no_binary_name(true).disable_help_flag(true).arg(arg.global(false));
+        let option = self.option();
+        let error =
+            match command.try_get_matches_from(values.iter().map(|value| format!("--{option}={value}"))) {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+        let context = |kind| match error.get(kind) {
+            Some(ContextValue::String(text)) => Some(text.clone()),
+            Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+            Some(_) | None => None,
+        };
+        let value = context(ContextKind::InvalidValue).unwrap_or_default();
+        let why = std::error::Error::source(&error).map(ToString::to_string);
+        let allowed = context(ContextKind::ValidValue).map(|values| format!("one of {values} is allowed"));
+        let why = why.or(allowed).unwrap_or_else(|| error.kind().to_string());
+        Err(format!("{} is {value:?}: {why}", self.name()))
+    }
+}

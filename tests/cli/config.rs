@@ -1,0 +1,49 @@
+//! `bellwether config`.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::run::{command, ran, run};
+
+fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    std::fs::write(&file, text).unwrap();
+    (dir, file)
+}
+
+#[test]
+fn an_option_wins_over_the_environment_and_that_over_the_file() {
+    let (_dir, file) =
+        file("[node]\nslots = 16\ntag = [\"gpu\", \"ssd\"]\nroles = [\"worker\"]\ndrain_grace = \"5s\"\n");
+    let name = file.to_str().unwrap();
+    let mut show = command(&["config", "show", "--output", "json", "--config", name, "--roles", "candidate"]);
+    let shown = ran(show.env("BELLWETHER_DRAIN_GRACE", "7s").env("BELLWETHER_ROLES", "worker,candidate"));
+    let shown = shown.exits(0).json();
+    let of = |key: &str| {
+        let is = shown.as_array().unwrap().iter().find(|is| is["key"] == key).unwrap();
+        (is["value"].clone(), is["from"].clone())
+    };
+    assert_eq!(of("slots"), (json!("16"), json!(format!("{name}:2"))));
+    assert_eq!(of("tag"), (json!("gpu,ssd"), json!(format!("{name}:3"))));
+    assert_eq!(of("drain_grace"), (json!("7s"), json!("BELLWETHER_DRAIN_GRACE")));
+    assert_eq!(of("roles"), (json!("candidate"), json!("--roles")));
+    assert_eq!(of("strategy"), (json!("least-loaded"), json!("default")));
+    assert_eq!(of("node_id"), (json!(null), json!("default")));
+}
+
+#[test]
+fn a_wrong_file_is_told_before_anything_is_started() {
+    let (_dir, file) = file("[node]\nslots = 99999\n");
+    let file = file.to_str().unwrap();
+    let said = format!("{file}:2: slots is \"99999\": 99999 is not in 1..=4096");
+    for words in
+        [&["config", "check", file][..], &["node", "--config", file], &["config", "show", "--config", file]]
+    {
+        run(words).exits(2).says(&said);
+    }
+    run(&["config", "check", "/nowhere.toml"]).exits(2).says("cannot read /nowhere.toml");
+    let mut show = command(&["config", "show"]);
+    ran(show.env("BELLWETHER_SLOTS", "many")).exits(2).says("invalid value 'many' for '--slots <SLOTS>'");
+}
