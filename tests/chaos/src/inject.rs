@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::fault::{Fault, Garbage, SESSION, Step, When, Whom};
 use crate::links::Planned;
 use crate::record::now;
+use crate::run::RECOVERS_WITHIN;
 use crate::servers::Kind;
 use crate::stage::Stage;
 use crate::wait::until;
@@ -454,8 +455,9 @@ async fn repair(id: &JobId, bytes: &[u8], stage: &mut Stage) -> Result<(), Failu
         now.data == bytes || zk.commit(vec![set]).await == Outcome::Applied(())
     };
     until("the record is put back", MEETS_WITHIN, put_back).await?;
-    // Whoever had it set it aside, or has still to find out that it cannot report.
-    until("the job is out of quarantine", 4 * MEETS_WITHIN, async || match client.get(id).await {
+    // Whoever had it set it aside, or has still to find out that it cannot report, or that the job is in its inbox: it
+    // hears of that at its next listing (30 s) if events were lost at the same time.
+    until("the job is out of quarantine", RECOVERS_WITHIN, async || match client.get(id).await {
         Ok(Some(view)) if view.state.is_terminal() => true,
         Ok(Some(view)) if view.state == State::Quarantined => {
             matches!(client.retry(id).await, Ok(Retried::Released))

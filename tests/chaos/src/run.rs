@@ -23,7 +23,7 @@ use crate::wait::until;
 use crate::work::WORK;
 
 /// Longer than any recovery should take.
-const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
 /// For all jobs to end that are open when peace comes.
 const SETTLES_WITHIN: Duration = Duration::from_secs(120);
 /// Looks in a row that find nothing open.

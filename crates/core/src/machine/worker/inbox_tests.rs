@@ -76,6 +76,25 @@ fn a_job_that_came_and_is_gone_before_it_was_read_was_taken_away() {
     assert_eq!(handle(&mut machine, Event::Read(vec![(job(0), absent())])), [], "a list may be of old");
 }
 
+/// Every event of it was lost.
+#[test]
+fn what_no_event_told_of_is_decided_at_the_next_listing() {
+    let mut machine = Inbox::new();
+    let unreadable = Look::Unreadable { why: "rubbish".into(), newer: true, version: 1 };
+    let unreadable = Found { assignment: Look::There(assignment(1), 0), record: unreadable };
+    let note = "record unreadable: rubbish".to_owned();
+    for (found, decision) in
+        [(unreadable, Some(Effect::Quarantine { job: job(0), note })), (there(1, record()), None)]
+    {
+        assert_eq!(handle(&mut machine, Event::Listed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
+        let effects = handle(&mut machine, Event::Read(vec![(job(0), found)]));
+        match decision {
+            Some(set_aside) => assert_eq!(effects, [set_aside]),
+            None => assert!(matches!(&effects[..], [Effect::Start(_)]), "put back: {effects:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_read_from_before_the_close_starts_nothing() {
     let mut machine = handed();
