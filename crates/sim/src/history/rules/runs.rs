@@ -1,17 +1,18 @@
 //! S10: no assignment after the end; and every run is explained by an assignment, which starts once.
 //!
 //! A run that begins after the end belongs to an attempt that was assigned before it: so it is enough that nothing is
-//! assigned after the end, and that each run has an assignment of its worker, with the version that the record had then.
+//! assigned after the end, and that each run has an assignment of its worker, with the version that the record had then, or
+//! has since somebody's hand put it back after it could not be read.
 
 use std::collections::BTreeMap;
 
 use bellwether_core::name::{JobId, WorkerId};
-use bellwether_core::path::Place;
+use bellwether_core::path::{self, Place};
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, RunStep};
-use crate::history::truth::{Change, Spot};
+use crate::history::truth::{Change, JobPlace, Spot};
 
 #[derive(Default)]
 pub(super) struct Runs {
@@ -29,6 +30,7 @@ impl Predicate for Runs {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         for change in step.commit.iter().flat_map(|commit| &commit.changes) {
             self.assigned(change, world, found);
+            self.put_back(change, world);
         }
         let EventKind::Run { worker, job, generation, attempt, token, step: RunStep::Started, .. } =
             step.event
@@ -67,6 +69,24 @@ impl Runs {
         }
         let grant = Grant { worker: *worker, token: znode.version, started: false };
         self.granted.insert((job.clone(), record.generation, assignment.attempt), grant);
+    }
+
+    /// Its worker may not have read it before: then it may run the attempt, with the version that the hand gave the record.
+    fn put_back(&mut self, change: &Change, world: &World) {
+        let Spot::Record(job) = &change.spot else { return };
+        let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
+        let (None, Some(record)) = (before.record(), after.record()) else { return };
+        let places = world.truth.jobs().get(job).into_iter().flat_map(|job| &job.places);
+        let inbox = |place: &JobPlace| match place {
+            JobPlace::Inbox(worker) => Some(*worker),
+            JobPlace::Queue | JobPlace::Delayed(_) | JobPlace::Quarantine => None,
+        };
+        let Some(worker) = places.copied().find_map(|place| inbox(&place)) else { return };
+        let znode = world.truth.get(&path::assignment(worker, job));
+        let Some(assignment) = znode.and_then(|znode| znode.assignment()) else { return };
+        let id = (job.clone(), record.generation, assignment.attempt);
+        let grant = self.granted.entry(id).or_insert(Grant { worker, token: after.version, started: false });
+        grant.token = after.version;
     }
 }
 
@@ -115,6 +135,19 @@ mod tests {
         story.run("a", W1, RunStep::Started);
         story.run("a", W1, RunStep::Started);
         story.assert_breaks("S10");
+    }
+
+    /// Its events were lost: the worker learns of it by its next listing.
+    #[test]
+    fn a_job_that_was_assigned_unreadable_may_run_once_its_record_is_put_back() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        let record = story.overwrite("a", b"garbage".to_vec());
+        story.assign_old("a", W1, 1);
+        story.overwrite("a", record);
+        story.run("a", W1, RunStep::Started);
+        story.succeed("a", W1);
+        story.assert_keeps("S10");
     }
 
     #[test]
