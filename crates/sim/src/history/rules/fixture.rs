@@ -1,5 +1,7 @@
 //! Hand-made histories: a line of a test per event.
 
+mod groups;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

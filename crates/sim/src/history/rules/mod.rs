@@ -1,8 +1,7 @@
 //! The invariants, each a predicate over the events.
 //!
 //! A rule keeps what it has to remember itself, and looks at the rest in the checker's world. It names the invariant that
-//! it decides by the id of `docs/invariants.md`; several may decide parts of one. S7 (joins) joins the table
-//! with its feature.
+//! it decides by the id of `docs/invariants.md`; several may decide parts of one.
 
 use super::checker::{Found, Step, World};
 
@@ -18,6 +17,7 @@ mod fenced;
 #[cfg(test)]
 mod fixture;
 mod ids;
+mod join_runs;
 mod lane_order;
 mod lane_runs;
 mod leader_soon;
@@ -85,6 +85,11 @@ pub const RULES: &[Rule] = &[
     rule("S5", "a leader that knows that it is cut off does not act", new::<cut_off::CutOff>),
     rule("S6", "a lane's assignments are disjoint and in order", new::<lane_order::LaneOrder>),
     rule("S6", "a lane's runs do not overlap", new::<lane_runs::LaneRuns>),
+    rule(
+        "S7",
+        "a join runs after all members, a finished handler after its parent and the join",
+        new::<join_runs::JoinRuns>,
+    ),
     rule("S8", "a tick has one job, or is passed over, which is recorded", new::<ticks::Ticks>),
     rule("S9", "attempts are 1, 2, …, within the policy, each closed once", new::<attempts::Attempts>),
     rule("S9", "nothing is taken from a worker before its lease is over", new::<leases::Leases>),

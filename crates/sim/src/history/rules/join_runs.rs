@@ -1,0 +1,110 @@
+//! S7: a join runs after all members of its group, and a parent's finished handler after the parent and the join.
+//!
+//! It is asked at each run of one of them, and not only when it is made: by then every member below the total has its mark
+//! and no place, unless the group was stopped. What a member has below it is among that: its mark comes with the end of
+//! its own sub-jobs. Once the group is removed nothing is known of it.
+
+use bellwether_core::group::{End, GroupRecord, Mark, Stage};
+use bellwether_core::job::Role;
+use bellwether_core::name::{GroupId, JobId};
+use bellwether_core::path;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, RunStep};
+use crate::history::truth::{Truth, Value};
+
+#[derive(Default)]
+pub(super) struct JoinRuns;
+
+impl Predicate for JoinRuns {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let EventKind::Run { job, step: RunStep::Started, .. } = step.event else { return };
+        let truth = &world.truth;
+        let record = truth.record(job).and_then(|znode| znode.record());
+        let Some(part) = record.and_then(|record| record.membership.as_ref()) else { return };
+        let Some(Value::Group(group)) = truth.get(&path::group(&part.group)).map(|znode| &*znode.value)
+        else {
+            return;
+        };
+        match part.role {
+            Role::Member(_) => {}
+            Role::Join => joins(job, &part.group, group, truth, found),
+            Role::Finish => finishes(job, &part.group, group, truth, found),
+        }
+    }
+}
+
+fn joins(job: &JobId, id: &GroupId, group: &GroupRecord, truth: &Truth, found: &mut Found<'_>) {
+    if group.stage == Stage::Open {
+        found.push(format!("{job} runs while its group is open"));
+    }
+    if group.stopped.is_some() {
+        return;
+    }
+    let Some(total) = group.total else {
+        return found.push(format!("{job} runs, and nobody has said how many members its group has"));
+    };
+    for number in 0..total {
+        if !has_ended(truth, id, Mark::Member(number)) {
+            found.push(format!("{job} runs, and member {number} has not ended"));
+        }
+        if truth.get(&path::place(id, number)).is_some() {
+            found.push(format!("{job} runs, and member {number} is open"));
+        }
+    }
+}
+
+fn finishes(job: &JobId, id: &GroupId, group: &GroupRecord, truth: &Truth, found: &mut Found<'_>) {
+    if group.join && !has_ended(truth, id, Mark::Join) {
+        found.push(format!("{job} runs, and the join has not ended"));
+    }
+    if !has_ended(truth, id, Mark::Parent) {
+        found.push(format!("{job} runs, and its parent has not ended"));
+    }
+}
+
+fn has_ended(truth: &Truth, group: &GroupId, mark: Mark) -> bool {
+    End::ALL.iter().any(|end| truth.get(&path::mark(group, mark, *end)).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::RunStep;
+    use crate::history::rules::fixture::{Story, W1};
+
+    #[test]
+    fn a_join_after_all_members_is_fine() {
+        let mut story = Story::with_group("g", 2, false);
+        story.end_member("g", 0);
+        story.end_member("g", 1);
+        story.join("g");
+        story.assign("sum.join:@g", W1);
+        story.run("sum.join:@g", W1, RunStep::Started);
+        story.assert_keeps("S7");
+    }
+
+    #[test]
+    fn a_join_before_the_last_member_is_found_unless_the_group_was_stopped() {
+        for stopped in [false, true] {
+            let mut story = Story::with_group("g", 2, stopped);
+            story.end_member("g", 0);
+            story.join("g");
+            story.assign("sum.join:@g", W1);
+            story.run("sum.join:@g", W1, RunStep::Started);
+            if stopped { story.assert_keeps("S7") } else { story.assert_breaks("S7") }
+        }
+    }
+
+    #[test]
+    fn a_finished_handler_before_the_parents_end_or_the_join_is_found() {
+        for (parent, join) in [(true, true), (false, true), (true, false)] {
+            let mut story = Story::with_sub_jobs("a");
+            story.mark_ends(parent, join);
+            let finish = story.finish();
+            story.assign(&finish, W1);
+            story.run(&finish, W1, RunStep::Started);
+            if parent && join { story.assert_keeps("S7") } else { story.assert_breaks("S7") }
+        }
+    }
+}
