@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Error, Retried, SubmitError, WaitError};
+use bellwether::client::{Accepted, Cancelled, Error, IfExists, Retried, SubmitError, WaitError};
 use bellwether::{Client, Job, JobId, JobView, Kind, State};
 use bellwether_core::name::Lane;
 use bellwether_sim::history::{Answer, Call, Digest, EventKind, JobSight, Seen};
@@ -114,6 +114,10 @@ pub(crate) struct Wish {
     attempts: u32,
     losses: u32,
     backoff: Duration,
+    priority: u8,
+    delay: Option<Duration>,
+    expires_in: Option<Duration>,
+    if_exists: IfExists,
 }
 
 impl Wish {
@@ -127,6 +131,10 @@ impl Wish {
             attempts: 5,
             losses: 50,
             backoff: Duration::from_millis(50),
+            priority: 5,
+            delay: None,
+            expires_in: None,
+            if_exists: IfExists::Same,
         }
     }
 }
@@ -163,13 +171,21 @@ impl Caller {
             (62..68, Some(wish)) => {
                 self.submit(wish).await;
             }
-            (68..72, Some(wish)) => {
-                let payload = format!("{} ", wish.payload);
-                self.submit(Wish { payload, ..wish }).await;
+            (68..70, Some(wish)) => {
+                let if_exists = if rng.bool() { IfExists::Same } else { IfExists::Ignore };
+                self.submit(Wish { payload: format!("{} ", wish.payload), if_exists, ..wish }).await;
+            }
+            (70..72, Some(wish)) => {
+                // What is opened again is not put off.
+                self.submit(Wish { if_exists: IfExists::Again, delay: None, ..wish }).await;
             }
             (72..80, Some(wish)) => self.cancel(wish.id).await,
             (80..86, Some(wish)) => self.retry(wish.id).await,
-            (_, Some(wish)) => self.read(wish.id).await,
+            (86..97, Some(wish)) => self.read(wish.id).await,
+            (97, Some(_)) => self.pause().await,
+            (_, Some(_)) => {
+                self.resume().await;
+            }
         }
     }
 
@@ -189,6 +205,10 @@ impl Caller {
             attempts: rng.u32(2..6),
             losses: if rng.u32(0..10) == 0 { 3 } else { 50 },
             backoff: Duration::from_millis(rng.u64(20..400)),
+            priority: rng.u8(..10),
+            delay: (rng.u32(0..10) == 0).then(|| Duration::from_millis(rng.u64(50..5_000))),
+            // Longer than any delay, and now and then shorter than a fault.
+            expires_in: (rng.u32(0..10) == 0).then(|| Duration::from_millis(rng.u64(6_000..30_000))),
             ..Wish::new(&id, kind, 0, 0)
         }
     }
@@ -232,9 +252,13 @@ impl Caller {
             .max_losses(wish.losses)
             .backoff(wish.backoff, wish.backoff * 4);
         let job = lane.iter().fold(job, |job, lane| job.lane(lane.as_str()));
+        let job = wish.delay.into_iter().fold(job, Job::delay);
+        let job = wish.expires_in.into_iter().fold(job, Job::expires_in);
+        let job = job.priority(wish.priority).if_exists(wish.if_exists);
         let payload = Digest::of(wish.payload.as_bytes());
         let call = self.invoke(Call::Submit { job: wish.id, kind, payload, lane }, Some(DEADLINE));
         let answer = match self.client.submit(job).await {
+            Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
             Ok(_) => Answer::Accepted,
             Err(SubmitError::Conflict { .. }) => Answer::Conflict,
             Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
@@ -278,6 +302,18 @@ impl Caller {
         self.told(call, answer);
     }
 
+    /// Jobs of this kind are not assigned until somebody resumes it. What became of it the transactions tell.
+    async fn pause(&self) {
+        if let Err(error) = self.client.pause_kind(&pausable(), "a chaos run").await {
+            tracing::info!(%error, "not paused, as far as is known");
+        }
+    }
+
+    /// `true` if it is known to be resumed.
+    pub(crate) async fn resume(&self) -> bool {
+        self.client.resume_kind(&pausable()).await.is_ok()
+    }
+
     async fn read(&self, job: JobId) {
         let call = self.invoke(Call::Read { job: job.clone() }, Some(DEADLINE));
         let answer = match self.client.get(&job).await {
@@ -298,6 +334,11 @@ impl Caller {
         };
         self.told(call, answer);
     }
+}
+
+/// What no fault's recovery waits for.
+fn pausable() -> Kind {
+    Kind::new(BLOCK).expect("letters only")
 }
 
 /// A change that was not said to be made.

@@ -267,6 +267,10 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
     if let Err(failure) = paused.await {
         problems.push(format!("L4: {failure}"));
     }
+    let resumed = until("no kind is paused", SETTLES_WITHIN, async || stage.operator.caller.resume().await);
+    if let Err(failure) = resumed.await {
+        problems.push(format!("L3: {failure}"));
+    }
     // Nobody's inbox is left, and no job stands anywhere. One that moves may be missed by a look, and not by several.
     let mut looks = 0;
     let settled = until("every job is over", SETTLES_WITHIN, async || {
