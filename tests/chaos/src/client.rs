@@ -3,12 +3,15 @@
 //! Its calls overlap. Ids are used again, with the same payload and with another one; jobs that are known are cancelled,
 //! retried, read and waited for. The answers are recorded as they are; the checker knows what they mean.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellwether::client::{Accepted, Cancelled, Error, IfExists, Retried, SubmitError, WaitError};
+use bellwether::client::{
+    Accepted, Cancelled, Error, GroupError, IfExists, JobHandle, Retried, SubmitError, WaitError,
+};
 use bellwether::{Client, Job, JobId, JobView, Kind, State};
 use bellwether_core::name::Lane;
 use bellwether_sim::history::{Answer, Call, Digest, EventKind, JobSight, Seen};
@@ -20,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 use crate::record::{Recorder, now};
+use crate::roster::{self, Roster, Sealed};
 use crate::work::{BLOCK, Task, WORK};
 
 /// After which every call but a wait has to be answered.
@@ -35,6 +39,8 @@ const OPEN_CALLS: usize = 48;
 const LANES: u32 = 6;
 /// Jobs that a client remembers to ask about.
 const KNOWN: usize = 400;
+/// Groups that a client remembers, the newest: one is open for seconds, and most is of interest then.
+const GROUPS_KNOWN: usize = 12;
 
 /// A client process of a chaos run.
 #[derive(Debug, Args)]
@@ -122,7 +128,7 @@ pub(crate) struct Wish {
 
 impl Wish {
     pub(crate) fn new(id: &str, kind: &'static str, ms: u64, fails: u32) -> Self {
-        let task = Task { ms, fails, padding: String::new() };
+        let task = Task::new(ms, fails);
         Self {
             id: JobId::new(id).expect("letters, digits and dashes"),
             kind,
@@ -146,6 +152,7 @@ pub(crate) struct Caller {
     number: u32,
     next: AtomicU64,
     known: Mutex<Vec<Wish>>,
+    groups: Mutex<VecDeque<Roster>>,
 }
 
 impl Caller {
@@ -153,7 +160,8 @@ impl Caller {
         let recorder = Recorder::open(records)?;
         let client = Client::builder().session_timeout(SESSION).deadline(DEADLINE);
         let client = client.connect(zookeeper).await?;
-        Ok(Self { client, recorder, number, next: AtomicU64::new(0), known: Mutex::new(Vec::new()) })
+        let (known, groups) = (Mutex::default(), Mutex::default());
+        Ok(Self { client, recorder, number, next: AtomicU64::new(0), known, groups })
     }
 
     async fn call(self: Arc<Self>, mut rng: Rng) {
@@ -181,11 +189,43 @@ impl Caller {
             }
             (72..80, Some(wish)) => self.cancel(wish.id).await,
             (80..86, Some(wish)) => self.retry(wish.id).await,
-            (86..97, Some(wish)) => self.read(wish.id).await,
+            (86..91, Some(wish)) => self.read(wish.id).await,
+            (91..94, Some(_)) => {
+                let roster = Roster::fresh(self.number, &mut rng);
+                self.remember_group(roster.clone());
+                self.generate(&roster).await;
+            }
+            (94..97, Some(_)) => self.call_group(&mut rng).await,
             (97, Some(_)) => self.pause().await,
             (_, Some(_)) => {
                 self.resume().await;
             }
+        }
+    }
+
+    /// Does something of a group that is known.
+    async fn call_group(&self, rng: &mut Rng) {
+        let known = {
+            let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+            rng.choice(groups.iter()).cloned()
+        };
+        let Some(roster) = known else { return };
+        let job = roster.some_job(rng);
+        match rng.u32(0..10) {
+            0..3 => {
+                self.generate(&roster).await;
+            }
+            3..6 => self.cancel(job).await,
+            6..8 => self.retry(job).await,
+            _ => self.read(job).await,
+        }
+    }
+
+    fn remember_group(&self, roster: Roster) {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.push_back(roster);
+        if groups.len() > GROUPS_KNOWN {
+            groups.pop_front();
         }
     }
 
@@ -197,7 +237,8 @@ impl Caller {
         let lane = (kind == WORK && rng.u32(0..6) == 0).then(|| rng.u32(0..LANES));
         // One that holds up its lane for long would only make everybody wait.
         let ms = if lane.is_some() { ms.min(100) } else { ms };
-        let payload = serde_json::to_string(&Task { ms, fails, padding }).expect("plain fields are JSON");
+        let payload =
+            serde_json::to_string(&Task { padding, ..Task::new(ms, fails) }).expect("plain fields are JSON");
         let id = format!("c{}-{}", self.number, rng.u32(..));
         Wish {
             payload,
@@ -257,26 +298,69 @@ impl Caller {
         let job = job.priority(wish.priority).if_exists(wish.if_exists);
         let payload = Digest::of(wish.payload.as_bytes());
         let call = self.invoke(Call::Submit { job: wish.id, kind, payload, lane }, Some(DEADLINE));
-        let answer = match self.client.submit(job).await {
-            Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
-            Ok(_) => Answer::Accepted,
-            Err(SubmitError::Conflict { .. }) => Answer::Conflict,
-            Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
-            Err(
-                error @ (SubmitError::Invalid(_)
-                | SubmitError::Group(_)
-                | SubmitError::Client(_)
-                | SubmitError::Overloaded { .. }
-                | SubmitError::MinuteFull { .. }
-                | SubmitError::TooManyMinutes { .. }
-                | SubmitError::NotSent { .. }
-                | SubmitError::Refused { .. }
-                | SubmitError::Unreadable { .. }),
-            ) => Answer::Failed { why: error.to_string() },
-        };
+        let answer = submitted(&self.client.submit(job).await);
         let accepted = answer == Answer::Accepted;
         self.told(call, answer);
         accepted
+    }
+
+    /// Makes a group and submits all of its members, again or for the first time. `true` if it needs no more of that.
+    pub(crate) async fn generate(&self, roster: &Roster) -> bool {
+        let group = roster.group().expect("short names and few members");
+        let group = match self.client.group(group).await {
+            Ok(group) => group,
+            Err(error) => return self.no_group(roster, &error),
+        };
+        let mut all = true;
+        for (number, payload) in roster.members() {
+            let job = roster::member(roster.kind, payload.clone());
+            let last = roster.sealed == Sealed::WithLast && number + 1 == roster.total();
+            let what = Call::Submit {
+                job: roster.member(number),
+                kind: roster.kind(),
+                payload: Digest::of(payload.as_bytes()),
+                lane: None,
+            };
+            // The last one is two calls.
+            let call = self.invoke(what, Some(if last { 2 * DEADLINE } else { DEADLINE }));
+            let done =
+                if last { group.submit_last(number, job).await } else { group.submit(number, job).await };
+            self.told(call, submitted(&done));
+            // A group that takes no more has ended, or will, without it.
+            all &= matches!(done, Ok(_) | Err(SubmitError::Group(GroupError::Closed { .. })));
+        }
+        match roster.sealed {
+            Sealed::First | Sealed::WithLast => all,
+            // Not before all are there: it would wait for those that are not.
+            Sealed::After if !all => false,
+            Sealed::After => match group.seal(roster.total()).await {
+                Ok(()) => true,
+                Err(error) => self.no_group(roster, &error),
+            },
+        }
+    }
+
+    /// Nobody who draws it from its name asks for anything else of it.
+    fn no_group(&self, roster: &Roster, error: &Error) -> bool {
+        let id = &roster.id;
+        tracing::info!(%id, %error, "not all of the group, as far as is known");
+        match error {
+            // Removed meanwhile, after its retention.
+            Error::Group(GroupError::Absent { .. }) => {}
+            Error::Group(error) => panic!("S11: group {id} is not what its name says: {error}"),
+            Error::NotFound(_)
+            | Error::Unreadable { .. }
+            | Error::Refused(_)
+            | Error::Settings { .. }
+            | Error::GroupUnreadable { .. }
+            | Error::Invalid { .. }
+            | Error::Unavailable(_)
+            | Error::Contended { .. }
+            | Error::GroupContended { .. }
+            | Error::PauseContended(_)
+            | Error::Busy { .. } => {}
+        }
+        false
     }
 
     async fn cancel(&self, job: JobId) {
@@ -333,6 +417,26 @@ impl Caller {
             }
         };
         self.told(call, answer);
+    }
+}
+
+fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
+    match done {
+        Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
+        Ok(_) => Answer::Accepted,
+        Err(SubmitError::Conflict { .. }) => Answer::Conflict,
+        Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
+        Err(
+            error @ (SubmitError::Invalid(_)
+            | SubmitError::Group(_)
+            | SubmitError::Client(_)
+            | SubmitError::Overloaded { .. }
+            | SubmitError::MinuteFull { .. }
+            | SubmitError::TooManyMinutes { .. }
+            | SubmitError::NotSent { .. }
+            | SubmitError::Refused { .. }
+            | SubmitError::Unreadable { .. }),
+        ) => Answer::Failed { why: error.to_string() },
     }
 }
 

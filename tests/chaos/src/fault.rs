@@ -3,7 +3,7 @@
 //! | left out | why |
 //! | --- | --- |
 //! | ZooKeeper's disk full, a node's disk full | needs a file system of its own, so privileges; the keeper's store has it in its own tests; a node writes no files |
-//! | clock jump, DST | the machine's clock is not ours to set, and schedules are not built |
+//! | clock jump, DST | the machine's clock is not ours to set, and nothing about safety depends on it |
 //! | hostile HTTP | there is no gateway |
 //! | an actor killed or panicking at a message | inside one process: the table of `tests` does it |
 
@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Close,
     Recover,
     Promote,
+    /// A group from one stage to the next.
+    Join,
 }
 
 /// Before or after it commits.
@@ -98,6 +100,7 @@ impl Step {
             Self::Close => step::close,
             Self::Recover => step::recover,
             Self::Promote => step::promote,
+            Self::Join => step::join,
         }
     }
 
@@ -109,6 +112,7 @@ impl Step {
             Self::Close => "close",
             Self::Recover => "recover",
             Self::Promote => "promote",
+            Self::Join => "join",
         }
     }
 }
@@ -118,7 +122,7 @@ impl Fault {
     pub(crate) fn all(servers: Kind) -> Vec<Self> {
         use Whom::{Leader, Other};
         let mut all = vec![Self::Killed(Leader), Self::Killed(Other)];
-        for step in [Step::Claim, Step::Assign, Step::Recover, Step::Promote] {
+        for step in [Step::Claim, Step::Assign, Step::Recover, Step::Promote, Step::Join] {
             all.extend([When::Before, When::After].map(|when| Self::KilledAt(step, when)));
         }
         for tenths in [3, 9, 11, 30] {
@@ -132,7 +136,7 @@ impl Fault {
         // 50 ms, and round trips of a third and of nine tenths of the session timeout.
         all.extend([25, 250, 675].map(Self::Slow));
         all.push(Self::Flapping);
-        all.extend([Step::Submit, Step::Assign, Step::Close].map(Self::LostReply));
+        all.extend([Step::Submit, Step::Assign, Step::Close, Step::Join].map(Self::LostReply));
         all.extend([Self::LateRequests, Self::EventsLost, Self::EventsLate, Self::StaleWrite]);
         all.extend([Leader, Other].map(Self::Expired));
         all.extend([Self::AllServersKilled, Self::AllServersFrozen]);

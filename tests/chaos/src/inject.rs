@@ -374,7 +374,7 @@ async fn killed_at(
             let Some(other) = node(stage, Whom::Other, rng).await else { return Ok(None) };
             stage.nodes[other].kill();
         }
-        Step::Submit | Step::Assign | Step::Close | Step::Promote => {}
+        Step::Submit | Step::Assign | Step::Close | Step::Promote | Step::Join => {}
     }
     let met = met(&planned).await;
     let injected = Injected::new(fault, Undo::Start).for_(Duration::from_millis(rng.u64(300..1_500)));

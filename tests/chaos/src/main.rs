@@ -15,10 +15,11 @@
 //! | `fault`, `inject` | which faults there are, and how each is begun and ended |
 //! | `run` | the order of a run, and what is gathered at its end |
 //! | `stage`, `process`, `servers`, `links` | what runs, and what can be done to it |
-//! | `node`, `client`, `work`, `keeper` | the processes |
+//! | `node`, `client`, `keeper` | the processes |
+//! | `work`, `groups`, `roster` | what jobs do, and which groups there are |
 //! | `record` | one clock, one file per recorder |
 //! | `zklog`, `keeper`, `txn`, `witness` | the truth: committed transactions, and what was refused |
-//! | `score` | the verdict and its figures |
+//! | `score`, `joins` | the verdict and its figures |
 //!
 //! **Limits.** A seed fixes which faults are dealt in which order, what clients ask and how long things last; it does not
 //! fix the machine's scheduling, so that a run cannot be repeated exactly. What a run leaves behind decides by itself:
@@ -27,13 +28,16 @@
 mod client;
 mod failure;
 mod fault;
+mod groups;
 mod inject;
+mod joins;
 mod jute;
 mod keeper;
 mod links;
 mod node;
 mod process;
 mod record;
+mod roster;
 mod run;
 mod score;
 mod servers;

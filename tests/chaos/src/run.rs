@@ -271,12 +271,19 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
     if let Err(failure) = resumed.await {
         problems.push(format!("L3: {failure}"));
     }
+    let whole = until("all groups have their members", SETTLES_WITHIN, async || {
+        stage.operator.complete_groups().await
+    });
+    if let Err(failure) = whole.await {
+        problems.push(format!("S7: {failure}"));
+    }
     // Nobody's inbox is left, and no job stands anywhere. One that moves may be missed by a look, and not by several.
     let mut looks = 0;
-    let settled = until("every job is over", SETTLES_WITHIN, async || {
+    let settled = until("every job is over, and every group done", SETTLES_WITHIN, async || {
         let settled = stage.operator.open_jobs().await == Some(0)
             && stage.operator.orphans().await.is_some_and(|orphans| orphans.is_empty())
-            && stage.operator.leader().await.is_some();
+            && stage.operator.leader().await.is_some()
+            && stage.operator.open_groups().await.is_some_and(|open| open.is_empty());
         looks = if settled { looks + 1 } else { 0 };
         looks == LOOKS
     });

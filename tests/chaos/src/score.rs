@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use bellwether_core::job::{JobState, Verdict};
+use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, NodeId, WorkerId};
 use bellwether_core::path::{self, Place};
 use bellwether_core::wire;
@@ -12,6 +12,7 @@ use bellwether_sim::history::{Answer, Bounds, Call, Checker, EventKind, RULES, R
 use serde::Serialize;
 
 use crate::fault::{Fault, SESSION, Step, Whom};
+use crate::joins::Groups;
 use crate::run::{Deal, Outcome, Plan};
 use crate::servers::TICK;
 
@@ -31,6 +32,10 @@ pub(crate) struct Score {
     pub(crate) conflicts: u64,
     pub(crate) lost: usize,
     pub(crate) ends: BTreeMap<&'static str, usize>,
+    /// Made, stopped, done; joins and finished handlers that succeeded.
+    pub(crate) groups: [u64; 5],
+    pub(crate) expired: u64,
+    pub(crate) pauses: u64,
     pub(crate) runs: u64,
     pub(crate) extra_runs_explained: u64,
     pub(crate) extra_runs_unexplained: u64,
@@ -127,7 +132,7 @@ impl Score {
         let overlaps_by_hand = found.extract_if(.., |violation| by_hand(violation)).count();
         let measured = figures.bounds(outcome);
         let mut violations: Vec<String> = found.iter().map(ToString::to_string).collect();
-        violations.extend(outcome.problems.iter().cloned());
+        violations.extend(outcome.problems.iter().chain(&figures.groups.violations).cloned());
         let mut bounds = Vec::new();
         for Measured { id, what, bound, times } in measured {
             let late = times.iter().filter(|(took, slack)| *took > bound + slack);
@@ -157,6 +162,12 @@ impl Score {
             conflicts: figures.conflicts,
             lost,
             ends,
+            groups: {
+                let Groups { made, stopped, done, joins, finishes, .. } = figures.groups;
+                [made, stopped, done, joins, finishes]
+            },
+            expired: figures.expired,
+            pauses: figures.pauses,
             runs: figures.runs,
             extra_runs_explained: figures.extra.saturating_sub(unexplained),
             extra_runs_unexplained: unexplained,
@@ -189,6 +200,7 @@ impl Score {
         line("| jobs and runs | |\n| --- | ---: |".to_owned());
         let [there, absent] = self.unknown;
         let ends: Vec<_> = self.ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+        let [made, stopped, done, joins, finishes] = self.groups;
         let rows = [
             ("servers", self.servers.clone()),
             ("seed, duration", format!("{}, {} s", self.seed, self.seconds)),
@@ -198,6 +210,10 @@ impl Score {
             ("submissions without an answer, later there / absent", format!("{there} / {absent}")),
             ("conflicts told", self.conflicts.to_string()),
             ("how jobs ended", ends.join(", ")),
+            ("ended because their expiry passed", self.expired.to_string()),
+            ("pauses of a kind", self.pauses.to_string()),
+            ("groups made / stopped / done", format!("{made} / {stopped} / {done}")),
+            ("joins / finished handlers that succeeded", format!("{joins} / {finishes}")),
             ("runs", self.runs.to_string()),
             ("extra runs, explained by a closed attempt or a retry", self.extra_runs_explained.to_string()),
             ("**extra runs, unexplained**", format!("**{}**", self.extra_runs_unexplained)),
@@ -247,6 +263,13 @@ impl Score {
     }
 }
 
+/// Whether it is over because it was not started in time.
+fn has_expired(record: &JobRecord) -> bool {
+    let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
+    let told = |error: &String| error.starts_with("not started before it expired");
+    dead && record.last_error.as_ref().is_some_and(told)
+}
+
 /// The session timeout, in milliseconds.
 fn session() -> u64 {
     u64::try_from(SESSION.as_millis()).expect("seconds")
@@ -292,6 +315,9 @@ struct Figures {
     acknowledged: BTreeSet<JobId>,
     unknown: BTreeSet<JobId>,
     conflicts: u64,
+    groups: Groups,
+    expired: u64,
+    pauses: u64,
     ran: BTreeSet<JobId>,
     runs: u64,
     extra: u64,
@@ -351,6 +377,7 @@ impl Figures {
     }
 
     fn op(&mut self, at: u64, op: &TxnOp) {
+        self.groups.note(op);
         match op {
             TxnOp::Create { path, data, .. } => {
                 if let Place::Worker(id) = path::parse(path)
@@ -361,8 +388,13 @@ impl Figures {
                 if path == path::EPOCH {
                     self.claims.push(at);
                 }
+                self.pauses +=
+                    u64::from(path.rsplit_once('/').is_some_and(|(parent, _)| parent == path::PAUSES));
             }
             TxnOp::Set { path, .. } if path == path::EPOCH => self.claims.push(at),
+            TxnOp::Set { path, data, .. } if path.starts_with("/jobs/") => {
+                self.expired += u64::from(wire::decode(&data.0).is_ok_and(|record| has_expired(&record)));
+            }
             TxnOp::Delete { path } => {
                 if let Place::Assignment(id, _) = path::parse(path)
                     && let Some(node) = self.workers.get(&id)
@@ -392,7 +424,7 @@ impl Figures {
             match (deal.fault, claim) {
                 (
                     Fault::Killed(Whom::Leader)
-                    | Fault::KilledAt(Step::Assign | Step::Promote | Step::Recover, _),
+                    | Fault::KilledAt(Step::Assign | Step::Promote | Step::Recover | Step::Join, _),
                     Some(claim),
                 ) => {
                     takeovers.push((claim - deal.began, slack(deal.began, *claim)));

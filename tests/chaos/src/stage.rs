@@ -8,8 +8,9 @@ use std::time::Duration;
 use bellwether::schedule::Overlap;
 use bellwether::{Job, Retention, Schedule, ScheduleId};
 use bellwether_core::budget::MIN_RETENTION;
-use bellwether_core::name::{JobId, NodeId, WorkerId};
-use bellwether_core::path;
+use bellwether_core::group::{GroupRecord, Stage as GroupStage};
+use bellwether_core::name::{GroupId, JobId, NodeId, WorkerId};
+use bellwether_core::{path, wire};
 use bellwether_sim::history::{Event, EventKind};
 use bellwether_zk::{SessionState, Zk, connect};
 use fastrand::Rng;
@@ -22,6 +23,7 @@ use crate::fault::SESSION;
 use crate::links::Links;
 use crate::process::{Process, Program, output};
 use crate::record::Recorder;
+use crate::roster::Roster;
 use crate::servers::{Kind, Servers};
 use crate::wait::until;
 use crate::witness::Witness;
@@ -127,9 +129,36 @@ impl Operator {
         Some(open)
     }
 
+    /// Groups that are not done, and that can be read.
+    pub(crate) async fn open_groups(&mut self) -> Option<Vec<GroupId>> {
+        let zk = self.zk().await.ok()?;
+        let mut open = Vec::new();
+        for bucket in path::Bucket::all() {
+            for name in zk.children(bucket.groups()).await.ok()?.unwrap_or_default() {
+                let id = GroupId::new(name).ok()?;
+                let Some(node) = zk.get(path::group(&id)).await.ok()? else { continue };
+                let stage = wire::decode::<GroupRecord>(&node.data).ok()?.stage;
+                if !matches!(stage, GroupStage::Done { .. }) {
+                    open.push(id);
+                }
+            }
+        }
+        Some(open)
+    }
+
+    /// Submits what is missing of the groups that are not done. `true` if nothing is.
+    pub(crate) async fn complete_groups(&mut self) -> bool {
+        let Some(open) = self.open_groups().await else { return false };
+        let mut all = true;
+        for roster in open.iter().filter_map(Roster::of) {
+            all &= self.caller.generate(&roster).await;
+        }
+        all
+    }
+
     /// One that ticks each second, and one that ticks only when its last job is over.
     async fn add_schedules(&self) -> Result<(), Failure> {
-        let job = |ms| Job::new(WORK, &Task { ms, fails: 0, padding: String::new() });
+        let job = |ms| Job::new(WORK, &Task::new(ms, 0));
         let beat = Schedule::every(SCHEDULES[0], Duration::from_secs(1), job(5)?);
         let alone = Schedule::cron(SCHEDULES[1], "*/3 * * * * *", job(1_500)?).overlap(Overlap::Forbid);
         for schedule in [beat, alone] {

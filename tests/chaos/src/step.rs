@@ -31,3 +31,9 @@ pub(crate) fn recover(request: &Request<'_>) -> bool {
 pub(crate) fn promote(request: &Request<'_>) -> bool {
     multi(request, &["/epoch", "/delayed/", "/queue/"])
 }
+
+/// Takes a group on and makes the job of its next stage, by the leader. An end of a member that the leader writes is about
+/// `/members`, too.
+pub(crate) fn join(request: &Request<'_>) -> bool {
+    multi(request, &["/epoch", "/groups/", "/jobs/", "/queue/"]) && !request.mentions("/members/")
+}

@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use crate::groups;
 use crate::record::Recorder;
 
 /// Runs on the runtime, and can be dropped at any time.
@@ -24,6 +25,11 @@ pub(crate) const HANG: &str = "hang";
 /// Of jobs that hang: the shortest.
 const LEASE: Duration = Duration::from_secs(1);
 
+/// A member of a group, or a sub-job.
+pub(crate) const PART: &str = "part";
+/// Has sub-jobs, and a finished handler.
+pub(crate) const TREE: &str = "tree";
+
 /// What a job of any kind is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
@@ -33,13 +39,30 @@ pub(crate) struct Task {
     pub(crate) fails: u32,
     /// Bytes that have to arrive as they were sent.
     pub(crate) padding: String,
+    /// How many sub-jobs it has.
+    pub(crate) subs: u32,
+}
+
+impl Task {
+    pub(crate) fn new(ms: u64, fails: u32) -> Self {
+        Self { ms, fails, padding: String::new(), subs: 0 }
+    }
+
+    /// The payloads of its sub-jobs: the same at each attempt.
+    pub(crate) fn subs(&self) -> impl Iterator<Item = (u32, String)> {
+        let ms = self.ms;
+        (0..self.subs).map(move |number| {
+            let task = Self::new(ms / 2, u32::from(ms.is_multiple_of(7)) * number);
+            (number, serde_json::to_string(&task).expect("plain fields are JSON"))
+        })
+    }
 }
 
 /// Handlers that record when each run begins and ends.
 pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
     let (work, block, poison) = (Arc::clone(recorder), Arc::clone(recorder), Arc::clone(recorder));
     let hang = Arc::clone(recorder);
-    Handlers::new()
+    groups::handlers(recorder)
         .raw(
             WORK,
             Handler::Async(Arc::new(move |context| {
@@ -93,18 +116,18 @@ pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
         )
 }
 
-fn task(context: &JobContext) -> Result<Task, HandlerError> {
+pub(crate) fn task(context: &JobContext) -> Result<Task, HandlerError> {
     Ok(serde_json::from_slice(context.payload().bytes())?)
 }
 
 /// A run; recorded as over when it is dropped, by whoever drops it.
-struct Run<'a> {
+pub(crate) struct Run<'a> {
     recorder: &'a Recorder,
     context: &'a JobContext,
 }
 
 impl<'a> Run<'a> {
-    fn begin(recorder: &'a Recorder, context: &'a JobContext) -> Self {
+    pub(crate) fn begin(recorder: &'a Recorder, context: &'a JobContext) -> Self {
         let run = Self { recorder, context };
         run.record(RunStep::Started);
         run
@@ -123,7 +146,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    fn end(self, task: &Task) -> Result<Payload, HandlerError> {
+    pub(crate) fn end(self, task: &Task) -> Result<Payload, HandlerError> {
         let attempt = self.context.attempt();
         if attempt <= task.fails {
             return Err(HandlerError::new(format!("attempt {attempt} of {} fails", task.fails + 1)));

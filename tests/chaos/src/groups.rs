@@ -1,0 +1,104 @@
+//! What the jobs of groups do, and what joins and finished handlers tell of what they found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether::client::{MemberEnd, Members};
+use bellwether::handler::Handler;
+use bellwether::{HandlerError, Handlers, Spawn as _};
+use serde::{Deserialize, Serialize};
+
+use crate::record::Recorder;
+use crate::roster;
+use crate::work::{PART, Run, TREE, task};
+
+/// What a join found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Joined {
+    pub(crate) ended: u32,
+    pub(crate) open: u32,
+    pub(crate) unreadable: u32,
+}
+
+/// What a finished handler found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Finished {
+    /// Whether the parent's record said that it is over.
+    pub(crate) parent_over: bool,
+    /// Whether the join's did.
+    pub(crate) join_over: bool,
+}
+
+/// Those of members, of jobs that have sub-jobs, and of their joins.
+pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
+    let [parts, trees, part_joins, tree_joins, finishes] = [(); 5].map(|()| Arc::clone(recorder));
+    Handlers::new()
+        .raw(
+            PART,
+            Handler::Async(Arc::new(move |context| {
+                let recorder = Arc::clone(&parts);
+                Box::pin(async move {
+                    let run = Run::begin(&recorder, &context);
+                    let task = task(&context)?;
+                    tokio::time::sleep(Duration::from_millis(task.ms)).await;
+                    run.end(&task)
+                })
+            })),
+        )
+        .raw(
+            TREE,
+            Handler::Async(Arc::new(move |context| {
+                let recorder = Arc::clone(&trees);
+                Box::pin(async move {
+                    let run = Run::begin(&recorder, &context);
+                    let task = task(&context)?;
+                    let group = context.sub_jobs(PART);
+                    let group =
+                        if task.ms.is_multiple_of(2) { group } else { group.fail_fast() }.open().await?;
+                    for (number, payload) in task.subs() {
+                        group.submit(number, roster::member(PART, payload)).await?;
+                        // One that fails leaves some of them to its next attempt.
+                        if context.attempt() <= task.fails && number > 0 {
+                            break;
+                        }
+                    }
+                    run.end(&task)
+                })
+            })),
+        )
+        .join(PART, move |context, members| {
+            let recorder = Arc::clone(&part_joins);
+            async move {
+                let _run = Run::begin(&recorder, &context);
+                count(members).await
+            }
+        })
+        .join(TREE, move |context, members| {
+            let recorder = Arc::clone(&tree_joins);
+            async move {
+                let _run = Run::begin(&recorder, &context);
+                count(members).await
+            }
+        })
+        .finished(TREE, move |context, finished| {
+            let recorder = Arc::clone(&finishes);
+            async move {
+                let _run = Run::begin(&recorder, &context);
+                let parent_over = finished.parent.state.is_terminal();
+                let join_over = finished.join.is_some_and(|join| join.state.is_terminal());
+                Ok(Finished { parent_over, join_over })
+            }
+        })
+}
+
+async fn count(mut members: Members) -> Result<Joined, HandlerError> {
+    let mut joined = Joined::default();
+    while let Some(member) = members.next().await? {
+        match member.end {
+            MemberEnd::Succeeded(_) | MemberEnd::Cancelled | MemberEnd::Dead(_) => joined.ended += 1,
+            MemberEnd::Open => joined.open += 1,
+            MemberEnd::Unreadable(_) => joined.unreadable += 1,
+        }
+    }
+    Ok(joined)
+}

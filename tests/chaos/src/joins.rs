@@ -1,0 +1,102 @@
+//! What joins and finished handlers told of their groups, held against the transactions.
+//!
+//! That a join *runs* after its members is the history's to decide (S7). This is about what it was given: all members of a
+//! group that was not stopped, each with its end, through a client whose server may lag; and a finished handler the ends
+//! of its parent and of the join.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellwether_core::group::{GroupRecord, Stage};
+use bellwether_core::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
+use bellwether_core::name::GroupId;
+use bellwether_core::path::{GroupPlace, Place};
+use bellwether_core::{path, wire};
+use bellwether_sim::history::TxnOp;
+
+use crate::groups::{Finished, Joined};
+
+/// Of all groups, by what was committed.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    records: BTreeMap<GroupId, GroupRecord>,
+    /// Some member was retried when the group did not wait for it any more: it may be open while the join runs.
+    retried: BTreeSet<GroupId>,
+    pub(crate) made: u64,
+    pub(crate) stopped: u64,
+    pub(crate) done: u64,
+    pub(crate) joins: u64,
+    pub(crate) finishes: u64,
+    pub(crate) violations: Vec<String>,
+}
+
+impl Groups {
+    pub(crate) fn note(&mut self, op: &TxnOp) {
+        let (path, data) = match op {
+            TxnOp::Create { path, data, .. } | TxnOp::Set { path, data, .. } => (path, &data.0),
+            TxnOp::Check { .. } | TxnOp::Delete { .. } | TxnOp::CloseSession => return,
+        };
+        if let Place::Group(GroupPlace::Record(id)) = path::parse(path) {
+            self.group(id, data);
+        } else if path.starts_with("/jobs/")
+            && let Ok(record) = wire::decode::<JobRecord>(data)
+            && let Some(part) = &record.membership
+        {
+            self.job(part, &record.state);
+        }
+    }
+
+    fn group(&mut self, id: GroupId, data: &[u8]) {
+        let Ok(after) = wire::decode::<GroupRecord>(data) else { return };
+        let before = self.records.get(&id).filter(|before| before.token == after.token);
+        let is_done = |group: &GroupRecord| matches!(group.stage, Stage::Done { .. });
+        self.made += u64::from(before.is_none());
+        self.stopped +=
+            u64::from(after.stopped.is_some() && before.is_none_or(|before| before.stopped.is_none()));
+        self.done += u64::from(is_done(&after) && !before.is_some_and(is_done));
+        if before.is_none() {
+            self.retried.remove(&id);
+        }
+        self.records.insert(id, after);
+    }
+
+    fn job(&mut self, part: &Membership, state: &JobState) {
+        let Membership { group, role, counted } = part;
+        let result = match state {
+            JobState::Terminal { verdict: Verdict::Succeeded(result), .. } => Some(result),
+            JobState::Terminal { verdict: Verdict::Cancelled | Verdict::Dead, .. }
+            | JobState::Open { .. } => None,
+        };
+        match (role, result) {
+            (Role::Member(_), _) if !counted => {
+                self.retried.insert(group.clone());
+            }
+            (Role::Join, Some(result)) => self.joined(group, result),
+            (Role::Finish, Some(result)) => self.finished(group, result),
+            (Role::Member(_) | Role::Join | Role::Finish, _) => {}
+        }
+    }
+
+    fn joined(&mut self, id: &GroupId, result: &Payload) {
+        self.joins += 1;
+        let Some(group) = self.records.get(id) else { return };
+        let Ok(joined) = serde_json::from_slice::<Joined>(result.bytes()) else {
+            return self.violations.push(format!("S7: the join of {id} told nothing that can be read"));
+        };
+        let Joined { ended, open, unreadable } = joined;
+        let all = group.total == Some(ended + open);
+        let wrong = !all || unreadable > 0 || (open > 0 && !self.retried.contains(id));
+        if wrong && group.stopped.is_none() {
+            self.violations
+                .push(format!("S7: the join of {id}, of {:?} members, found {joined:?}", group.total));
+        }
+    }
+
+    fn finished(&mut self, id: &GroupId, result: &Payload) {
+        self.finishes += 1;
+        let Some(group) = self.records.get(id) else { return };
+        match serde_json::from_slice(result.bytes()) {
+            Ok(Finished { parent_over: true, join_over }) if join_over || !group.join => {}
+            found => self.violations.push(format!("S7: the finished handler of {id} found {found:?}")),
+        }
+    }
+}
