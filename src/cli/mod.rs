@@ -10,6 +10,7 @@ mod exit;
 pub(crate) mod fuzz;
 mod group;
 mod input;
+mod install;
 mod job;
 mod keeper;
 mod kind;
@@ -111,6 +112,11 @@ enum Command {
     /// See what a node is told, by whom, and whether its file is right.
     #[command(subcommand, after_help = EXIT_CODES)]
     Config(config::ConfigCommand),
+    /// Print completions for a shell.
+    Completions(install::Completions),
+    /// Write what a package installs beside the command: man pages and completions.
+    #[command(hide = true)]
+    InstallFiles(install::Files),
     /// Run a server for one machine that speaks ZooKeeper's protocol: single node, no failover.
     #[command(after_help = EXIT_CODES)]
     Keeper(keeper::Keeper),
@@ -159,6 +165,8 @@ async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(
         Command::Retention(command) => retention::run(global, output, command).await,
         Command::Schedule(command) => schedule::run(global, output, command).await,
         Command::Config(command) => config::run(output, &command, said),
+        Command::Completions(command) => command.run(output),
+        Command::InstallFiles(command) => command.run(),
         Command::Node(command) => node::run(global, command).await,
         Command::Keeper(command) => keeper::run(output, command).await,
         Command::Dev(command) => dev::run(output, command).await,
