@@ -26,6 +26,9 @@
 //! due, and then not more often than a slack allows, so that a record is read about ten times in its life, however many
 //! there are. The count of each bucket is asked for in every round, by three requests.
 //!
+//! **Where it begins** is another bucket in each term ([`STRIDE`]): a term that is shorter than a pass over all of them
+//! would always clean the same ones, and never come to the last.
+//!
 //! **Groups** go as a whole, with the records of their jobs: see `group`. The record of a job of a group is passed over
 //! here.
 //!
@@ -65,6 +68,9 @@ pub const READ: usize = MAX_READ_BATCH;
 
 /// A clock that is ahead by more than this is wrong, and what it said is not believed.
 pub const WRONG_AHEAD: Duration = Duration::from_secs(3600);
+
+/// How many buckets lie between those that two terms in a row begin with: odd, so that 256 terms begin with each once.
+const STRIDE: usize = 97;
 
 /// Rest after a request that took no time that the clock shows.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
@@ -187,6 +193,8 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Janitor {
     epoch: i32,
+    /// The bucket that this term begins with.
+    first: usize,
     retention: Retention,
     buckets: Vec<Facts>,
     groups: Vec<Facts>,
@@ -206,7 +214,7 @@ enum Step {
     Settings,
     /// Count the buckets from this one on.
     Count(Shelf, usize),
-    /// Look for a bucket that is due, from this one on.
+    /// Look for a bucket that is due, from this one of the term's order on.
     Choose(Shelf, usize),
     Look(At),
     /// A batch is to be sent (again), and whether something was taken out of it.
@@ -226,8 +234,10 @@ impl Janitor {
     /// A machine for the term of `epoch`. Begins with the first [`Event::Go`].
     #[must_use]
     pub fn new(epoch: i32) -> Self {
+        let terms = usize::try_from(epoch).unwrap_or_default() % usize::from(BUCKETS);
         Self {
             epoch,
+            first: terms * STRIDE % usize::from(BUCKETS),
             retention: Retention::default(),
             buckets: vec![Facts::default(); usize::from(BUCKETS)],
             groups: vec![Facts::default(); usize::from(BUCKETS)],
@@ -455,7 +465,7 @@ impl Janitor {
                 }
                 Next::Done { bucket, left, due, removed } => {
                     self.buckets[bucket.index()].looked(left, due, removed, &self.retention, wall);
-                    return self.choose(Shelf::Jobs, bucket.index() + 1, now, wall, out);
+                    return self.choose(Shelf::Jobs, self.position(bucket) + 1, now, wall, out);
                 }
             },
             Step::Look(At::Groups(mut look)) => {
@@ -465,7 +475,7 @@ impl Janitor {
                     group::Next::Read(jobs) => Effect::Read(jobs),
                     group::Next::Done { bucket, left, due } => {
                         self.groups[bucket.index()].looked(left, due, true, &self.retention, wall);
-                        return self.choose(Shelf::Groups, bucket.index() + 1, now, wall, out);
+                        return self.choose(Shelf::Groups, self.position(bucket) + 1, now, wall, out);
                     }
                 };
                 self.step = Step::Look(At::Groups(look));
@@ -482,10 +492,16 @@ impl Janitor {
         out.push(effect);
     }
 
+    /// Where a bucket stands in this term's order.
+    fn position(&self, bucket: Bucket) -> usize {
+        (bucket.index() + usize::from(BUCKETS) - self.first) % usize::from(BUCKETS)
+    }
+
     fn choose(&mut self, shelf: Shelf, from: usize, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
-        let retention = self.retention;
+        let (retention, first) = (self.retention, self.first);
         let facts = self.shelf(shelf);
-        let due = Bucket::all().skip(from).find(|bucket| {
+        let order = Bucket::all().skip(first).chain(Bucket::all().take(first));
+        let due = order.skip(from).find(|bucket| {
             let facts = &facts[bucket.index()];
             match shelf {
                 Shelf::Jobs => facts.is_due(&retention, wall),
@@ -495,7 +511,7 @@ impl Janitor {
         match (due, shelf) {
             (Some(bucket), _) => {
                 // Answered, it becomes a look; unanswered, a round begins.
-                self.step = Step::Choose(shelf, bucket.index());
+                self.step = Step::Choose(shelf, self.position(bucket));
                 self.asked = Some(now);
                 out.push(Effect::List(shelf, bucket));
             }

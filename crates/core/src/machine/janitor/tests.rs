@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::outcome::{Reason, Rejection};
@@ -531,4 +531,50 @@ mod groups {
         }
         assert_eq!(tree.read, 1);
     }
+}
+
+/// The bucket that a term lists first, of buckets that all have a record.
+fn first_of_term(epoch: i32) -> usize {
+    let mut janitor = Janitor::new(epoch);
+    let mut events = vec![Event::Go];
+    for now in 0.. {
+        let mut out = Vec::new();
+        let event = events.pop().unwrap_or(Event::Go);
+        janitor.handle(Millis(now * 1_000), WALL, event, &mut out);
+        for effect in out {
+            match effect {
+                Effect::Rest(_) => {}
+                Effect::Settings => events.push(Event::Settings(Ok((Some(retention()), Some(WALL))))),
+                Effect::Count(shelf, buckets) => {
+                    let counts = vec![1; buckets.len()];
+                    events.push(Event::Counted(shelf, buckets, Ok(counts)));
+                }
+                Effect::List(Shelf::Jobs, bucket) => return bucket.index(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    unreachable!("it lists a bucket")
+}
+
+/// L6, also where leaders change sooner than all buckets are looked at.
+#[test]
+fn terms_that_are_short_come_to_every_bucket_in_the_end() {
+    let firsts: BTreeSet<_> = (1..=256).map(first_of_term).collect();
+    assert_eq!(firsts.len(), 256);
+}
+
+#[test]
+fn a_pass_comes_to_every_bucket_wherever_it_begins() {
+    let mut stage = Stage::new();
+    (0..2_000).for_each(|n| stage.end(n, Verdict::Dead));
+    stage.round();
+    let listed = stage.asked.iter().filter_map(|effect| match effect {
+        Effect::List(Shelf::Jobs, bucket) => Some(bucket.index()),
+        _ => None,
+    });
+    let listed: Vec<_> = listed.collect();
+    let held: BTreeSet<_> = stage.records.keys().map(|job| Bucket::of(job).index()).collect();
+    assert_eq!(listed.len(), held.len(), "each once");
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), held);
 }
