@@ -40,7 +40,7 @@ const LANES: u32 = 6;
 /// Jobs that a client remembers to ask about.
 const KNOWN: usize = 400;
 /// Groups that a client remembers, the newest: one is open for seconds, and most is of interest then.
-const GROUPS_KNOWN: usize = 12;
+const GROUPS_KNOWN: usize = 4;
 
 /// A client process of a chaos run.
 #[derive(Debug, Args)]
@@ -215,8 +215,13 @@ impl Caller {
             0..3 => {
                 self.generate(&roster).await;
             }
-            3..6 => self.cancel(job).await,
-            6..8 => self.retry(job).await,
+            3..6 => {
+                self.cancel(job.clone()).await;
+                // The group waits for it again if that is soon enough.
+                self.retry(job).await;
+            }
+            6 => self.cancel(job).await,
+            7 => self.retry(job).await,
             _ => self.read(job).await,
         }
     }

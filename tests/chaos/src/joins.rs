@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellwether_core::group::{GroupRecord, Stage};
+use bellwether_core::group::{GroupRecord, Mark, Stage};
 use bellwether_core::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
 use bellwether_core::name::GroupId;
 use bellwether_core::path::{GroupPlace, Place};
@@ -24,6 +24,9 @@ pub(crate) struct Groups {
     pub(crate) made: u64,
     pub(crate) stopped: u64,
     pub(crate) done: u64,
+    pub(crate) removed: u64,
+    /// Members that were retried and are waited for again.
+    pub(crate) rejoined: u64,
     pub(crate) joins: u64,
     pub(crate) finishes: u64,
     pub(crate) violations: Vec<String>,
@@ -33,7 +36,8 @@ impl Groups {
     pub(crate) fn note(&mut self, op: &TxnOp) {
         let (path, data) = match op {
             TxnOp::Create { path, data, .. } | TxnOp::Set { path, data, .. } => (path, &data.0),
-            TxnOp::Check { .. } | TxnOp::Delete { .. } | TxnOp::CloseSession => return,
+            TxnOp::Delete { path } => return self.deleted(path),
+            TxnOp::Check { .. } | TxnOp::CloseSession => return,
         };
         if let Place::Group(GroupPlace::Record(id)) = path::parse(path) {
             self.group(id, data);
@@ -57,6 +61,19 @@ impl Groups {
             self.retried.remove(&id);
         }
         self.records.insert(id, after);
+    }
+
+    fn deleted(&mut self, path: &str) {
+        let Place::Group(place) = path::parse(path) else { return };
+        match place {
+            GroupPlace::Record(id) => self.removed += u64::from(self.records.remove(&id).is_some()),
+            // Of a group that is done it is removed, of any other it is taken back.
+            GroupPlace::Mark(id, Mark::Member(_), _) => {
+                let open = self.records.get(&id).is_some_and(|group| group.stage == Stage::Open);
+                self.rejoined += u64::from(open);
+            }
+            GroupPlace::Mark(_, Mark::Parent | Mark::Join | Mark::Finish, _) | GroupPlace::Member(..) => {}
+        }
     }
 
     fn job(&mut self, part: &Membership, state: &JobState) {

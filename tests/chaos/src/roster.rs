@@ -47,7 +47,9 @@ impl Roster {
         let fail_fast = rng.u32(0..4) == 0;
         let nested = rng.u32(0..4) == 0;
         let count = if nested { 1..4 } else { 1..9 };
-        let payloads = (0..rng.u32(count)).map(|_| payload(nested, fail_fast, &mut rng)).collect();
+        // Long enough to be meddled with.
+        let longest = if rng.u32(0..4) == 0 { 3_000 } else { 200 };
+        let payloads = (0..rng.u32(count)).map(|_| payload(nested, fail_fast, longest, &mut rng)).collect();
         Some(Self {
             id: id.clone(),
             kind: if nested { TREE } else { PART },
@@ -99,11 +101,12 @@ pub(crate) fn member(kind: &str, payload: String) -> Job {
     job.max_attempts(ATTEMPTS).max_losses(50).backoff(backoff, backoff * 4)
 }
 
-fn payload(nested: bool, fail_fast: bool, rng: &mut Rng) -> String {
+fn payload(nested: bool, fail_fast: bool, longest: u64, rng: &mut Rng) -> String {
     let hopeless = rng.u32(0..if fail_fast { 6 } else { 20 }) == 0;
     let fails = if hopeless { ATTEMPTS } else { rng.u32(0..8) / 7 };
     let subs = if nested { rng.u32(0..5) } else { 0 };
-    serde_json::to_string(&Task { subs, ..Task::new(rng.u64(0..200), fails) }).expect("plain fields are JSON")
+    serde_json::to_string(&Task { subs, ..Task::new(rng.u64(0..longest), fails) })
+        .expect("plain fields are JSON")
 }
 
 #[cfg(test)]

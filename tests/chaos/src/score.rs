@@ -32,8 +32,12 @@ pub(crate) struct Score {
     pub(crate) conflicts: u64,
     pub(crate) lost: usize,
     pub(crate) ends: BTreeMap<&'static str, usize>,
-    /// Made, stopped, done; joins and finished handlers that succeeded.
-    pub(crate) groups: [u64; 5],
+    /// Made, stopped, done, removed.
+    pub(crate) groups: [u64; 4],
+    /// Joins and finished handlers that succeeded.
+    pub(crate) joins: [u64; 2],
+    /// Members that were retried and were waited for again.
+    pub(crate) rejoined: u64,
     pub(crate) expired: u64,
     pub(crate) pauses: u64,
     pub(crate) runs: u64,
@@ -162,10 +166,14 @@ impl Score {
             conflicts: figures.conflicts,
             lost,
             ends,
-            groups: {
-                let Groups { made, stopped, done, joins, finishes, .. } = figures.groups;
-                [made, stopped, done, joins, finishes]
-            },
+            groups: [
+                figures.groups.made,
+                figures.groups.stopped,
+                figures.groups.done,
+                figures.groups.removed,
+            ],
+            joins: [figures.groups.joins, figures.groups.finishes],
+            rejoined: figures.groups.rejoined,
             expired: figures.expired,
             pauses: figures.pauses,
             runs: figures.runs,
@@ -200,7 +208,7 @@ impl Score {
         line("| jobs and runs | |\n| --- | ---: |".to_owned());
         let [there, absent] = self.unknown;
         let ends: Vec<_> = self.ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
-        let [made, stopped, done, joins, finishes] = self.groups;
+        let ([made, stopped, done, removed], [joins, finishes]) = (self.groups, self.joins);
         let rows = [
             ("servers", self.servers.clone()),
             ("seed, duration", format!("{}, {} s", self.seed, self.seconds)),
@@ -212,7 +220,8 @@ impl Score {
             ("how jobs ended", ends.join(", ")),
             ("ended because their expiry passed", self.expired.to_string()),
             ("pauses of a kind", self.pauses.to_string()),
-            ("groups made / stopped / done", format!("{made} / {stopped} / {done}")),
+            ("groups made / stopped / done / removed", format!("{made} / {stopped} / {done} / {removed}")),
+            ("members retried and waited for again", self.rejoined.to_string()),
             ("joins / finished handlers that succeeded", format!("{joins} / {finishes}")),
             ("runs", self.runs.to_string()),
             ("extra runs, explained by a closed attempt or a retry", self.extra_runs_explained.to_string()),
