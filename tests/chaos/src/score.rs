@@ -19,6 +19,9 @@ use crate::servers::TICK;
 /// Of every run.
 pub(crate) const BOUNDS: Bounds = Bounds { session_timeout: SESSION, tick: TICK };
 
+/// How long, in milliseconds, what was late is the machine's after all stood still: processes catch up by then.
+const MACHINE: u64 = 1_000;
+
 /// The verdict, and the figures.
 #[derive(Debug, Serialize)]
 pub(crate) struct Score {
@@ -51,6 +54,8 @@ pub(crate) struct Score {
     pub(crate) zombie_reports_refused: u64,
     /// Two that said that they lead, within a session timeout after somebody's hand took leadership from one of them.
     pub(crate) overlaps_by_hand: usize,
+    /// Bounds of a second or less that were broken when the machine had just stood still.
+    pub(crate) late_with_machine: usize,
     pub(crate) epochs: u64,
     pub(crate) workers_killed_by_jobs: u32,
     /// How often the servers were up and served nobody, a client of the bare protocol included, until they were started
@@ -134,6 +139,11 @@ impl Score {
             violation.id == "S5" && by_hand.any(during)
         };
         let overlaps_by_hand = found.extract_if(.., |violation| by_hand(violation)).count();
+        let stood_still = |violation: &Violation| {
+            let during = |(at, late): &(u64, u64)| at + late + MACHINE >= violation.at && *at <= violation.at;
+            matches!(violation.id, "L2" | "L5") && outcome.stalls.iter().any(during)
+        };
+        let late_with_machine = found.extract_if(.., |violation| stood_still(violation)).count();
         let measured = figures.bounds(outcome);
         let mut violations: Vec<String> = found.iter().map(ToString::to_string).collect();
         violations.extend(outcome.problems.iter().chain(&figures.groups.violations).cloned());
@@ -186,6 +196,7 @@ impl Score {
             stale_writes_committed: count("S3") as u64,
             zombie_reports_refused: outcome.zombies,
             overlaps_by_hand,
+            late_with_machine,
             epochs: figures.claims.len() as u64,
             workers_killed_by_jobs: outcome.poisoned,
             servers_stuck: outcome.servers_stuck,
@@ -234,6 +245,10 @@ impl Score {
             (
                 "two said that they lead, after a candidate or `/epoch` was deleted by hand",
                 self.overlaps_by_hand.to_string(),
+            ),
+            (
+                "L2 and L5: late within a second after the machine stood still",
+                self.late_with_machine.to_string(),
             ),
             ("epochs claimed", self.epochs.to_string()),
             ("workers killed by their jobs", self.workers_killed_by_jobs.to_string()),
