@@ -311,7 +311,14 @@ impl NodeBuilder {
         let tools = Tools::new(&self.zookeeper, session_timeout, handlers.kinds().cloned().collect());
         let handlers = handlers.with_tools(tools.into());
         let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
-        let config = WorkerConfig { node: node.clone(), host, slots: self.slots, tags, handlers };
+        let config = WorkerConfig {
+            node: node.clone(),
+            host,
+            slots: self.slots,
+            tags,
+            handlers,
+            drain_grace: self.drain_grace,
+        };
         config.check()?;
         Ok(Some(config))
     }

@@ -33,7 +33,14 @@ async fn node(to: &str, name: &str) -> Node {
             election: ElectionConfig::new(id.clone()),
             strategy: Strategy::LeastLoaded,
         }),
-        worker: Some(WorkerConfig { node: id, host: "h".into(), slots: 16, tags: vec![], handlers: echo() }),
+        worker: Some(WorkerConfig {
+            node: id,
+            host: "h".into(),
+            slots: 16,
+            tags: vec![],
+            handlers: echo(),
+            drain_grace: Duration::ZERO,
+        }),
     };
     Node::start(config).await.expect("a node")
 }

@@ -82,7 +82,14 @@ pub(super) async fn worker(
     handlers: Registry,
 ) -> Result<Node, String> {
     let id = NodeId::new(name).map_err(|error| error.to_string())?;
-    let worker = WorkerConfig { node: id, host: name.into(), slots, tags: vec![], handlers };
+    let worker = WorkerConfig {
+        node: id,
+        host: name.into(),
+        slots,
+        tags: vec![],
+        handlers,
+        drain_grace: SESSION_TIMEOUT,
+    };
     node(namespace, None, Some(worker)).await
 }
 

@@ -104,6 +104,7 @@ impl Told for Error {
             Self::Group(error) => error.kind(),
             Self::Refused(_)
             | Self::Unreadable { .. }
+            | Self::WorkerUnreadable { .. }
             | Self::Settings { .. }
             | Self::Busy { .. }
             | Self::Contended { .. }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
-use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_core::{path, txn};
 use bellwether_zk::{Node, ReadResult, Zk};
 use futures::future::try_join_all;
 
 use super::Client;
 use super::error::Error;
 use super::kinds::{Paused, pauses};
-use super::link::Deadline;
+use super::link::{Deadline, Written};
 use super::view::Waiting;
 use bellwether_core::job::JobRecord;
 
@@ -28,6 +28,20 @@ pub struct WorkerView {
     /// Jobs in its inbox.
     pub assigned: usize,
 }
+
+/// What a drain did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrainedWorker {
+    /// The worker is told: it gets no more jobs.
+    Told,
+    /// It was told before, or is stopping.
+    Already,
+    /// There is no such worker: it has left.
+    Gone,
+}
+
+/// Attempts to set a mark that others' writes outrun: a registration is written when a worker's slots change.
+const TRIES: u32 = 20;
 
 /// Who claimed the current epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +65,37 @@ impl Client {
     /// When ZooKeeper does not answer within the client's deadline.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
         self.0.link.read(self.by(), |zk| workers(zk.clone())).await
+    }
+
+    /// Tells a worker to drain: it gets no more jobs from the moment this returns, finishes what runs within its node's
+    /// grace, hands back the rest, and leaves. Its node runs on without it; to work again it is started again.
+    ///
+    /// The mark stands in the registration: if the worker's session ends before the worker has seen it, the worker comes
+    /// back under another id, undrained. Wait until it has left ([`Client::workers`]) before you rely on it.
+    ///
+    /// # Errors
+    /// [`Error::WorkerUnreadable`] for a registration that says nothing readable; no answer within the client's deadline: then it
+    /// may or may not be told, and telling it again is safe.
+    pub async fn drain_worker(&self, worker: WorkerId) -> Result<DrainedWorker, Error> {
+        let by = self.by();
+        let mut unknown = false;
+        for _ in 0..TRIES {
+            let there = self.0.link.read(by, |zk| zk.get(path::worker(worker))).await?;
+            let Some(node) = there else {
+                return Ok(if unknown { DrainedWorker::Told } else { DrainedWorker::Gone });
+            };
+            let info = wire::decode::<WorkerInfo>(&node.data)
+                .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
+            if info.draining {
+                return Ok(if unknown { DrainedWorker::Told } else { DrainedWorker::Already });
+            }
+            match self.0.link.commit(by, txn::mark_draining(worker, &info, node.version)).await? {
+                Written::Applied => return Ok(DrainedWorker::Told),
+                Written::Lost => {}
+                Written::Unknown => unknown = true,
+            }
+        }
+        Err(Error::Busy { what: "the worker's registration", tries: TRIES })
     }
 
     /// Who leads; `None` when nobody ever did. A leader that does not stand any more has ended and is not

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellwether_core::budget::{MAX_BUCKET_ENTRIES, MAX_MINUTES};
 use bellwether_core::group::GroupError;
-use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::outcome::Reason;
 use bellwether_core::wire::WireError;
 use bellwether_zk::{ConnectStringError, NamespaceError};
@@ -78,6 +78,15 @@ pub enum Error {
     Unreadable {
         /// Which job.
         id: JobId,
+        /// Why.
+        #[source]
+        reason: WireError,
+    },
+    /// A worker's registration cannot be read, so that it cannot be changed either.
+    #[error("the registration of worker {worker} cannot be read")]
+    WorkerUnreadable {
+        /// Which worker.
+        worker: WorkerId,
         /// Why.
         #[source]
         reason: WireError,

@@ -49,7 +49,7 @@ use tokio::sync::Semaphore;
 
 pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
-pub use cluster::{LeaderView, WorkerView};
+pub use cluster::{DrainedWorker, LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
 pub use explain::{Explanation, Why};

@@ -55,6 +55,7 @@ situations![
     ticks,
     leaving,
     outstayed,
+    told_to_drain,
     cut_off,
     lost_replies,
     expiry,
@@ -233,6 +234,16 @@ async fn fenced_out(stage: &Stage) {
 async fn outstayed(stage: &Stage) {
     stage.busy_leader().await.stop().await;
     stage.runs.release();
+    stage.over().await;
+}
+
+/// An operator has a worker drain; the other takes what is left.
+async fn told_to_drain(stage: &Stage) {
+    stage.submit_some("told").await;
+    let client = stage.cluster.client();
+    let worker = client.workers().await.unwrap()[0].id;
+    // One that a fault has ended before is gone.
+    client.drain_worker(worker).await.unwrap();
     stage.over().await;
 }
 

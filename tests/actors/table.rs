@@ -89,6 +89,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("executor_pool", &["Tell.Drain"]),
         ],
     ),
+    ("told_to_drain", &[("worker", &["Look"])]),
     ("outstayed", &[("worker", &["Wake"]), ("executor_pool", &["Tell.Wake"])]),
     (
         "cut_off",
@@ -105,7 +106,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("lease_watcher", &["Resume"]),
             ("assigner", &["Pause", "Resume"]),
             ("expirer", &["Resume"]),
-            ("worker", &["Session.Disconnected", "Session.Reconnected", "Read"]),
+            ("worker", &["Session.Disconnected", "Session.Reconnected"]),
             ("inbox_watcher", &["Hold", "Resume"]),
             ("executor_pool", &["Tell.Hold", "Tell.Resume"]),
             ("status_reporter", &["Tell.Hold", "Tell.Resume"]),

@@ -9,7 +9,7 @@ use bellwether_testkit::{Cut, Proxy, eventually, eventually_some, namespace};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::run::command;
+use crate::run::{command, run_in};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -113,4 +113,30 @@ async fn a_node_is_what_its_file_says() {
         registered.any(|info| info.node.as_str() == "from-a-file" && info.slots == 3)
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_drain_ends_what_it_runs_and_leaves() {
+    let to = namespace("told-to-drain");
+    let client = Client::connect(&to).await.unwrap();
+    let mut node = Node::start(&to, &["--node-id", "tired", "--slots", "1"]);
+    let sleep = |id: &str| Job::new("sleep", &serde_json::json!({ "millis": 1_500 })).unwrap().id(id);
+    let job = client.submit(sleep("a")).await.unwrap();
+    eventually("the job runs", SOON, async || {
+        client.get(job.id()).await.unwrap().unwrap().state == State::Running
+    })
+    .await;
+    let waits = client.submit(sleep("b")).await.unwrap();
+    run_in(&to, &["worker", "drain", "nobody"]).exits(4).says("there is no worker nobody");
+    let drained =
+        run_in(&to, &["worker", "drain", "tired", "--wait", "--timeout", "20s", "--output", "json"]);
+    let told = drained.exits(0).json();
+    assert_eq!((told[0]["node"].as_str(), told[0]["outcome"].as_str()), (Some("tired"), Some("left")));
+    assert!(client.workers().await.unwrap().is_empty());
+    assert_eq!(job.wait(SOON).await.unwrap().attempt, 1, "it was finished where it ran");
+    let waits = client.get(waits.id()).await.unwrap().unwrap();
+    assert_eq!(waits.state, State::Queued, "nobody is there to begin it: {waits:?}");
+    assert!(client.leader().await.unwrap().unwrap().standing, "its node leads on");
+    node.signal(Signal::SIGTERM);
+    assert_eq!(node.ended().await.0, Some(0));
 }

@@ -1,12 +1,13 @@
-//! Pausing kinds, and explaining why a job is not running.
+//! Pausing kinds, draining workers, and explaining why a job is not running.
 
 use std::time::Duration;
 
-use bellwether::client::{Error, Waiting, Why};
+use bellwether::client::{DrainedWorker, Error, Waiting, Why};
 use bellwether::{Job, JobId, Kind};
 use bellwether_core::job::{Ending, Payload};
 use bellwether_core::path;
 use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::worker::WorkerInfo;
 use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
 
 use crate::hand::{Hand, client, id};
@@ -44,6 +45,41 @@ async fn a_kind_is_paused_once_and_listed_with_who_serves_it_and_who_paused_it()
     assert_eq!(client.resume_kind(&kind("sum")).await, Ok(false));
     let long = client.pause_kind(&kind("sum"), &"x".repeat(257)).await.unwrap_err();
     assert_eq!(long.to_string(), "by must be at most 256 bytes, not 257 bytes");
+}
+
+#[tokio::test]
+async fn a_worker_is_told_to_drain_once_and_keeps_what_else_it_says() {
+    let to = namespace("drain");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["echo"], 2, &["gpu"]).await;
+    let before = client.workers().await.unwrap().remove(0).info.unwrap();
+    assert_eq!(client.drain_worker(worker).await, Ok(DrainedWorker::Told));
+    assert_eq!(client.drain_worker(worker).await, Ok(DrainedWorker::Already));
+    let after = client.workers().await.unwrap().remove(0).info.unwrap();
+    assert_eq!(after, WorkerInfo { draining: true, ..before });
+    let path = path::worker(worker);
+    hand.apply(vec![Op::Set { path: path.clone(), data: b"?".to_vec(), version: 1 }]).await;
+    let unreadable = client.drain_worker(worker).await.unwrap_err();
+    assert!(matches!(unreadable, Error::WorkerUnreadable { .. }), "{unreadable}");
+    hand.apply(vec![Op::Delete { path, version: None }]).await;
+    assert_eq!(client.drain_worker(worker).await, Ok(DrainedWorker::Gone));
+}
+
+/// What if the reply is lost, of a mark that was set, and of one that was not?
+#[tokio::test]
+async fn a_drain_whose_reply_is_lost_is_told_as_done_by_this_call() {
+    let to = namespace("drain-lost");
+    let proxy = Proxy::to(&to);
+    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+    let change = |request: &Request<'_>| request.op == op::MULTI && request.mentions("/workers/");
+    let (one, two) = (hand.worker(&["echo"], 2, &[]).await, hand.worker(&["echo"], 2, &[]).await);
+    let lost = proxy.swallow_reply_and_cut(change, Cut::Fin);
+    assert_eq!(client.drain_worker(one).await, Ok(DrainedWorker::Told));
+    assert!(lost.has_fired());
+    let lost = proxy.drop_request_and_cut(change, Cut::Fin);
+    assert_eq!(client.drain_worker(two).await, Ok(DrainedWorker::Told));
+    assert!(lost.has_fired());
+    assert!(client.workers().await.unwrap().iter().all(|worker| worker.info.as_ref().unwrap().draining));
 }
 
 /// What if the reply is lost?

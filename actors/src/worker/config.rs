@@ -1,5 +1,7 @@
 //! What a worker is told about itself.
 
+use std::time::Duration;
+
 use super::handler::Registry;
 use bellwether_core::budget::{MAX_SLOTS, MAX_TAGS};
 use bellwether_core::name::{NodeId, Tag};
@@ -20,6 +22,8 @@ pub struct WorkerConfig {
     pub tags: Vec<Tag>,
     /// What it can run.
     pub handlers: Registry,
+    /// How long what runs may take to end when an operator tells it to drain; the rest is handed back.
+    pub drain_grace: Duration,
 }
 
 /// A worker that cannot be.

@@ -17,7 +17,7 @@ use bellwether_core::txn::Op;
 use bellwether_core::wire::{decode, encode};
 use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{metric, path, txn};
-use bellwether_zk::{Node, ReadResult, SessionState, Zk};
+use bellwether_zk::{Node, ReadResult, SessionState, Watch, Zk};
 use metrics::counter;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent};
 use tokio::runtime::Handle;
@@ -32,10 +32,13 @@ use super::{Term, WorkerConfig, WorkerStatus};
 use crate::clock;
 use crate::session::SessionEvent;
 use crate::spawn::{actor, spawn};
-use crate::task::{Timers, report, tell};
+use crate::task::{Owned, Timers, report, tell};
 
 /// No child's handler awaits anything, so one that does not stop by then is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a lost hint can delay an operator's drain.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Messages to the wing.
 pub enum WorkerMsg {
@@ -59,6 +62,12 @@ pub enum WorkerMsg {
     Said(u64, Outcome<()>),
     #[doc(hidden)]
     InboxGone(u64),
+    /// The watch on the registration.
+    #[doc(hidden)]
+    Watching(u64, ReadResult<Watch>),
+    /// The registration may have changed.
+    #[doc(hidden)]
+    Look(u64),
     #[doc(hidden)]
     Wake,
 }
@@ -73,6 +82,8 @@ actor!(Wing, "worker", WorkerMsg {
     Usable,
     Said,
     InboxGone,
+    Watching,
+    Look,
     Wake,
 }, supervises);
 
@@ -90,6 +101,9 @@ pub(super) struct State {
     /// Outlives incarnations: a blocking handler keeps its permit until it returns.
     slots: Arc<Semaphore>,
     waiting_for_drain: Vec<RpcReplyPort<Drained>>,
+    /// On the registration.
+    watch: Option<Owned>,
+    look: Option<Owned>,
     timers: Timers,
 }
 
@@ -124,7 +138,7 @@ impl Actor for Wing {
         config.check()?;
         Ok(State {
             publish,
-            machine: Incarnation::new(),
+            machine: Incarnation::new(config.drain_grace),
             zk: None,
             term: 0,
             id: WorkerId::new(Uuid::nil()),
@@ -132,6 +146,8 @@ impl Actor for Wing {
             children: None,
             slots: Arc::new(Semaphore::new(config.slots as usize)),
             waiting_for_drain: Vec::new(),
+            watch: None,
+            look: None,
             timers: Timers::default(),
             config,
         })
@@ -169,6 +185,15 @@ impl Actor for Wing {
             }
             WorkerMsg::Said(term, outcome) if term == state.term => Event::Said(outcome),
             WorkerMsg::InboxGone(term) if term == state.term => Event::InboxGone,
+            WorkerMsg::Watching(term, watch) if term == state.term => {
+                state.watching(&me, watch);
+                // What changed before it was there.
+                Event::Look
+            }
+            WorkerMsg::Look(term) if term == state.term => {
+                state.look_later(&me);
+                Event::Look
+            }
             // Of an incarnation that is over.
             WorkerMsg::Committed(..)
             | WorkerMsg::Read(..)
@@ -176,7 +201,9 @@ impl Actor for Wing {
             | WorkerMsg::TakenForHung(_)
             | WorkerMsg::Usable(..)
             | WorkerMsg::Said(..)
-            | WorkerMsg::InboxGone(_) => return Ok(()),
+            | WorkerMsg::InboxGone(_)
+            | WorkerMsg::Watching(..)
+            | WorkerMsg::Look(_) => return Ok(()),
             WorkerMsg::Wake => Event::Wake,
         };
         state.feed(&me, event).await
@@ -261,14 +288,17 @@ impl State {
             Effect::Read => self.read(me),
             Effect::Start => {
                 self.start_children(me).await?;
+                self.watch(me);
                 tracing::info!(worker = %self.id, "registered");
             }
             Effect::Stop => self.stop_children().await,
             Effect::Hold => self.each_child(InboxMsg::Hold, ToExecutor::Hold, ToReporter::Hold),
-            Effect::Resume => self.each_child(InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume),
+            Effect::Resume => {
+                self.each_child(InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume);
+                self.watch(me);
+            }
             Effect::MarkDraining(version) => {
-                let data = encode(&WorkerInfo { draining: true, ..self.info.clone() });
-                self.commit(me, vec![Op::Set { path: path::worker(self.id), data, version }]);
+                self.commit(me, txn::mark_draining(self.id, &self.info, version));
             }
             Effect::Say(version) => {
                 let op = Op::Set { path: path::worker(self.id), data: encode(&self.info), version };
@@ -330,6 +360,36 @@ impl State {
         report(me, zk.get(path::worker(self.id)), move |node| WorkerMsg::Read(term, node));
     }
 
+    /// Asks for a watch on the registration, in which an operator may tell the worker to drain.
+    fn watch(&mut self, me: &ActorRef<WorkerMsg>) {
+        let (Some(zk), term) = (&self.zk, self.term) else { return };
+        report(me, zk.watch_path(path::worker(self.id)), move |watch| WorkerMsg::Watching(term, watch));
+        self.look_later(me);
+    }
+
+    fn watching(&mut self, me: &ActorRef<WorkerMsg>, watch: ReadResult<Watch>) {
+        match watch {
+            Ok(mut watch) => {
+                let (me, term) = (me.clone(), self.term);
+                self.watch = Some(Owned::spawn(async move {
+                    while watch.changes().await.is_some() {
+                        tell(&me, WorkerMsg::Look(term));
+                    }
+                }));
+            }
+            // The next look, or the next reconnection, makes good for it.
+            Err(error) => tracing::debug!(%error, "the registration is not watched"),
+        }
+    }
+
+    fn look_later(&mut self, me: &ActorRef<WorkerMsg>) {
+        let (me, term) = (me.clone(), self.term);
+        self.look = Some(Owned::spawn(async move {
+            tokio::time::sleep(LOOK).await;
+            tell(&me, WorkerMsg::Look(term));
+        }));
+    }
+
     fn ephemeral(&self, node: ReadResult<Option<Node>>) -> Option<Ephemeral> {
         let session = self.zk.as_ref().map(Zk::session_id)?;
         match node {
@@ -375,6 +435,7 @@ impl State {
     }
 
     async fn stop_children(&mut self) {
+        (self.watch, self.look) = (None, None);
         let Some(children) = self.children.take() else { return };
         for cell in children.cells() {
             if cell.stop_and_wait(None, Some(STOP_WITHIN)).await.is_err() {

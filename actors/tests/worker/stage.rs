@@ -99,6 +99,7 @@ impl Stage {
             slots,
             tags: vec![],
             handlers: handlers(&runs),
+            drain_grace: Duration::from_secs(20),
         };
         let worker = Worker::start(config, &session, None).await.unwrap();
         Self { proxy, zk, session, worker, runs }

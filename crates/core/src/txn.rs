@@ -332,6 +332,14 @@ pub fn register_parents() -> [Op; 2] {
     [path::WORKERS, path::ASSIGNMENTS].map(|parent| Op::create(parent.to_owned(), Vec::new()))
 }
 
+/// Marks a worker as draining: it gets no more jobs, and finishes or hands back those that it has. Fenced by the
+/// registration's version. Lost reply: reading it, marked or gone is done.
+#[must_use]
+pub fn mark_draining(worker: WorkerId, info: &WorkerInfo, version: i32) -> Vec<Op> {
+    let data = encode(&WorkerInfo { draining: true, ..info.clone() });
+    vec![Op::Set { path: path::worker(worker), data, version }]
+}
+
 /// Makes a drained worker leave. Fails as a whole while anything is left in its inbox.
 #[must_use]
 pub fn retire(worker: WorkerId) -> Vec<Op> {

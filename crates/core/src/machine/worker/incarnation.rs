@@ -10,6 +10,10 @@
 //!                          └──────ephemeral deleted───────────┘
 //! ```
 //!
+//! A drain is asked for by the node, or by an operator, who sets the mark in the ephemeral: the incarnation looks at it
+//! when a watch says that it has changed, at every reconnection, and from time to time, as watches are hints. A mark that
+//! is set while the session ends is gone with it.
+//!
 //! A child's death loses what was handed to it, so nobody could tell any more which attempts have run. Then the
 //! whole incarnation leaves: its ephemeral is deleted, the leader closes its attempts as lost, and a fresh
 //! incarnation registers, up to [`MAX_RESTARTS`] within [`RESTART_WINDOW`].
@@ -120,19 +124,14 @@ pub struct Incarnation {
     drain: Option<Drain>,
     say: Say,
     restarts: VecDeque<Millis>,
-}
-
-impl Default for Incarnation {
-    fn default() -> Self {
-        Self::new()
-    }
+    grace: Duration,
 }
 
 impl Incarnation {
-    /// Waits for a session.
+    /// Waits for a session. An operator's drain has `grace`.
     #[must_use]
-    pub fn new() -> Self {
-        Self { state: State::Away, drain: None, say: Say::Nothing, restarts: VecDeque::new() }
+    pub fn new(grace: Duration) -> Self {
+        Self { state: State::Away, drain: None, say: Say::Nothing, restarts: VecDeque::new(), grace }
     }
 
     /// Where it is in its life.
@@ -177,6 +176,16 @@ impl Incarnation {
                 }
             }
             Event::Said(outcome) => self.said(now, &outcome, out),
+            Event::Look => match self.state {
+                State::Serving { check: Check::Seen, .. } => out.push(Effect::Read),
+                // It is read, or will be, for another reason.
+                State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
+                | State::Registering(_)
+                | State::Draining { .. }
+                | State::Leaving { .. }
+                | State::Away
+                | State::Over => {}
+            },
             Event::Wake => self.wake(now, out),
         }
         self.say(out);
@@ -398,14 +407,22 @@ impl Incarnation {
             return self.unread(now, out);
         };
         match (&mut self.state, ephemeral) {
-            (State::Registering(_), Ephemeral::Ours { version, .. }) => self.serve(now, version, out),
+            (State::Registering(_), Ephemeral::Ours { version, draining }) => {
+                self.serve(now, version, out);
+                if draining {
+                    self.told_to_drain(now, out);
+                }
+            }
             (State::Registering(_), Ephemeral::Absent) => out.push(Effect::Register),
             (State::Registering(_), Ephemeral::Foreign) => self.register_anew(out),
-            (State::Serving { version, check }, Ephemeral::Ours { version: seen, .. }) => {
+            (State::Serving { version, check }, Ephemeral::Ours { version: seen, draining }) => {
                 *version = seen;
                 if *check == Check::Asked {
                     *check = Check::Seen;
                     out.push(Effect::Resume);
+                }
+                if draining && *check == Check::Seen {
+                    self.told_to_drain(now, out);
                 }
             }
             (State::Serving { .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
@@ -494,6 +511,15 @@ impl Incarnation {
         };
         self.state = State::Draining { drain, step: marking };
         out.extend([Effect::WakeAt(drain.give_up), Effect::WakeAt(now + RETRY)]);
+    }
+
+    /// An operator has set the mark.
+    fn told_to_drain(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let State::Serving { .. } = self.state else { return };
+        let until = now + self.grace;
+        let drain = Drain { until, give_up: until + DRAIN_MARGIN };
+        self.state = State::Draining { drain, step: Draining::Emptying };
+        out.extend([Effect::Drain(until), Effect::Relist, Effect::WakeAt(drain.give_up)]);
     }
 
     fn idle(&mut self, out: &mut Vec<Effect>) {

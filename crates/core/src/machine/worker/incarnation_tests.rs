@@ -28,7 +28,7 @@ fn ours(version: i32, draining: bool) -> Event {
 
 /// Plays a script of events and the effects that each must have; wakes are left out.
 fn play(script: &[(Event, &[Effect])]) -> Incarnation {
-    let mut machine = Incarnation::new();
+    let mut machine = Incarnation::new(GRACE);
     for (n, (event, expected)) in script.iter().enumerate() {
         let mut effects = handle(&mut machine, T, event.clone());
         effects.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
@@ -86,6 +86,47 @@ fn what_it_offers_is_said_once_it_has_changed_and_again_if_nobody_knows_whether_
 }
 
 #[test]
+fn an_operators_mark_drains_it_wherever_it_is_seen() {
+    let drained: &[Effect] = &[Effect::Drain(UNTIL), Effect::Relist];
+    let serving: &[(Event, &[Effect])] = &[(Event::Connected, REGISTER), (applied(), &[Effect::Start])];
+    let looked = [
+        serving,
+        &[(Event::Look, &[Effect::Read][..]), (ours(0, false), &[]), (Event::Look, &[Effect::Read])],
+    ];
+    let seen = play(
+        &[&looked.concat()[..], &[(ours(1, true), drained), (Event::Look, &[]), (ours(1, true), &[])]]
+            .concat(),
+    );
+    assert_eq!(seen.stage(), Stage::Draining);
+    let resumed: &[Effect] = &[Effect::Resume, Effect::Drain(UNTIL), Effect::Relist];
+    let down: &[(Event, &[Effect])] =
+        &[(Event::Disconnected, &[Effect::Hold]), (Event::Look, &[]), (Event::Reconnected, &[Effect::Read])];
+    let back = play(&[serving, down, &[(ours(1, true), resumed)]].concat());
+    assert_eq!(back.stage(), Stage::Draining);
+    let started: &[Effect] = &[Effect::Start, Effect::Drain(UNTIL), Effect::Relist];
+    play(&[
+        (Event::Connected, REGISTER),
+        (unknown(), &[]),
+        (Event::Wake, &[Effect::Read]),
+        (ours(1, true), started),
+        (Event::Idle, &[Effect::Retire]),
+        (applied(), &[Effect::Stop, Effect::Drained(Drained::Empty)]),
+    ]);
+}
+
+#[test]
+fn what_it_offers_does_not_wipe_out_an_operators_mark() {
+    play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Anew, &[Effect::Say(0)]),
+        (Event::Said(Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })), &[]),
+        (Event::Wake, &[Effect::Read]),
+        (ours(1, true), &[Effect::Resume, Effect::Drain(UNTIL), Effect::Relist]),
+    ]);
+}
+
+#[test]
 fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
     play(&[
         (Event::Connected, REGISTER),
@@ -107,7 +148,7 @@ fn a_registration_that_is_refused_again_and_again_waits_before_each_try() {
         (Reason::BadVersion, &again),
         (Reason::NotSent, &again),
     ] {
-        let mut machine = Incarnation::new();
+        let mut machine = Incarnation::new(GRACE);
         handle(&mut machine, T, Event::Connected);
         for _ in 0..3 {
             assert_eq!(handle(&mut machine, T, rejected(reason.clone())), refused, "{reason}");
@@ -156,7 +197,7 @@ fn too_many_dead_children_in_a_short_time_fail_the_wing_after_it_has_left() {
         handle(machine, now, Event::Connected);
         handle(machine, now, applied());
     };
-    let mut machine = Incarnation::new();
+    let mut machine = Incarnation::new(GRACE);
     serve(T, &mut machine);
     for n in 0..100 {
         let now = T + RESTART_WINDOW * n;
@@ -291,6 +332,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(Event::Said(Outcome::Applied(()))),
         1 => Just(Event::Said(Outcome::Unknown)),
         1 => Just(Event::Drain(GRACE)),
+        2 => Just(Event::Look),
         2 => Just(Event::Wake),
     ]
 }
@@ -300,7 +342,7 @@ proptest! {
     /// incarnation serves or drains; a drain that was asked for is answered in the end.
     #[test]
     fn children_live_exactly_as_long_as_their_incarnation(events in prop::collection::vec(events(), 0..60)) {
-        let mut machine = Incarnation::new();
+        let mut machine = Incarnation::new(GRACE);
         let (mut children, mut fresh, mut failed, mut asked) = (false, false, false, false);
         let mut events = events;
         events.push(Event::Expired);

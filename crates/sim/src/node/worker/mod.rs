@@ -125,10 +125,13 @@ fn info(offer: &Offer, node: &NodeId, started_at: WallMillis) -> WorkerInfo {
     }
 }
 
+/// Of an operator's drain, which nobody asks for here: the process is stopped instead, with a grace of its own.
+const DRAIN_GRACE: Duration = Duration::from_secs(10);
+
 impl Wing {
     pub(crate) fn new(offer: Offer, node: &NodeId, seed: u64) -> Self {
         Self {
-            machine: Incarnation::new(),
+            machine: Incarnation::new(DRAIN_GRACE),
             zk: None,
             session: 0,
             term: 0,

@@ -32,6 +32,8 @@ pub enum Event {
     Anew,
     /// An [`Effect::Say`] was answered.
     Said(Outcome<()>),
+    /// The ephemeral may have changed.
+    Look,
     /// The time of an [`Effect::WakeAt`] has come.
     Wake,
 }

@@ -1,13 +1,15 @@
 //! `bellwether worker`.
 
+mod drain;
+
 use bellwether::client::WorkerView;
 use bellwether::client::rfc3339;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::Global;
-use super::exit::Failure;
-use super::output::{Format, Output};
+use crate::cli::Global;
+use crate::cli::exit::Failure;
+use crate::cli::output::{Format, Output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Worker {
@@ -15,10 +17,21 @@ pub(crate) enum Worker {
     ///
     /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining, started_at, error.
     List,
+    /// Have workers take no more jobs, finish what runs, hand back the rest, and leave.
+    ///
+    /// What runs has the drain grace of its node. The nodes run on without their workers, until they are started again. JSON:
+    /// an array of objects with id, node and outcome: drains, drained_already, gone, or, with --wait, left.
+    Drain(drain::Drain),
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: Worker) -> Result<(), Failure> {
-    let Worker::List = command;
+    match command {
+        Worker::List => list(global, output).await,
+        Worker::Drain(command) => drain::run(global, output, &command).await,
+    }
+}
+
+async fn list(global: &Global, output: Output) -> Result<(), Failure> {
     let client = global.reader().await?;
     let workers = client.workers().await?;
     client.close().await;

@@ -1,0 +1,111 @@
+//! `bellwether worker drain`.
+
+use std::time::Duration;
+
+use bellwether::Client;
+use bellwether::client::{DrainedWorker, WorkerView};
+use clap::Args;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::cli::Global;
+use crate::cli::exit::{Failure, Kind};
+use crate::cli::output::{Format, Output};
+
+/// Between two looks whether the workers have left.
+const LOOK: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+pub(crate) struct Drain {
+    /// Workers, by their ids or by the names of their nodes.
+    #[arg(required = true, value_name = "WORKER")]
+    workers: Vec<String>,
+    /// Wait until they have left, within --timeout.
+    #[arg(long)]
+    wait: bool,
+}
+
+pub(super) async fn run(global: &Global, output: Output, drain: &Drain) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let done = told(global, &client, drain).await;
+    client.close().await;
+    let (told, failed) = done?;
+    // What was done is told in any case.
+    match output.format {
+        Format::Json => {
+            let documents = told.iter().map(
+                |(worker, outcome)| json!({ "id": worker.id, "node": node(worker), "outcome": outcome }),
+            );
+            output.json(&documents.collect::<Vec<_>>())?;
+        }
+        Format::Table if told.is_empty() => {}
+        Format::Table => {
+            let row = |(worker, outcome): &(WorkerView, &str)| {
+                [worker.id.to_string(), node(worker).unwrap_or_default(), outcome.replace('_', " ")]
+            };
+            output.rows(["ID", "NODE", "OUTCOME"], told.iter().map(row).collect())?;
+        }
+    }
+    failed
+}
+
+type Told = Vec<(WorkerView, &'static str)>;
+
+async fn told(
+    global: &Global,
+    client: &Client,
+    drain: &Drain,
+) -> Result<(Told, Result<(), Failure>), Failure> {
+    let by = Instant::now() + global.timeout;
+    let chosen = choose(&client.workers().await?, &drain.workers)?;
+    let mut told = Told::new();
+    for worker in chosen {
+        let outcome = match client.drain_worker(worker.id).await {
+            Ok(DrainedWorker::Told) => "drains",
+            Ok(DrainedWorker::Already) => "drained_already",
+            Ok(DrainedWorker::Gone) => "gone",
+            Err(error) => return Ok((told, Err(error.into()))),
+        };
+        told.push((worker, outcome));
+    }
+    while drain.wait {
+        let live = client.workers().await?;
+        let left = |worker: &WorkerView| live.iter().all(|live| live.id != worker.id);
+        if told.iter().all(|(worker, _)| left(worker)) {
+            told.iter_mut().for_each(|(_, outcome)| *outcome = "left");
+            break;
+        }
+        if Instant::now() >= by {
+            let waiting = told.iter().filter(|(worker, _)| !left(worker)).count();
+            let said = format!(
+                "{waiting} workers have not left within {:?}: wait longer with --timeout",
+                global.timeout
+            );
+            return Ok((told, Err(Failure::new(Kind::TimedOut, said))));
+        }
+        sleep(LOOK).await;
+    }
+    Ok((told, Ok(())))
+}
+
+/// The workers that are meant, each once. A node has one worker at most.
+fn choose(live: &[WorkerView], named: &[String]) -> Result<Vec<WorkerView>, Failure> {
+    let mut chosen = Vec::<WorkerView>::new();
+    for name in named {
+        let is = |worker: &&WorkerView| worker.id.to_string() == *name || node(worker).as_ref() == Some(name);
+        let mut found = live.iter().filter(is).peekable();
+        if found.peek().is_none() {
+            let said =
+                format!("there is no worker {name}: `bellwether worker list` shows their ids and nodes");
+            return Err(Failure::new(Kind::NotFound, said));
+        }
+        chosen.extend(found.cloned());
+    }
+    chosen.sort_by_key(|worker| worker.id);
+    chosen.dedup_by_key(|worker| worker.id);
+    Ok(chosen)
+}
+
+fn node(worker: &WorkerView) -> Option<String> {
+    worker.info.as_ref().ok().map(|info| info.node.to_string())
+}
