@@ -42,16 +42,20 @@ pub(crate) fn test(
         test.arg("--").args(binary_arguments);
     }
     test.env("BELLWETHER_TEST_SERVER", server.name());
+    // What the shipped library does not have: the test kit, and the faults of actors.
+    let testing = ["test", "--package", "bellwether", "--features", "testing"];
+    if !chosen {
+        let tests = ["--test", "groups", "--test", "leases"];
+        run(cargo().args(testing).args(tests).env("BELLWETHER_TEST_SERVER", server.name()))?;
+    }
     if (chosen, server) == (false, Server::Keeper) {
+        run(cargo().args(testing).args(["--test", "actors", "--test", "testing"]))?;
+        run(cargo().args(testing).args(["--doc", "testing"]))?;
         // What the shipped keeper does not have.
         let tests = ["--test", "tls", "--test", "hooks"];
         run(cargo()
             .args(["test", "--package", "bellwether-keeper", "--features", "tls,testing"])
             .args(tests))?;
-        // Nor the shipped library: the test kit, and the faults of actors.
-        let testing = ["test", "--package", "bellwether", "--features", "testing"];
-        run(cargo().args(testing).args(["--test", "actors", "--test", "testing"]))?;
-        run(cargo().args(testing).args(["--doc", "testing"]))?;
     }
     if !chosen {
         // Builds the command, too, so that no test has to.

@@ -27,13 +27,13 @@ enum Follows {
 impl HandlerError {
     /// Fails with a text of your own. The job is tried again as its policy says.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), follows: Follows::Policy }
+        Self { message: reason(message.into()), follows: Follows::Policy }
     }
 
     /// The job can never succeed: it is dead at once, whatever attempts are left. The kind's invalid-job handler runs
     /// before, if there is one. A payload that the handler's type does not understand is this.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self { message: message.into(), follows: Follows::End }
+        Self { message: reason(message.into()), follows: Follows::End }
     }
 
     /// The job shall be tried again after that time, at most a week. It counts neither as a failure nor as a loss, and
@@ -74,6 +74,11 @@ impl HandlerError {
     }
 }
 
+/// A dead job that says nothing would be taken for one whose reason was lost.
+fn reason(message: String) -> String {
+    if message.is_empty() { "the handler gave no reason".into() } else { message }
+}
+
 impl<E: Error> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let mut message = error.to_string();
@@ -112,6 +117,13 @@ mod tests {
         let error = HandlerError::from(Outer("x".parse::<i32>().unwrap_err()));
         assert_eq!(error.message(), "outer: invalid digit found in string");
         assert_eq!((error.is_invalid(), error.retry_after()), (false, None));
+    }
+
+    #[test]
+    fn one_without_a_text_says_so() {
+        for error in [HandlerError::new(""), HandlerError::invalid(""), std::io::Error::other("").into()] {
+            assert_eq!(error.message(), "the handler gave no reason");
+        }
     }
 
     #[test]
