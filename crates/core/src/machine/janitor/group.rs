@@ -13,13 +13,16 @@
 //! So does the record of the parent of sub-jobs: while it is there, its id has no second life, whose sub-jobs would be
 //! taken for these.
 //!
+//! A job that was retried after its group had gone on is for itself: its record is kept for its own time, and if it has
+//! sub-jobs it goes with their group.
+//!
 //! The group's record goes last, so that what was interrupted is found again. A member that was retried after the join and
 //! is open stays, with its mark, and with it what is left of the group.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::group::{End, GroupRecord, Mark, Stage};
+use crate::group::{End, GroupRecord, Mark, Parent, Stage};
 use crate::name::{GroupId, JobId};
 use crate::path::{self, Bucket};
 use crate::retention::Retention;
@@ -190,7 +193,7 @@ impl Groups {
     }
 
     /// Records were read, in the order in which they were asked for.
-    pub(super) fn read(&mut self, found: Vec<Found>) -> Removals {
+    pub(super) fn read(&mut self, found: Vec<Found>, retention: &Retention, wall: WallMillis) -> Removals {
         let Some(tree) = &mut self.tree else { return Removals::default() };
         let (id, kind) = (tree.id.clone(), tree.record.kind.clone());
         match &mut tree.step {
@@ -203,7 +206,11 @@ impl Groups {
                             tree.stays = true;
                             continue;
                         }
-                        Found::Absent => None,
+                        Found::Absent | Found::Over { counted: false, sub_jobs: Some(_), .. } => None,
+                        found if is_kept(&found, retention, wall) => {
+                            tree.stays = true;
+                            continue;
+                        }
                         Found::Over { version, .. } => Some((&job, version)),
                     };
                     let ops = remove_member(&id, number, end, record);
@@ -215,6 +222,9 @@ impl Groups {
                 let mut records = Vec::new();
                 for (job, found) in tree.others().into_iter().zip(found) {
                     match found {
+                        found if !tree.is_parent(&job) && is_kept(&found, retention, wall) => {
+                            tree.stays = true
+                        }
                         Found::Over { version, sub_jobs, .. } if tree.takes(&job, sub_jobs.as_ref()) => {
                             records.push((job, version));
                         }
@@ -288,13 +298,14 @@ impl Tree {
         parts.map(|op| (op.path().to_owned(), vec![op])).into()
     }
 
-    /// Its jobs that are no members: its join, its parent's finished job, and the parent, if that is in no group itself.
+    /// Its jobs that are no members: its join, its parent's finished job, and the parent, if no group counts that.
     fn others(&self) -> Vec<JobId> {
         let parent = self.record.parent.as_ref();
         let finish = parent.map(|parent| parent.finish_id(&self.id));
         let mut jobs: Vec<_> =
             [Some(self.record.join_id(&self.id)), finish].into_iter().flatten().flatten().collect();
-        jobs.extend(parent.filter(|parent| parent.membership.is_none()).map(|parent| parent.job.clone()));
+        let alone = |parent: &&Parent| !parent.membership.as_ref().is_some_and(|outer| outer.counted);
+        jobs.extend(parent.filter(alone).map(|parent| parent.job.clone()));
         jobs
     }
 
@@ -305,5 +316,15 @@ impl Tree {
     /// Whether a record goes with this group: of the parent, if these are the sub-jobs that it has.
     fn takes(&self, job: &JobId, sub_jobs: Option<&GroupId>) -> bool {
         !self.is_parent(job) || sub_jobs == Some(&self.id)
+    }
+}
+
+/// Whether a job that its group does not count ended too short a while ago.
+fn is_kept(found: &Found, retention: &Retention, wall: WallMillis) -> bool {
+    match found {
+        Found::Over { counted: false, verdict, at, modified, .. } => {
+            ended(*at, *modified, wall) + retention.of(verdict) > wall
+        }
+        Found::Over { counted: true, .. } | Found::Absent | Found::Left => false,
     }
 }

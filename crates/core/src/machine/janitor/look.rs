@@ -53,7 +53,7 @@ impl Look {
         match found {
             // A group keeps the records of its jobs, and they go with it.
             Found::Absent | Found::Left | Found::Over { grouped: true, .. } => {}
-            Found::Over { version, verdict, at, modified, grouped: false, sub_jobs: _ } => {
+            Found::Over { version, verdict, at, modified, grouped: false, counted: _, sub_jobs: _ } => {
                 let ended = ended(at, modified, wall);
                 self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
             }
@@ -120,7 +120,7 @@ mod tests {
 
     fn over(verdict: Verdict, ago: u64) -> Found {
         let at = WallMillis(NOW.0 - ago);
-        Found::Over { version: 3, verdict, at, modified: at, grouped: false, sub_jobs: None }
+        Found::Over { version: 3, verdict, at, modified: at, grouped: false, counted: false, sub_jobs: None }
     }
 
     fn look(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {

@@ -94,6 +94,8 @@ pub enum Found {
         modified: WallMillis,
         /// Whether it goes with a group: its own, or that of its sub-jobs.
         grouped: bool,
+        /// Whether its group counts its end. One that was retried after its group went on is for itself.
+        counted: bool,
         /// The group of its sub-jobs, if it has any.
         sub_jobs: Option<GroupId>,
     },
@@ -130,10 +132,11 @@ impl Found {
     pub fn of(job: &JobId, data: &[u8], version: i32, modified: WallMillis) -> Self {
         let Ok(record) = wire::decode::<JobRecord>(data) else { return Self::Left };
         let grouped = record.membership.is_some() || record.spawned;
+        let counted = record.membership.as_ref().is_some_and(|part| part.counted);
         let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(job, &record));
         match record.state {
             JobState::Terminal { verdict, at } => {
-                Self::Over { version, verdict, at, modified, grouped, sub_jobs }
+                Self::Over { version, verdict, at, modified, grouped, counted, sub_jobs }
             }
             JobState::Open { .. } => Self::Left,
         }
@@ -344,7 +347,7 @@ impl Janitor {
                 Ok(Step::Look(At::Jobs(look)))
             }
             (Event::Read(_, found), Step::Look(At::Groups(mut look))) => {
-                let removals = look.read(found?);
+                let removals = look.read(found?, retention, wall);
                 Ok(self.remove(look, removals))
             }
             (Event::Groups(groups, found), Step::Look(At::Groups(mut look))) => {

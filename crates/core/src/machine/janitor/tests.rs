@@ -49,7 +49,15 @@ impl Stage {
         let at = self.wall();
         self.records.insert(
             job(n),
-            Found::Over { version: 2, verdict, at, modified: at, grouped: false, sub_jobs: None },
+            Found::Over {
+                version: 2,
+                verdict,
+                at,
+                modified: at,
+                grouped: false,
+                counted: false,
+                sub_jobs: None,
+            },
         );
     }
 
@@ -342,7 +350,8 @@ mod groups {
     use uuid::Uuid;
 
     use super::*;
-    use crate::group::{End, Mark, Stage as GroupStage};
+    use crate::group::{End, Mark, Parent, Stage as GroupStage};
+    use crate::job::{Membership, Role};
     use crate::name::Kind;
 
     fn id() -> GroupId {
@@ -466,8 +475,15 @@ mod groups {
             at,
             modified: at,
             grouped: true,
+            counted: true,
             sub_jobs: None,
         }
+    }
+
+    /// Of one that was retried after its group had gone on.
+    fn over_again(at: WallMillis, nested: Option<GroupId>) -> Found {
+        let Found::Over { version, verdict, modified, grouped, .. } = over(at) else { unreachable!() };
+        Found::Over { version, verdict, at, modified, grouped, counted: false, sub_jobs: nested }
     }
 
     const ENDS: [End; 3] = [End::Succeeded, End::Dead, End::Succeeded];
@@ -507,10 +523,41 @@ mod groups {
         assert!(tree.stage.records.contains_key(&job));
         assert!(tree.znodes.contains(&path::group(&id())), "its record goes last");
         let at = tree.stage.wall();
-        tree.stage.records.insert(job, over(at));
-        tree.stage.after(MINUTE);
+        tree.stage.records.insert(job.clone(), over_again(at, None));
+        tree.stage.after(MINUTE / 2);
+        tree.round();
+        assert!(tree.stage.records.contains_key(&job), "S1: it is kept for its own time");
+        tree.stage.after(MINUTE / 2);
         tree.round();
         assert_eq!((tree.stage.records.len(), tree.znodes.len()), (0, 0));
+    }
+
+    /// S1: as theirs waits for its end, which would be gone.
+    #[test]
+    fn a_member_that_was_retried_and_has_sub_jobs_goes_with_them() {
+        let mut tree = Tree::new(ENDS);
+        let job = JobId::member(&tree.group.kind, &id(), 1).unwrap();
+        let nested = GroupId::new("of-its-sub-jobs").unwrap();
+        tree.stage.records.insert(job.clone(), over_again(tree.stage.wall(), Some(nested.clone())));
+        tree.stage.after(100 * MINUTE);
+        tree.round();
+        assert_eq!(tree.stage.records.keys().collect::<Vec<_>>(), [&job]);
+        assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+        let outer = Membership { group: id(), role: Role::Member(1), counted: false };
+        let parent = Parent {
+            job: job.clone(),
+            kind: tree.group.kind.clone(),
+            generation: 2,
+            finish: false,
+            membership: Some(outer),
+            depth: 1,
+        };
+        let mut tree = Tree::new(ENDS);
+        tree.group.parent = Some(parent);
+        tree.stage.records.insert(job.clone(), over_again(tree.stage.wall(), Some(id())));
+        tree.stage.after(100 * MINUTE);
+        tree.round();
+        assert!(!tree.stage.records.contains_key(&job), "theirs takes it");
     }
 
     #[test]
