@@ -403,4 +403,6 @@ pub fn discard(job: &JobId, worker: WorkerId, assignment: i32, record: Option<i3
 #[cfg(test)]
 mod fence_tests;
 #[cfg(test)]
+mod group_tests;
+#[cfg(test)]
 mod tests;

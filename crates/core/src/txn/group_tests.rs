@@ -1,0 +1,156 @@
+//! What each transaction of a group is fenced by, as ZooKeeper sees it: the module's table, line by line.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::group::{End, GroupRecord, Mark, Parent, Stage};
+use crate::job::{Membership, Payload, Role};
+use crate::name::{GroupId, Kind};
+
+const NOW: WallMillis = WallMillis(9);
+
+fn id() -> GroupId {
+    GroupId::new("g").unwrap()
+}
+
+fn group() -> GroupRecord {
+    GroupRecord::new(Kind::new("sum").unwrap(), Uuid::nil(), NOW)
+}
+
+fn job() -> JobId {
+    JobId::new("sum:g:3").unwrap()
+}
+
+fn worker() -> WorkerId {
+    WorkerId::new(Uuid::from_u128(7))
+}
+
+fn part() -> Membership {
+    Membership { group: id(), role: Role::Member(3), counted: true }
+}
+
+fn member() -> JobRecord {
+    let payload = Payload::json(*b"1").unwrap();
+    let record = JobRecord::new(Kind::new("sum").unwrap(), payload, Uuid::nil(), NOW);
+    JobRecord { membership: Some(part()), ..record }
+}
+
+/// Each operation in a line: what it does, where, and at which version.
+fn shape(ops: &[Op]) -> Vec<String> {
+    let lines = ops.iter().map(|op| match op {
+        Op::Check { path, version } => format!("check {path} at {version}"),
+        Op::Create { path, .. } => format!("create {path}"),
+        Op::Set { path, version, .. } => format!("set {path} at {version}"),
+        Op::Delete { path, version: Some(version) } => format!("delete {path} at {version}"),
+        Op::Delete { path, version: None } => format!("delete {path}"),
+    });
+    lines.collect()
+}
+
+fn lines<const N: usize>(lines: [(&str, String); N]) -> Vec<String> {
+    lines.into_iter().map(|(what, path)| format!("{what} {path}")).collect()
+}
+
+/// S7
+#[test]
+fn a_member_comes_into_the_group_that_was_read() {
+    let made = shape(&join_group(&id(), 5, 3));
+    assert_eq!(
+        made,
+        [format!("check {} at 5", path::group(&id())), format!("create {}", path::place(&id(), 3))]
+    );
+}
+
+/// S7
+#[test]
+fn a_group_goes_on_behind_the_epoch_from_what_was_read() {
+    let joining = GroupRecord { stage: Stage::Joining, ..group() };
+    let join = joining.stage_job(&id(), NOW).unwrap();
+    let ops = advance(4, &id(), 5, &joining, join.as_ref(), None);
+    let name = &join.unwrap().0;
+    let made = [("create", path::record(name)), ("create", path::queue_entry(name))];
+    let fences = ["check /epoch at 4".to_owned(), format!("set {} at 5", path::group(&id()))];
+    assert_eq!(shape(&ops), [fences.to_vec(), lines(made)].concat());
+}
+
+/// S7
+#[test]
+fn a_total_is_said_of_what_was_read() {
+    assert_eq!(shape(&seal(&id(), 5, &group())), [format!("set {} at 5", path::group(&id()))]);
+}
+
+/// S7
+#[test]
+fn an_end_turns_the_place_into_a_mark_and_that_of_a_parent_is_told_to_its_sub_jobs() {
+    let over = member().cancel(NOW);
+    let mark = path::mark(&id(), Mark::Member(3), End::Cancelled);
+    assert_eq!(
+        shape(&leave_group(&job(), &over)),
+        lines([("delete", path::place(&id(), 3)), ("create", mark)])
+    );
+    let parent = JobRecord { spawned: true, ..over };
+    let nested = GroupId::of_sub_jobs(&job(), &parent);
+    let told = path::mark(&nested, Mark::Parent, End::Cancelled);
+    assert_eq!(shape(&leave_group(&job(), &parent)), lines([("create", told)]));
+    assert_eq!(leave_group(&job(), &member()), [], "it is open");
+    let apart = Membership { counted: false, ..part() };
+    assert_eq!(leave_group(&job(), &JobRecord { membership: Some(apart), ..member().cancel(NOW) }), []);
+}
+
+/// S7
+#[test]
+fn sub_jobs_have_a_group_while_their_parents_attempt_goes_on() {
+    let assignment = Assignment::new(2, 5, NOW);
+    let ops = make_sub_group(&id(), &group(), &job(), 6, worker(), 1, &assignment);
+    let fences = [
+        format!("check {} at 6", path::record(&job())),
+        format!("set {} at 1", path::assignment(worker(), &job())),
+    ];
+    let made = lines([("create", path::group(&id())), ("create", path::members(&id()))]);
+    assert_eq!(shape(&ops), [fences.to_vec(), made].concat());
+    let Op::Set { data, .. } = &ops[1] else { panic!("{ops:?}") };
+    let told: Assignment = crate::wire::decode(data).unwrap();
+    assert_eq!(told, Assignment { spawned: true, ..assignment });
+}
+
+/// S7
+#[test]
+fn a_retry_takes_the_mark_back_and_moves_the_group_so_that_nobody_counts_it() {
+    let ops = rejoin_group(&part(), End::Dead, 5, &group());
+    let moved = vec![format!("set {} at 5", path::group(&id()))];
+    let back =
+        lines([("delete", path::mark(&id(), Mark::Member(3), End::Dead)), ("create", path::place(&id(), 3))]);
+    assert_eq!(shape(&ops), [moved, back].concat());
+}
+
+/// S7
+#[test]
+fn the_last_stage_turns_the_parents_place() {
+    let parent = Parent {
+        job: job(),
+        kind: Kind::new("sum").unwrap(),
+        generation: 1,
+        finish: false,
+        membership: Some(part()),
+        depth: 1,
+    };
+    let nested = GroupId::new("nested").unwrap();
+    let done = GroupRecord { stage: Stage::Done { at: NOW }, parent: Some(parent), ..group() };
+    let ops = advance(4, &nested, 5, &done, None, Some(End::Dead));
+    let mark = path::mark(&id(), Mark::Member(3), End::Dead);
+    assert_eq!(shape(&ops)[2..], lines([("delete", path::place(&id(), 3)), ("create", mark)]));
+}
+
+#[test]
+fn a_group_is_removed_as_it_was_read() {
+    let last = remove_group(&id(), 5, &[(Mark::Join, End::Succeeded)], &[(job(), 3)]);
+    assert_eq!(
+        shape(&last),
+        [
+            format!("delete {} at 3", path::record(&job())),
+            format!("delete {}", path::mark(&id(), Mark::Join, End::Succeeded)),
+            format!("delete {}", path::members(&id())),
+            format!("delete {} at 5", path::group(&id())),
+        ]
+    );
+}
