@@ -98,9 +98,11 @@ fn print_stats(seeds: u64, stats: &Stats, took: Duration) {
         stats.steps
     );
     println!(
-        "{} transactions and {} refused; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} answers lost",
+        "{} transactions and {} refused; {} groups, taken on {} times; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} answers lost",
         stats.transactions,
         stats.refused,
+        stats.groups,
+        stats.stages,
         stats.runs,
         stats.terms,
         stats.sessions,

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{EventKind, Leading, RunStep, Violation};
+use bellwether_core::path::{self, EPOCH, GroupPlace, Place};
+
+use crate::history::{EventKind, Leading, RunStep, TxnOp, Violation};
 use crate::trace::Trace;
 
 /// What happened how often.
@@ -16,6 +18,10 @@ pub struct Stats {
     pub transactions: u64,
     /// Transactions that it refused.
     pub refused: u64,
+    /// Groups that were made, sub-jobs' among them, and stages that a leader took them to.
+    pub groups: u64,
+    /// See there.
+    pub stages: u64,
     /// Runs that handlers began.
     pub runs: u64,
     /// Times that a node became the leader, or leads again after a pause.
@@ -35,7 +41,16 @@ pub struct Stats {
 impl Stats {
     pub(crate) fn note(&mut self, event: &EventKind) {
         match event {
-            EventKind::Txn { .. } => self.transactions += 1,
+            EventKind::Txn { ops, .. } => {
+                self.transactions += 1;
+                let of_group = |path: &str| matches!(path::parse(path), Place::Group(GroupPlace::Record(_)));
+                let made = |op: &&TxnOp| matches!(op, TxnOp::Create { path, .. } if of_group(path));
+                let fenced =
+                    ops.first().is_some_and(|op| matches!(op, TxnOp::Check { path, .. } if path == EPOCH));
+                let set = |op: &&TxnOp| matches!(op, TxnOp::Set { path, .. } if of_group(path));
+                self.groups += ops.iter().filter(made).count() as u64;
+                self.stages += ops.iter().filter(|_| fenced).filter(set).count() as u64;
+            }
             EventKind::Refused { .. } => self.refused += 1,
             EventKind::Run { step: RunStep::Started, .. } => self.runs += 1,
             EventKind::Leadership { state: Leading::Active, .. } => self.terms += 1,
@@ -56,6 +71,8 @@ impl Stats {
         self.virtual_us += other.virtual_us;
         self.transactions += other.transactions;
         self.refused += other.refused;
+        self.groups += other.groups;
+        self.stages += other.stages;
         self.runs += other.runs;
         self.terms += other.terms;
         self.sessions += other.sessions;

@@ -128,7 +128,8 @@ fn value(path: &str, data: &[u8]) -> String {
         Value::Retention(it) => format!(" [kept for {:?}]", it.succeeded),
         Value::Group(group) => {
             let closed = if group.closed { ", closed" } else { "" };
-            format!(" [{:?}, total {:?}{closed}]", group.stage, group.total)
+            let stopped = group.stopped.map_or(String::new(), |why| format!(", stopped by {why:?}"));
+            format!(" [{:?}, total {:?}{closed}{stopped}]", group.stage, group.total)
         }
         Value::Entry(_) | Value::Turn(_) | Value::Unreadable(_) | Value::Opaque => String::new(),
     }

@@ -15,6 +15,10 @@ const TRIES: u32 = 16;
 /// Between two looks at a job that is waited for.
 const POLL_US: u64 = 1_000_000;
 
+/// Between two looks at a job that is to be retried at once, and how many there are.
+const LOOK_US: u64 = 60_000;
+const LOOKS: u32 = 300;
+
 impl Shell {
     pub(crate) async fn cancel(self, job: JobId) {
         let (by, call) = self.invoke(Call::Cancel { job: job.clone() });
@@ -62,7 +66,8 @@ impl Shell {
         Ok(Answer::Unknown { why: "contended".to_owned() })
     }
 
-    /// A turn that is not there beside an open record was taken by an operator's hand, and need not be ended.
+    /// A turn or a place that is not there beside an open record, or a mark that is, was an operator's hand's, and need not
+    /// be ended.
     async fn cancel_waiting(
         &self,
         by: Deadline,
@@ -71,12 +76,18 @@ impl Shell {
         version: i32,
         waiting: Waiting,
     ) -> Result<Vec<Op>, TooLate> {
-        let turn = record.turn();
-        let mut ops = txn::cancel(job, version, &record.cancel(self.wall()), waiting);
-        if let Some(turn) = turn
-            && self.znode(by, path::turn(&turn, job)).await?.is_none()
-        {
-            txn::without_turn(job, &turn, &mut ops);
+        let ended = record.cancel(self.wall());
+        let mut ops = txn::cancel(job, version, &ended, waiting);
+        for part in ops.iter().filter(|op| op.is_part_of_end()).cloned().collect::<Vec<_>>() {
+            let there = self.znode(by, part.path().to_owned()).await?.is_some();
+            let done = match part {
+                Op::Delete { .. } => !there,
+                Op::Create { .. } => there,
+                Op::Check { .. } | Op::Set { .. } => false,
+            };
+            if done {
+                txn::without_part(&ended, part.path(), &mut ops);
+            }
         }
         Ok(ops)
     }
@@ -85,6 +96,19 @@ impl Shell {
         let (by, call) = self.invoke(Call::Retry { job: job.clone() });
         let answer = self.try_retry(by, &job).await.unwrap_or_else(|_| too_late());
         self.answer(call, answer);
+    }
+
+    /// Looks until the job is over, for a while, and opens it again.
+    pub(crate) async fn retry_at_end(self, job: JobId) {
+        for _ in 0..LOOKS {
+            let by = self.by();
+            match self.record(by, &job).await {
+                Ok(Some((record, _))) if record.is_terminal() => break,
+                Ok(_) => self.sleep(LOOK_US).await,
+                Err(_) => return,
+            }
+        }
+        self.retry(job).await;
     }
 
     async fn try_retry(&self, by: Deadline, job: &JobId) -> Result<Answer, TooLate> {
@@ -104,13 +128,19 @@ impl Shell {
                 Seen::Dead | Seen::Cancelled => {}
                 Seen::Succeeded | Seen::Open => return Ok(sight(&record)),
             }
+            let mut record = record;
+            let Some(rejoined) = self.rejoin(by, job, &mut record).await? else {
+                return Ok(Answer::Failed { why: "its sub-jobs are not done".to_owned() });
+            };
             let record = record.reopen();
             let generation = record.generation;
             if let Some(lane) = &record.placement.lane {
                 // It may have gone since the job's last turn in it.
                 self.make_container(by, path::lane(lane)).await?;
             }
-            match self.commit(by, &txn::reopen(job, version, &record, 0)).await? {
+            let mut ops = txn::reopen(job, version, &record, 0);
+            ops.extend(rejoined);
+            match self.commit(by, &ops).await? {
                 Written::Applied => return Ok(Answer::Reopened { generation }),
                 Written::Lost => {}
                 Written::Unknown => wanted = Some(generation),

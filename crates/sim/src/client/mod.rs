@@ -5,8 +5,11 @@
 //! waits has said to the shell what for.
 
 mod calls;
+mod group;
 mod locate;
+mod look;
 mod pause;
+mod spawn;
 mod submit;
 
 use std::cell::RefCell;
@@ -21,6 +24,8 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
 use bellwether_keeper::proto::Request;
 
+pub(crate) use self::group::Generation;
+pub(crate) use self::spawn::{Parent, Spawned};
 pub(crate) use self::submit::Wish;
 use crate::history::{Answer as Told, Call, EventKind};
 use crate::node::context::WALL_MS;
@@ -31,9 +36,13 @@ use crate::zk::{ReadResult, View, Zk};
 /// How long a call may take, as the façade's default.
 const DEADLINE_US: u64 = 15_000_000;
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+/// How long a call of a handler may take, as the node's client has it.
+const HANDLER_DEADLINE_US: u64 = 60_000_000;
 
-/// One process of a client.
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// One process of a client; or what a process of a node has besides its parts: the tasks of its leader's reads, and its
+/// handlers' calls.
 pub(crate) struct Client {
     shell: Shell,
     tasks: BTreeMap<u64, Task>,
@@ -46,6 +55,8 @@ pub(crate) struct Shell(Rc<RefCell<Inner>>);
 
 struct Inner {
     number: u32,
+    /// Whether somebody waits for its answers as long as its deadlines are: a node may die before.
+    promises: bool,
     skew_ms: i64,
     now_us: u64,
     view: View,
@@ -76,8 +87,18 @@ enum Written {
 
 impl Client {
     pub(crate) fn new(number: u32, skew_ms: i64, seed: u64) -> Self {
+        Self::numbered(number, true, skew_ms, seed)
+    }
+
+    /// Of the process of a node.
+    pub(crate) fn of_node(number: u32, skew_ms: i64, seed: u64) -> Self {
+        Self::numbered(number, false, skew_ms, seed)
+    }
+
+    fn numbered(number: u32, promises: bool, skew_ms: i64, seed: u64) -> Self {
         let inner = Inner {
             number,
+            promises,
             skew_ms,
             now_us: 0,
             view: View::default(),
@@ -121,6 +142,12 @@ impl Client {
     }
 }
 
+impl Inner {
+    fn deadline(&self) -> Deadline {
+        Deadline(self.now_us + if self.promises { DEADLINE_US } else { HANDLER_DEADLINE_US })
+    }
+}
+
 impl Shell {
     fn now_us(&self) -> u64 {
         self.0.borrow().now_us
@@ -145,10 +172,30 @@ impl Shell {
         let mut inner = self.0.borrow_mut();
         inner.calls += 1;
         let call = u64::from(inner.number) << 32 | inner.calls;
-        let by = inner.now_us + DEADLINE_US;
-        let client = inner.number;
-        inner.out.push(Out::Record(EventKind::Invoke { client, call, what, deadline: Some(by / 1_000) }));
+        let (by, client) = (inner.deadline().0, inner.number);
+        let deadline = inner.promises.then_some(by / 1_000);
+        inner.out.push(Out::Record(EventKind::Invoke { client, call, what, deadline }));
         (Deadline(by), call)
+    }
+
+    /// Until when a call may take that begins now.
+    fn by(&self) -> Deadline {
+        self.0.borrow().deadline()
+    }
+
+    /// Tells a part of the node that it is a task of.
+    pub(crate) fn tell(&self, msg: Msg) {
+        self.out(Out::At(self.now_us(), msg));
+    }
+
+    /// Sends a request once.
+    async fn once<T>(
+        &self,
+        zk: Zk,
+        request: Request,
+        decode: impl Fn(Answer) -> ReadResult<T>,
+    ) -> ReadResult<T> {
+        decode(self.ask(zk, request).await)
     }
 
     fn answer(&self, call: u64, answer: Told) {

@@ -9,6 +9,7 @@ use bellwether_core::txn::{Batch, Op};
 use bellwether_keeper::proto::{Request, WatchedEvent};
 
 use super::Msg;
+use crate::client::{Shell, Task};
 use crate::history::{EventKind, Leading};
 use crate::zk::ask::{self, Answer};
 use crate::zk::link::{Heard, Then};
@@ -28,6 +29,8 @@ pub(crate) enum Out {
     At(u64, Msg),
     /// Note it in the history.
     Record(EventKind),
+    /// Begin a task.
+    Begin(Box<dyn FnOnce(Shell) -> Task>),
     /// The process is killed by what it runs.
     Die,
     /// The process ends because a supervisor gave up.
@@ -103,6 +106,14 @@ impl Context<'_> {
 
     pub(crate) fn record(&mut self, what: EventKind) {
         self.out.push(Out::Record(what));
+    }
+
+    /// Begins a task: several requests, one after the other.
+    pub(crate) fn begin<F: Future<Output = ()> + 'static>(
+        &mut self,
+        task: impl FnOnce(Shell) -> F + 'static,
+    ) {
+        self.out.push(Out::Begin(Box::new(|shell| Box::pin(task(shell)))));
     }
 
     pub(crate) fn leads(&mut self, session: i64, epoch: i32, state: Leading, until: Option<Millis>) {

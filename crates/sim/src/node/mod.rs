@@ -20,7 +20,8 @@ use self::context::Context;
 use self::election::{Election, ElectionMsg};
 use self::leader::{LeaderMsg, MemberMsg};
 use self::worker::{ChildMsg, Offer, RunMsg, WorkerMsg};
-use crate::zk::SessionEvent;
+use crate::client::{Client, Shell, Task};
+use crate::zk::{SessionEvent, View};
 
 pub(crate) use self::context::{Out, Route};
 
@@ -34,7 +35,7 @@ pub(crate) enum Msg {
     /// To a child of the incarnation with this term.
     Child(u64, ChildMsg),
     Run(RunMsg),
-    /// To a task of a client.
+    /// To a task.
     Task(u64),
     /// To the session: the namespace of the new session with this number is open.
     Opened(u64),
@@ -52,13 +53,21 @@ pub(crate) struct NodeConfig {
 }
 
 pub(crate) struct Node {
+    tasks: Client,
     election: Election,
     leader: leader::Wing,
     worker: worker::Wing,
 }
 
 impl Node {
-    pub(crate) fn start(config: &NodeConfig, rng: &mut fastrand::Rng, seed: u64) -> Self {
+    /// `number` is of this process: its tasks' calls are told by it.
+    pub(crate) fn start(
+        config: &NodeConfig,
+        rng: &mut fastrand::Rng,
+        seed: u64,
+        skew_ms: i64,
+        number: u32,
+    ) -> Self {
         let election = Election::new(Config {
             node: config.name.clone(),
             strategy: config.campaign,
@@ -68,7 +77,8 @@ impl Node {
         });
         let leader = leader::Wing::new(config.strategy);
         let worker = worker::Wing::new(config.offer.clone(), &config.name, seed);
-        Self { election, leader, worker }
+        let tasks = Client::of_node(number, skew_ms, seed ^ u64::from(number));
+        Self { tasks, election, leader, worker }
     }
 
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: Msg) {
@@ -79,8 +89,24 @@ impl Node {
             Msg::Worker(msg) => self.worker.handle(cx, msg),
             Msg::Child(term, msg) => self.worker.child(cx, term, msg),
             Msg::Run(msg) => self.worker.run(cx, msg),
-            Msg::Task(_) | Msg::Opened(_) | Msg::Nothing => {}
+            Msg::Task(task) => cx.out.extend(self.tasks.poll(cx.now_us, cx.view, task)),
+            Msg::Opened(_) | Msg::Nothing => {}
         }
+    }
+
+    /// Begins a task of one of its parts.
+    pub(crate) fn begin(
+        &mut self,
+        now_us: u64,
+        view: View,
+        task: Box<dyn FnOnce(Shell) -> Task>,
+    ) -> Vec<Out> {
+        self.tasks.begin(now_us, view, task)
+    }
+
+    /// Those that have something to wait for.
+    pub(crate) fn tasks(&self) -> Vec<u64> {
+        self.tasks.tasks()
     }
 
     /// What the session actor tells its subscribers.

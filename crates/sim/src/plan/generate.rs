@@ -6,14 +6,14 @@ use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Payload, Placement, Policy, Priority};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::name::{JobId, Kind, Lane};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane};
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When};
 use bellwether_core::time::WallMillis;
 use fastrand::Rng;
 
 use crate::node::context::WALL_MS;
 
-use super::{Action, Fault, FaultKind, JobPlan, NodePlan, Plan, PlannedCall, Size, Target};
+use super::{Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Size, Target};
 
 impl Plan {
     /// Draws a plan. The same seed and size give the same one.
@@ -28,10 +28,17 @@ impl Plan {
             .collect();
         let clients: Vec<_> =
             (0..rng.usize(1..=size.clients.max(1))).map(|_| rng.i64(-3_000..=3_000)).collect();
-        let jobs: Vec<_> = (0..rng.usize(1..=size.jobs.max(1))).map(|number| job(rng, number)).collect();
-        let actions = actions(rng, &jobs, clients.len(), heal_ms);
+        let mut jobs: Vec<_> = (0..rng.usize(1..=size.jobs.max(1))).map(|number| job(rng, number)).collect();
+        let mut actions = actions(rng, &jobs, clients.len(), heal_ms);
         let faults = faults(rng, nodes.len(), clients.len(), session_timeout_ms, heal_ms);
         let schedules = (0..rng.usize(..=2)).map(|_| schedule(rng)).collect();
+        // Two in five plans have groups.
+        let count = if rng.u8(..5) < 2 { rng.usize(1..=2) } else { 0 };
+        let groups: Vec<_> = (0..count).map(|number| group(rng, number, &mut jobs)).collect();
+        for (number, group) in groups.iter().enumerate() {
+            generations(rng, number, group, clients.len(), heal_ms, &mut actions);
+        }
+        actions.sort_by_key(|action| action.at_ms);
         Self {
             seed,
             session_timeout_ms,
@@ -49,6 +56,7 @@ impl Plan {
             nodes,
             clients,
             jobs,
+            groups,
             schedules,
             retention_ms: (rng.u8(..3) > 0).then(|| rng.u64(20_000..40_000)),
             actions,
@@ -67,7 +75,9 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         "sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison", "hangs", "steady", "steady",
         "never", "later",
     ];
-    let kind = *choose(rng, &kinds);
+    // Few: each is a tree of jobs.
+    let nests = ["nest1", "nest1", "nest2", "nest3"];
+    let kind = if rng.u8(..14) == 0 { *choose(rng, &nests) } else { *choose(rng, &kinds) };
     // What hangs shall end within the run, and what is slow may be longer than its lease.
     let short = kind == "hangs" || rng.u8(..4) == 0;
     // Two in five have a lane, of few: so that lanes fill up.
@@ -86,6 +96,84 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         timeout_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..5_000)),
         lease_ms: short.then(|| *choose(rng, &[1_000, 2_000, 5_000])),
         renews: kind != "hangs" && rng.bool(),
+        member: None,
+    }
+}
+
+/// A group, whose members are added to the jobs.
+fn group(rng: &mut Rng, number: usize, jobs: &mut Vec<JobPlan>) -> GroupPlan {
+    let id = GroupId::new(format!("g{number}")).expect("a letter and digits");
+    let kinds = ["sum", "sum", "flaky", "slow", "steady", "never", "later", "nest1", "nest2"];
+    let kind = Kind::new(*choose(rng, &kinds)).expect("letters");
+    let first = jobs.len();
+    for number in 0..rng.u32(..=6) {
+        let name = JobId::member(&kind, &id, number).expect("short names");
+        let drawn = job(rng, 0);
+        // What waits for long keeps its group open.
+        let delay_ms = drawn.delay_ms.map(|ms| ms / 4);
+        jobs.push(JobPlan {
+            id: name,
+            kind: kind.clone(),
+            delay_ms,
+            member: Some((id.clone(), number)),
+            ..drawn
+        });
+    }
+    GroupPlan {
+        id,
+        kind,
+        fail_fast: rng.u8(..3) == 0,
+        join: rng.u8(..5) > 0,
+        seal: *choose(rng, &[Seal::First, Seal::Last, Seal::After]),
+        members: first..jobs.len(),
+    }
+}
+
+/// Clients that generate a group's members: some are stopped on the way, and the last does it all.
+fn generations(
+    rng: &mut Rng,
+    number: usize,
+    group: &GroupPlan,
+    clients: usize,
+    heal_ms: u64,
+    actions: &mut Vec<Action>,
+) {
+    let busy = heal_ms * 3 / 4;
+    let mut at_ms = rng.u64(..busy);
+    let mut add = |rng: &mut Rng, at_ms: u64, call| {
+        actions.push(Action { at_ms, client: rng.usize(..clients), call });
+    };
+    for _ in 0..rng.usize(..=2) {
+        let members = rng.usize(..=group.members.len());
+        let (seal, pace_ms) = (rng.u8(..4) == 0 && members == group.members.len(), rng.u64(..3_000));
+        add(rng, at_ms, PlannedCall::Generate { group: number, members, seal, pace_ms });
+        at_ms += rng.u64(..10_000);
+    }
+    // One in eight is never said to be all.
+    let (seal, pace_ms) = (rng.u8(..8) > 0, rng.u64(..1_000));
+    add(rng, at_ms, PlannedCall::Generate { group: number, members: group.members.len(), seal, pace_ms });
+    for member in group.members.clone() {
+        let soon = at_ms + rng.u64(..15_000);
+        match rng.u8(..8) {
+            0 => add(rng, soon, PlannedCall::Cancel(member)),
+            1 => {
+                add(rng, soon, PlannedCall::Cancel(member));
+                let later = soon + rng.u64(..3_000);
+                add(rng, later, PlannedCall::Retry(member));
+            }
+            2 => add(rng, soon, PlannedCall::Retry(member)),
+            // While the leader may be counting it.
+            3 => add(rng, at_ms, PlannedCall::RetryAtEnd(member)),
+            _ => {}
+        }
+    }
+    if rng.u8(..4) == 0 {
+        let later = at_ms + rng.u64(..20_000);
+        add(rng, later, PlannedCall::CancelJoin(number));
+    }
+    if rng.u8(..4) == 0 {
+        let later = at_ms + rng.u64(..20_000);
+        add(rng, later, PlannedCall::RetryJoin(number));
     }
 }
 

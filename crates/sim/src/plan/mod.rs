@@ -7,20 +7,22 @@ mod generate;
 mod shrink;
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
+use bellwether_core::group::GroupRecord;
 use bellwether_core::job::identity::IfExists;
-use bellwether_core::job::{JobRecord, Payload, Placement, Policy, Priority};
+use bellwether_core::job::{JobRecord, Membership, Payload, Placement, Policy, Priority, Role};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::name::{JobId, Kind, Lane};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane};
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
 pub use self::shrink::shrink;
-use crate::client::Wish;
+use crate::client::{Generation, Wish};
 
 /// How large simulations are; each draws its own numbers up to these.
 #[derive(Debug, Clone, Copy)]
@@ -56,8 +58,10 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// By how much each client's wall clock is ahead.
     pub clients: Vec<i64>,
-    /// The jobs that clients submit.
+    /// The jobs that clients submit: by themselves, then as members of groups.
     pub jobs: Vec<JobPlan>,
+    /// The groups that clients submit. Their members are among the jobs.
+    pub groups: Vec<GroupPlan>,
     /// The schedules that are there from the beginning. Their expressions name seconds of the few minutes that a
     /// simulation lasts, so that they come to an end.
     pub schedules: Vec<ScheduleRecord>,
@@ -78,6 +82,36 @@ pub struct NodePlan {
     pub skew_ms: i64,
     /// How many jobs it runs at a time.
     pub slots: u32,
+}
+
+/// When a group's total is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seal {
+    /// When it is made: its record has it.
+    First,
+    /// With the last member.
+    Last,
+    /// When all members are accepted.
+    After,
+    /// Not by this one.
+    Never,
+}
+
+/// A group.
+#[derive(Debug, Clone)]
+pub struct GroupPlan {
+    /// Its name.
+    pub id: GroupId,
+    /// The kind of its members.
+    pub kind: Kind,
+    /// Whether the first member that ends without success ends it.
+    pub fail_fast: bool,
+    /// Whether it has a join.
+    pub join: bool,
+    /// When its total is said, by a generation that comes to its end.
+    pub seal: Seal,
+    /// Its members, by their positions among the jobs.
+    pub members: Range<usize>,
 }
 
 /// A job.
@@ -107,6 +141,8 @@ pub struct JobPlan {
     pub lease_ms: Option<u64>,
     /// Whether it is renewed automatically.
     pub renews: bool,
+    /// The group that it is a member of, and its number there.
+    pub member: Option<(GroupId, u32)>,
 }
 
 /// Something that a client does.
@@ -131,12 +167,29 @@ pub enum PlannedCall {
     SubmitIgnoring(usize),
     /// Submits this one, and opens it again if it is over.
     SubmitAgain(usize),
+    /// Generates the members of this group: so many of them.
+    Generate {
+        /// Which.
+        group: usize,
+        /// Members, from the first one on.
+        members: usize,
+        /// Whether its total is said.
+        seal: bool,
+        /// How long between rounds.
+        pace_ms: u64,
+    },
+    /// Cancels the join of this group.
+    CancelJoin(usize),
+    /// Opens the join of this group again.
+    RetryJoin(usize),
     /// Pauses this kind for so long.
     Pause(Kind, u64),
     /// Cancels this one.
     Cancel(usize),
     /// Opens this one again.
     Retry(usize),
+    /// Opens this one again as soon as it is over.
+    RetryAtEnd(usize),
     /// Waits for this one's end.
     Wait(usize),
 }
@@ -273,6 +326,37 @@ impl FaultKind {
     }
 }
 
+impl GroupPlan {
+    /// The id of its join, whether it has one or not.
+    pub(crate) fn join_id(&self) -> JobId {
+        self.record().join_id(&self.id).expect("short names")
+    }
+
+    fn record(&self) -> GroupRecord {
+        GroupRecord {
+            fail_fast: self.fail_fast,
+            join: self.join,
+            ..GroupRecord::new(self.kind.clone(), Uuid::nil(), WallMillis(0))
+        }
+    }
+
+    /// As it is submitted: its first members. Without a seal somebody was stopped on the way.
+    pub(crate) fn generation(
+        &self,
+        jobs: &[JobPlan],
+        members: usize,
+        seal: bool,
+        pace_ms: u64,
+    ) -> Generation {
+        let seal = if seal || self.seal == Seal::First { self.seal } else { Seal::Never };
+        let all = &jobs[self.members.clone()];
+        let total = u32::try_from(all.len()).expect("few members");
+        let record = GroupRecord { total: (seal == Seal::First).then_some(total), ..self.record() };
+        let members = all.iter().take(members).map(|job| job.wish(false, IfExists::Same)).collect();
+        Generation { id: self.id.clone(), record, members, seal, pace_ms }
+    }
+}
+
 impl JobPlan {
     /// As it is submitted; `other` is another job under the same id.
     pub(crate) fn wish(&self, other: bool, if_exists: IfExists) -> Wish {
@@ -301,6 +385,11 @@ impl JobPlan {
             },
             placement: Placement { lane: self.lane.clone(), ..Placement::default() },
             priority: Priority::new(self.priority).expect("it is drawn below 10"),
+            membership: self.member.clone().map(|(group, number)| Membership {
+                group,
+                role: Role::Member(number),
+                counted: true,
+            }),
             ..JobRecord::new(
                 self.kind.clone(),
                 Payload::json(text.into_bytes()).expect("a short text is within the budget"),
@@ -331,6 +420,11 @@ impl fmt::Display for Plan {
                 spec.grace
             )?;
         }
+        for GroupPlan { id, kind, fail_fast, join, seal, members } in &self.groups {
+            let (fails, joins) =
+                (if *fail_fast { ", fails fast" } else { "" }, if *join { ", joins" } else { "" });
+            writeln!(f, "  group {id}: {} of {kind}, total {seal:?}{fails}{joins}", members.len())?;
+        }
         for (at, node) in self.nodes.iter().enumerate() {
             writeln!(f, "  n{at}: {} slots, clock {:+} ms", node.slots, node.skew_ms)?;
         }
@@ -352,9 +446,17 @@ impl fmt::Display for Plan {
                     format!("submits another {}, ignoring what is there", name(job))
                 }
                 PlannedCall::SubmitAgain(job) => format!("submits {} again", name(job)),
+                PlannedCall::Generate { group, members, seal, .. } => {
+                    let group = &self.groups[*group].id;
+                    let seal = if *seal { "" } else { ", and is stopped" };
+                    format!("generates {members} members of {group}{seal}")
+                }
+                PlannedCall::CancelJoin(group) => format!("cancels {}", self.groups[*group].join_id()),
+                PlannedCall::RetryJoin(group) => format!("retries {}", self.groups[*group].join_id()),
                 PlannedCall::Pause(kind, ms) => format!("pauses {kind} for {ms} ms"),
                 PlannedCall::Cancel(job) => format!("cancels {}", name(job)),
                 PlannedCall::Retry(job) => format!("retries {}", name(job)),
+                PlannedCall::RetryAtEnd(job) => format!("retries {} as soon as it is over", name(job)),
                 PlannedCall::Wait(job) => format!("waits for {}", name(job)),
             };
             writeln!(f, "  {:>7} ms  c{} {call}", action.at_ms, action.client)?;

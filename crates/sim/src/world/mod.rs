@@ -28,6 +28,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use bellwether_core::group::{GroupRecord, Stage};
+use bellwether_core::job::JobRecord;
 use bellwether_core::job::identity::IfExists;
 use bellwether_core::name::NodeId;
 use bellwether_core::path;
@@ -40,7 +42,7 @@ use self::server::Server;
 use crate::client::Client;
 use crate::history::{Bounds, Checker, Event, EventKind, Leading, Life, Violation};
 use crate::node::context::{Context, WALL_MS};
-use crate::node::worker::{KINDS, Offer};
+use crate::node::worker::{Offer, kinds};
 use crate::node::{Msg, Node, NodeConfig, Out, Route};
 use crate::plan::{Plan, PlannedCall};
 use crate::report::{Report, Stats};
@@ -164,12 +166,11 @@ impl World {
         let bounds = Bounds { session_timeout: timeout, tick: Duration::from_millis(plan.tick_ms) };
         let mut rng = Rng::with_seed(plan.seed ^ 0x5eed_0f0f_7e77);
         let nodes = plan.nodes.iter().enumerate().map(|(at, node)| {
-            let kinds = KINDS.map(|kind| bellwether_core::name::Kind::new(kind).expect("letters"));
             let config = NodeConfig {
                 name: NodeId::new(format!("n{at}")).expect("a letter and digits"),
                 campaign: plan.campaign,
                 strategy: plan.strategy,
-                offer: Offer { slots: node.slots, kinds: kinds.to_vec(), tags: Vec::new() },
+                offer: Offer { slots: node.slots, kinds: kinds(), tags: Vec::new() },
             };
             (Who::Node(config, None), node.skew_ms)
         });
@@ -291,8 +292,13 @@ impl World {
         let kept = self.plan.retention_ms.is_none();
         let over = |(id, _)| {
             let record = truth.record(id).and_then(|znode| znode.record());
-            record.is_none_or(|record| (kept || record.membership.is_some()) && record.is_terminal())
+            // What belongs to a group goes with it.
+            let grouped = |record: &JobRecord| record.membership.is_some() || record.spawned;
+            record.is_none_or(|record| (kept || grouped(record)) && record.is_terminal())
         };
+        let left = |group: &GroupRecord| !kept && matches!(group.stage, Stage::Done { .. });
+        let rests = |(id, _)| truth.group(id).is_none_or(|group| truth.rests(id, group) && !left(group));
+        let rest = truth.groups().all().all(rests);
         let wall = WallMillis((WALL_MS + (self.now_us / 1_000).cast_signed()).cast_unsigned());
         // Those that will tick this year are not over.
         let year = Duration::from_secs(300 * 24 * 3600);
@@ -307,7 +313,7 @@ impl World {
             Who::Client(client) => !client.tasks().is_empty(),
             Who::Node(_, node) => node.is_none(),
         });
-        if quiet && !busy && !ticks {
+        if quiet && rest && !busy && !ticks {
             self.over_since_us.get_or_insert(self.now_us);
         } else {
             self.over_since_us = None;
@@ -357,7 +363,11 @@ impl World {
         peer.routes.clear();
         let name = match &mut peer.who {
             Who::Node(config, node) => {
-                *node = Some(Box::new(Node::start(config, &mut peer.rng, self.plan.seed)));
+                // Clients have the small numbers.
+                let number =
+                    u32::try_from((peer.process << 8) + at as u64).expect("few processes") + 1_000_000;
+                let started = Node::start(config, &mut peer.rng, self.plan.seed, peer.skew_ms, number);
+                *node = Some(Box::new(started));
                 Some(config.name.clone())
             }
             Who::Client(_) => None,
@@ -446,6 +456,12 @@ impl World {
                 Out::Tell(route, msg) => self.tell(at, route, msg),
                 Out::At(at_us, msg) => self.put_peer(at_us, at, Incoming::Msg(msg)),
                 Out::Record(what) => self.record(what),
+                Out::Begin(task) => {
+                    let (now_us, peer) = (self.now_us, &mut self.peers[at]);
+                    let Who::Node(_, Some(node)) = &mut peer.who else { return };
+                    let out = node.begin(now_us, peer.link.view, task);
+                    self.carry_out(at, out);
+                }
                 Out::Die => self.crash(at, self.plan.session_timeout_ms / 2),
                 Out::Fail => self.end(at, Life::Failed),
                 Out::Left => self.leave(at),
@@ -492,12 +508,27 @@ impl World {
                 let round = vec![jobs[*job].wish(false, IfExists::Again)];
                 client.begin(now_us, view, |shell| shell.submit(round))
             }
+            PlannedCall::Generate { group, members, seal, pace_ms } => {
+                let group = &self.plan.groups[*group];
+                let (members, seal, pace_ms) = (*members, *seal, *pace_ms);
+                let generation = group.generation(&self.plan.jobs, members, seal, pace_ms);
+                client.begin(now_us, view, |shell| shell.generate(generation))
+            }
+            PlannedCall::CancelJoin(group) => {
+                let join = self.plan.groups[*group].join_id();
+                client.begin(now_us, view, |shell| shell.cancel(join))
+            }
+            PlannedCall::RetryJoin(group) => {
+                let join = self.plan.groups[*group].join_id();
+                client.begin(now_us, view, |shell| shell.retry(join))
+            }
             PlannedCall::Pause(kind, ms) => {
                 let (kind, ms) = (kind.clone(), *ms);
                 client.begin(now_us, view, move |shell| shell.pause(kind, ms))
             }
             PlannedCall::Cancel(job) => client.begin(now_us, view, |shell| shell.cancel(id(job))),
             PlannedCall::Retry(job) => client.begin(now_us, view, |shell| shell.retry(id(job))),
+            PlannedCall::RetryAtEnd(job) => client.begin(now_us, view, |shell| shell.retry_at_end(id(job))),
             PlannedCall::Wait(job) => client.begin(now_us, view, |shell| shell.wait(id(job))),
         };
         self.carry_out(at, out);

@@ -191,7 +191,8 @@ impl World {
         let peer = &mut self.peers[at];
         let mut out = Vec::new();
         match &peer.who {
-            Who::Node(config, _) => {
+            Who::Node(config, node) => {
+                let tasks = node.as_ref().map(|node| node.tasks()).unwrap_or_default();
                 let mut context = Context {
                     now_us,
                     skew_ms: peer.skew_ms,
@@ -201,6 +202,9 @@ impl World {
                     out: &mut out,
                 };
                 Node::session(&mut context, event);
+                for task in tasks {
+                    self.report(at, Msg::Task(task));
+                }
             }
             Who::Client(client) => {
                 for task in client.tasks() {

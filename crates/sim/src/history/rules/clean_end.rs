@@ -1,14 +1,15 @@
 //! L6: what was used is given back.
 //!
 //! At the end there is no inbox without its worker, no candidate that its session does not need, and no record of a job
-//! that has been over for longer than the setting says, and what the janitor needs. That nothing is left of a job but its
+//! that has been over, and no group that has been done, for longer than the setting says, and what the janitor needs. That nothing is left of a job but its
 //! record is held after every transaction (S1, places).
 
 use std::collections::BTreeMap;
 
+use bellwether_core::group::Stage;
 use bellwether_core::job::JobRecord;
-use bellwether_core::name::JobId;
-use bellwether_core::path;
+use bellwether_core::name::{GroupId, JobId};
+use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::retention::KEPT_AT_LEAST;
 use bellwether_core::time::as_millis;
 
@@ -24,14 +25,29 @@ const LATE: u64 = 30_000;
 pub(super) struct CleanEnd {
     /// Since when jobs are over.
     ended: BTreeMap<JobId, u64>,
+    /// Since when groups are done, or one of their jobs is over again.
+    done: BTreeMap<GroupId, u64>,
 }
 
 impl Predicate for CleanEnd {
     fn observe(&mut self, step: &Step<'_>, world: &World, _: &mut Found<'_>) {
         for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            if let Spot::Place(Place::Group(GroupPlace::Record(group))) = &change.spot {
+                let after = change.after.as_ref().and_then(|znode| znode.group());
+                if after.is_some_and(|group| matches!(group.stage, Stage::Done { .. })) {
+                    self.done.insert(group.clone(), world.now);
+                } else {
+                    self.done.remove(group);
+                }
+            }
             let Spot::Record(job) = &change.spot else { continue };
-            // That of a job of a group goes with its group.
-            let goes = |record: &JobRecord| record.is_terminal() && record.membership.is_none();
+            let after = change.after.as_ref().and_then(|znode| znode.record());
+            if let Some(part) = after.and_then(|record| record.membership.as_ref()) {
+                self.done.entry(part.group.clone()).and_modify(|since| *since = world.now);
+            }
+            // That of a job of a group, or with sub-jobs, goes with its group, or theirs.
+            let goes =
+                |record: &JobRecord| record.is_terminal() && record.membership.is_none() && !record.spawned;
             if change.after.as_ref().and_then(|znode| znode.record()).is_some_and(goes) {
                 self.ended.entry(job.clone()).or_insert(world.now);
             } else {
@@ -56,6 +72,22 @@ impl Predicate for CleanEnd {
             let late = as_millis(longest) + as_millis(longest) / 8 + LATE;
             for (job, _) in self.ended.iter().filter(|(_, at)| world.now > (**at).max(healed) + late) {
                 found.push(format!("the record of {job} is left, and its retention is over"));
+            }
+            for (group, _) in self.done.iter().filter(|(_, at)| world.now > (**at).max(healed) + late) {
+                let members = world.truth.groups().get(group).map(|group| group.members.values());
+                let open = |job| world.truth.job(job).is_some_and(|record| !record.is_terminal());
+                if !members.is_some_and(|mut members| members.any(open)) {
+                    found.push(format!("the group {group} is left, and its retention is over"));
+                }
+            }
+            let jobs = world.truth.jobs().all().filter_map(|(job, _)| Some((job, world.truth.job(job)?)));
+            for (job, record) in jobs {
+                let group = record.membership.as_ref().map(|part| part.group.clone());
+                let nested = record.spawned.then(|| GroupId::of_sub_jobs(job, record));
+                let groups = || group.iter().chain(&nested);
+                if groups().next().is_some() && groups().all(|group| world.truth.group(group).is_none()) {
+                    found.push(format!("the record of {job} is left, and its group is gone"));
+                }
             }
         }
         let mut candidates = BTreeMap::<i64, usize>::new();

@@ -1,11 +1,13 @@
 //! S3: a stale leader's writes do not commit.
 //!
 //! What only a leader does is known by its effect: it makes an assignment, moves a delayed job to the queue, takes an
-//! assignment or an inbox of another session's worker away, removes a record, makes the job of a tick. (A client's purge does so without being a
+//! assignment or an inbox of another session's worker away, removes a record, makes the job of a tick, takes a group on or makes its join. (A client's purge does so without being a
 //! leader: histories have none.) Each such transaction checks the epoch, and it is the epoch of
-//! the session that sends it. Joins will be a further line of [`leads`].
+//! the session that sends it.
 
-use bellwether_core::path::Place;
+use bellwether_core::group::GroupRecord;
+use bellwether_core::job::Role;
+use bellwether_core::path::{GroupPlace, Place};
 use bellwether_core::schedule::parse_tick;
 
 use super::Predicate;
@@ -48,6 +50,20 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
         && parse_tick(job).is_some()
     {
         return Some(format!("makes {job}"));
+    }
+    if let (Spot::Record(job), None, Some(made)) = (&change.spot, &change.before, &change.after)
+        && let Some(part) = made.record().and_then(|record| record.membership.as_ref())
+        && matches!(part.role, Role::Join | Role::Finish)
+    {
+        return Some(format!("makes {job}"));
+    }
+    if let Spot::Place(Place::Group(GroupPlace::Record(id))) = &change.spot
+        && let Some(before) = change.before.as_ref().and_then(|znode| znode.group())
+    {
+        let moves = |group: &GroupRecord| (group.stage, group.closed, group.stopped);
+        let after = change.after.as_ref().and_then(|znode| znode.group());
+        // A client says its total, and sets it to what it is.
+        return after.is_none_or(|after| moves(after) != moves(before)).then(|| format!("takes {id} on"));
     }
     let Spot::Place(place) = &change.spot else { return None };
     match (place, &change.before, &change.after) {

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
+use bellwether_core::group::{End, GroupRecord, Mark, Parent, Stage};
 use bellwether_core::job::identity;
 use bellwether_core::job::{
-    Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, Priority,
+    Assignment, Attempt, Ending, JobRecord, JobState, Membership, Payload, Placement, Policy, Priority, Role,
 };
-use bellwether_core::name::{JobId, Kind, Lane, NodeId, ScheduleId, WorkerId};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, ScheduleId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::retention::Retention;
 use bellwether_core::schedule::{
@@ -51,6 +52,10 @@ fn session_of(worker: WorkerId) -> i64 {
 
 fn job_id(job: &str) -> JobId {
     JobId::new(job).expect("a name")
+}
+
+fn group_id(group: &str) -> GroupId {
+    GroupId::new(group).expect("a name")
 }
 
 fn schedule_id(schedule: &str) -> ScheduleId {
@@ -165,6 +170,82 @@ impl Story {
         self.submit_record(job, JobRecord { token: Uuid::from_u128(u128::from(self.now)), ..fresh(None) });
     }
 
+    /// Makes a group of jobs of the usual kind, whose members have numbers below 4,096.
+    pub(super) fn group(&mut self, group: &str, edit: impl FnOnce(&mut GroupRecord)) {
+        let mut record = GroupRecord::new(fresh(None).kind, Uuid::nil(), WallMillis(0));
+        edit(&mut record);
+        let id = group_id(group);
+        self.txn(CLIENT, [txn::make_group(&id, &record), txn::make_chunk(&id, 0)].concat());
+    }
+
+    pub(super) fn member(&mut self, group: &str, number: u32) {
+        let (id, record, version) = self.grouped(group);
+        let membership = Some(Membership { group: id.clone(), role: Role::Member(number), counted: true });
+        let job = JobId::member(&record.kind, &id, number).expect("short names");
+        let mut ops = txn::submit(&job, &JobRecord { membership, ..fresh(None) }, 0);
+        ops.extend(txn::join_group(&id, version, number));
+        self.txn(CLIENT, ops);
+    }
+
+    pub(super) fn set_group(&mut self, group: &str, edit: impl FnOnce(&mut GroupRecord)) {
+        let (id, mut record, version) = self.grouped(group);
+        edit(&mut record);
+        self.txn(CLIENT, txn::seal(&id, version, &record));
+    }
+
+    pub(super) fn set_group_by_leader(&mut self, group: &str, edit: impl FnOnce(&mut GroupRecord)) {
+        let (id, mut record, version) = self.grouped(group);
+        edit(&mut record);
+        self.txn(LEADER, fenced(Some(1), txn::seal(&id, version, &record)));
+    }
+
+    /// As the leader does, with the job of the stage that it comes to.
+    pub(super) fn advance_group(&mut self, group: &str, edit: impl FnOnce(&mut GroupRecord)) {
+        let (id, mut record, version) = self.grouped(group);
+        edit(&mut record);
+        let job = record.stage_job(&id, WallMillis(0)).expect("short names");
+        self.txn(LEADER, txn::advance(1, &id, version, &record, job.as_ref(), None));
+    }
+
+    /// Without its group's going on.
+    pub(super) fn make_join(&mut self, group: &str) {
+        let (id, record, _) = self.grouped(group);
+        let joining = GroupRecord { stage: Stage::Joining, ..record };
+        let (job, record) = joining.stage_job(&id, WallMillis(0)).expect("short names").expect("a join");
+        self.txn(LEADER, fenced(Some(1), txn::submit(&job, &record, 0)));
+    }
+
+    pub(super) fn mark_twice(&mut self, group: &str, number: u32) {
+        let mark = path::mark(&group_id(group), Mark::Member(number), End::Dead);
+        self.txn(CLIENT, vec![Op::Create { path: mark, data: vec![], lifetime: Lifetime::Persistent }]);
+    }
+
+    /// Makes the group of a running job's sub-jobs; its name.
+    pub(super) fn spawn(&mut self, job: &str, worker: WorkerId) -> String {
+        let (record, token) = self.record(job);
+        let id = GroupId::of_sub_jobs(&job_id(job), &record);
+        let parent = Parent {
+            job: job_id(job),
+            kind: record.kind.clone(),
+            generation: record.generation,
+            finish: false,
+            membership: record.membership.clone(),
+            depth: 0,
+        };
+        let group = GroupRecord::new(record.kind, Uuid::nil(), WallMillis(0));
+        let group = GroupRecord { parent: Some(parent), ..group };
+        let assignment = assignment(record.attempts + 1);
+        let ops = txn::make_sub_group(&id, &group, &job_id(job), token, worker, 0, &assignment);
+        self.txn(CLIENT, [ops, txn::make_chunk(&id, 0)].concat());
+        id.to_string()
+    }
+
+    fn grouped(&self, group: &str) -> (GroupId, GroupRecord, i32) {
+        let id = group_id(group);
+        let znode = self.truth.get(&path::group(&id)).expect("made before");
+        (id, znode.group().expect("readable").clone(), znode.version)
+    }
+
     /// Says how long records are kept.
     pub(super) fn keep_records(&mut self, time: Duration) {
         let retention = Retention { succeeded: time, cancelled: time, dead: time, ..Retention::default() };
@@ -246,6 +327,9 @@ impl Story {
     fn close_ops(&self, job: &str, worker: WorkerId, ending: Ending) -> Vec<Op> {
         let (record, version) = self.record(job);
         let attempt = Attempt { number: record.attempts + 1, worker };
+        let assigned = self.truth.get(&path::assignment(worker, &job_id(job)));
+        let left = assigned.and_then(|znode| znode.assignment()).cloned();
+        let record = left.map_or(record.clone(), |left| record.carry(&left));
         let (closed, next) = record.close(attempt, ending, WallMillis(1_000), 0);
         txn::close(&job_id(job), worker, version, None, &closed, &next)
     }
@@ -257,6 +341,12 @@ impl Story {
     pub(super) fn succeed_but_keep_turn(&mut self, job: &str, worker: WorkerId) {
         let mut ops = self.close_ops(job, worker, succeeded());
         ops.retain(|op| !op.leaves_turn());
+        self.txn(session_of(worker), ops);
+    }
+
+    pub(super) fn succeed_but_stay_in_group(&mut self, job: &str, worker: WorkerId) {
+        let mut ops = self.close_ops(job, worker, succeeded());
+        ops.retain(|op| !op.leaves_group());
         self.txn(session_of(worker), ops);
     }
 

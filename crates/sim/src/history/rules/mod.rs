@@ -18,6 +18,8 @@ mod fenced;
 mod fixture;
 mod ids;
 mod join_runs;
+mod joined;
+mod joins;
 mod lane_order;
 mod lane_runs;
 mod leader_soon;
@@ -90,6 +92,7 @@ pub const RULES: &[Rule] = &[
         "a join runs after all members, a finished handler after its parent and the join",
         new::<join_runs::JoinRuns>,
     ),
+    rule("S7", "a join is made once, after all members ended", new::<joins::Joins>),
     rule("S8", "a tick has one job, or is passed over, which is recorded", new::<ticks::Ticks>),
     rule("S9", "attempts are 1, 2, …, within the policy, each closed once", new::<attempts::Attempts>),
     rule("S9", "nothing is taken from a worker before its lease is over", new::<leases::Leases>),
@@ -104,6 +107,7 @@ pub const RULES: &[Rule] = &[
     rule("L1", "somebody leads soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job ends that can run", new::<settled::Settled>),
+    rule("L3", "every group goes on that can", new::<joined::Joined>),
     rule("L4", "each due tick is decided", new::<due_ticks::DueTicks>),
     rule("L5", "a pause ends before the trust lapses", new::<pauses::Pauses>),
     rule("L6", "what was used is given back", new::<clean_end::CleanEnd>),

@@ -4,6 +4,7 @@
 //! before it means that the history lacks something, and nothing that is decided on it is worth anything. Such a flaw is
 //! reported under the id `H`.
 
+mod groups;
 mod jobs;
 mod value;
 
@@ -14,6 +15,7 @@ use std::rc::Rc;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 
+pub use self::groups::{Group, Groups, part};
 pub use self::jobs::{Job, JobPlace, Jobs, TurnOrder, Worker};
 pub use self::value::{Spot, Value, Znode};
 use super::TxnOp;
@@ -24,6 +26,7 @@ pub struct Truth {
     zxid: i64,
     znodes: BTreeMap<Rc<str>, Znode>,
     jobs: Jobs,
+    groups: Groups,
 }
 
 /// What one transaction made of one znode.
@@ -106,6 +109,12 @@ impl Truth {
         &self.jobs
     }
 
+    /// All that is known of groups beside their records.
+    #[must_use]
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
     /// A worker that registered at some time.
     #[must_use]
     pub fn worker(&self, worker: WorkerId) -> Option<&Worker> {
@@ -131,6 +140,7 @@ impl Truth {
         commit.changes.retain(|change| change.before.is_some() || change.after.is_some());
         for change in &commit.changes {
             self.jobs.note(change);
+            self.groups.note(change);
         }
         commit
     }

@@ -137,6 +137,15 @@ impl Znode {
         }
     }
 
+    /// The group in it.
+    #[must_use]
+    pub fn group(&self) -> Option<&GroupRecord> {
+        match &*self.value {
+            Value::Group(group) => Some(group),
+            _ => None,
+        }
+    }
+
     /// The claim in it.
     #[must_use]
     pub fn epoch(&self) -> Option<&EpochRecord> {

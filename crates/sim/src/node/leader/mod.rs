@@ -4,6 +4,7 @@
 
 mod assigner;
 mod expirer;
+mod groups;
 mod janitor;
 mod job_watcher;
 mod leases;
@@ -17,6 +18,7 @@ use bellwether_core::machine::assigner::Strategy;
 
 use self::assigner::Assigner;
 use self::expirer::Expirer;
+use self::groups::Groups;
 use self::janitor::Janitor;
 use self::job_watcher::JobWatcher;
 use self::leases::LeaseWatcher;
@@ -30,6 +32,7 @@ use crate::zk::Zk;
 
 pub(crate) use self::assigner::AssignerMsg;
 pub(crate) use self::expirer::ExpirerMsg;
+pub(crate) use self::groups::GroupsMsg;
 pub(crate) use self::janitor::JanitorMsg;
 pub(crate) use self::job_watcher::JobWatcherMsg;
 pub(crate) use self::leases::LeasesMsg;
@@ -60,6 +63,7 @@ pub(crate) enum LeaderMsg {
 pub(crate) enum MemberMsg {
     Assigner(AssignerMsg),
     Expirer(ExpirerMsg),
+    Groups(GroupsMsg),
     Janitor(JanitorMsg),
     JobWatcher(JobWatcherMsg),
     Leases(LeasesMsg),
@@ -79,6 +83,7 @@ struct Members {
     unit: u64,
     assigner: Assigner,
     expirer: Expirer,
+    groups: Groups,
     janitor: Janitor,
     job_watcher: JobWatcher,
     leases: LeaseWatcher,
@@ -101,6 +106,10 @@ impl Place {
 
     fn expirer(self, msg: ExpirerMsg) -> Msg {
         Msg::Member(self.unit, MemberMsg::Expirer(msg))
+    }
+
+    fn groups(self, msg: GroupsMsg) -> Msg {
+        Msg::Member(self.unit, MemberMsg::Groups(msg))
     }
 
     fn janitor(self, msg: JanitorMsg) -> Msg {
@@ -173,6 +182,7 @@ impl Wing {
             leases: LeaseWatcher::start(cx, place),
             promoter: Promoter::start(cx, place),
             schedules: Schedules::start(cx, place),
+            groups: Groups::start(cx, place),
             janitor: Janitor::start(cx, place),
             job_watcher: JobWatcher::start(cx, place),
         });
@@ -183,6 +193,7 @@ impl Wing {
         match msg {
             MemberMsg::Assigner(msg) => members.assigner.handle(cx, msg),
             MemberMsg::Expirer(msg) => members.expirer.handle(cx, msg),
+            MemberMsg::Groups(msg) => members.groups.handle(cx, msg),
             MemberMsg::Janitor(msg) => members.janitor.handle(cx, msg),
             MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
             MemberMsg::Leases(msg) => members.leases.handle(cx, msg),
@@ -206,6 +217,7 @@ impl Members {
         cx.tell(Route::WingToMembers, place.leases(LeasesMsg::Resume));
         cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
         cx.tell(Route::WingToMembers, place.schedules(SchedulesMsg::Resume));
+        cx.tell(Route::WingToMembers, place.groups(GroupsMsg::Resume));
         cx.tell(Route::WingToMembers, place.janitor(JanitorMsg::Resume));
         cx.tell(Route::WingToMembers, place.job_watcher(JobWatcherMsg::Resume));
     }

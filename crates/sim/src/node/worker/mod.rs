@@ -7,6 +7,7 @@ mod executor;
 mod inbox;
 mod reporter;
 mod runs;
+mod sub_jobs;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,7 +38,7 @@ use crate::zk::{ReadResult, SessionEvent, Zk, Znode};
 pub(crate) use self::executor::ExecutorMsg;
 pub(crate) use self::inbox::InboxMsg;
 pub(crate) use self::reporter::ReporterMsg;
-pub(crate) use self::runs::{KINDS, RunMsg};
+pub(crate) use self::runs::{RunMsg, kinds};
 
 /// What a worker offers.
 #[derive(Debug, Clone)]

@@ -13,11 +13,15 @@
 //! | `steady` | says how far it is, with a checkpoint, and fails every other time; the next attempt begins with it |
 //! | `never` | can never succeed |
 //! | `later` | asks a few times to be called later |
+//! | `nest1`, `nest2`, `nest3` | submit sub-jobs, whose nests are one less; succeed, fail every other time, or can never succeed |
+//! | `….join`, `….finished` | succeed after a while, or fail every other time |
 //!
 //! A run ends once: by itself, at its timeout, because it was aborted, or, if its job has a lane, when the session can be
 //! trusted no longer.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bellwether_core::job::{Payload, Progress};
@@ -27,14 +31,34 @@ use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::as_millis;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{ExecutorMsg, Place, ReporterMsg};
+use super::{ExecutorMsg, Place, ReporterMsg, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
 use crate::node::Msg;
 use crate::node::context::{Context, Out, Route};
 
-/// The kinds that every simulated worker serves.
-pub(crate) const KINDS: [&str; 9] =
-    ["flaky", "hangs", "later", "never", "poison", "slow", "steady", "stubborn", "sum"];
+/// The kinds that every simulated worker serves; and joins of groups of these, and what follows the sub-jobs of nests.
+const KINDS: [&str; 12] = [
+    "flaky", "hangs", "later", "never", "nest1", "nest2", "nest3", "poison", "slow", "steady", "stubborn",
+    "sum",
+];
+const JOINS: [&str; 8] = [
+    "flaky.join",
+    "later.join",
+    "never.join",
+    "nest1.join",
+    "nest2.join",
+    "slow.join",
+    "steady.join",
+    "sum.join",
+];
+const FINISHED: [&str; 3] = ["nest1.finished", "nest2.finished", "nest3.finished"];
+
+/// All of them, as a worker offers them.
+pub(crate) fn kinds() -> Vec<Kind> {
+    let mut kinds: Vec<_> = KINDS.into_iter().chain(JOINS).chain(FINISHED).collect();
+    kinds.sort_unstable();
+    kinds.into_iter().map(|kind| Kind::new(kind).expect("letters")).collect()
+}
 
 /// How long a handler hangs that cannot be stopped: longer than any lease.
 const HANGS_MS: u64 = 25_000;
@@ -53,6 +77,8 @@ pub(crate) enum RunMsg {
     Kill(u64),
     /// It says how far it is.
     Say(u64, u8),
+    /// Its sub-jobs are submitted, or not all of them are.
+    Spawned(u64, bool),
 }
 
 pub(crate) struct Runs {
@@ -72,6 +98,10 @@ struct Running {
     blocking: bool,
     /// Whether it ends soon after a signal.
     listens: bool,
+    /// How long it takes.
+    took_ms: u64,
+    /// Set back when it is over, for what it submits.
+    goes_on: Rc<Cell<bool>>,
 }
 
 impl Runs {
@@ -94,7 +124,7 @@ impl Runs {
     }
 
     pub(super) fn serves(&self, kind: &Kind) -> bool {
-        KINDS.contains(&kind.as_str())
+        [&KINDS[..], &JOINS, &FINISHED].iter().any(|kinds| kinds.contains(&kind.as_str()))
     }
 
     /// Runs a handler in a slot that was taken.
@@ -119,13 +149,18 @@ impl Runs {
             _ => 1 + (drawn >> 16) % longest,
         };
         let result = Payload::json(of.into_bytes()).expect("a short text is within the budget");
+        let follows = kind.ends_with(".join") || kind.ends_with(".finished");
+        let nests = kind.starts_with("nest") && !follows;
+        let fails = follows || (nests && drawn.is_multiple_of(3));
         let how = match kind {
+            _ if fails && every_other => How::Failed("as it happens".to_owned()),
+            _ if nests && (drawn >> 20).is_multiple_of(16) => How::Invalid("as it is".to_owned()),
             "flaky" | "steady" if every_other => How::Failed("as it happens".to_owned()),
             "never" => How::Invalid("as it is".to_owned()),
             "later" if start.assignment.attempt < 3 => How::Deferred(Duration::from_millis(took_ms)),
             _ => How::Succeeded(result),
         };
-        if kind == "steady" {
+        if kind == "steady" || (nests && (drawn >> 24).is_multiple_of(2)) {
             let from = start.assignment.progress.as_ref().or(start.record.progress.as_ref());
             let done = from.and_then(|left| left.checkpoint().first().copied()).unwrap_or_default();
             cx.after(SAYS_EVERY, Msg::Run(RunMsg::Say(id, done + 1)));
@@ -134,7 +169,19 @@ impl Runs {
         if kind == "poison" && (drawn >> 8).is_multiple_of(2) {
             cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Kill(id)));
         }
-        cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Done(id)));
+        let goes_on = Rc::new(Cell::new(true));
+        if nests {
+            // A zombie that goes on submitting is fenced by the attempt until the group is there, then by the group.
+            let obeys = !(drawn >> 28).is_multiple_of(4);
+            let goes_on = if obeys { Rc::clone(&goes_on) } else { Rc::new(Cell::new(true)) };
+            let spawned = sub_jobs::of(&start, place.worker, self.seed, goes_on);
+            cx.begin(move |shell| async move {
+                let all = shell.spawn(spawned).await;
+                shell.tell(Msg::Run(RunMsg::Spawned(id, all)));
+            });
+        } else {
+            cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Done(id)));
+        }
         if let Some(limit) = start.record.policy.timeout.filter(|limit| as_millis(*limit) < took_ms) {
             cx.after(limit, Msg::Run(RunMsg::TimedOut(id)));
         }
@@ -144,7 +191,8 @@ impl Runs {
         let blocking = (kind == "stubborn" && !laned) || deaf;
         let listens = (drawn >> 12).is_multiple_of(3);
         self.of_jobs.insert((start.job.clone(), place.worker), id);
-        let running = Running { place, start, since_us: cx.now_us, how, blocking, listens };
+        let since_us = cx.now_us;
+        let running = Running { place, start, since_us, how, blocking, listens, took_ms, goes_on };
         self.runs.insert(id, running);
     }
 
@@ -156,6 +204,13 @@ impl Runs {
                 let how = if self.lapsed(cx, running) { How::Lapsed } else { running.how.clone() };
                 self.tell(cx, id, how);
                 self.over(cx, id);
+            }
+            RunMsg::Spawned(id, all) => {
+                let Some(running) = self.runs.get_mut(&id) else { return };
+                if !all {
+                    running.how = How::Failed("its sub-jobs are not all submitted".to_owned());
+                }
+                cx.after(Duration::from_millis(running.took_ms), Msg::Run(RunMsg::Done(id)));
             }
             RunMsg::TimedOut(id) => self.give_up(cx, id, How::Failed("timed out".to_owned())),
             RunMsg::Lapse(id) => {
@@ -236,7 +291,8 @@ impl Runs {
 
     /// The handler's code is done: its slot is free.
     fn over(&mut self, cx: &mut Context<'_>, id: u64) {
-        if let Some(Running { place, start, .. }) = self.runs.remove(&id) {
+        if let Some(Running { place, start, goes_on, .. }) = self.runs.remove(&id) {
+            goes_on.set(false);
             cx.record(event(&start, place.worker, RunStep::Ended));
             self.free += 1;
         }

@@ -1,0 +1,430 @@
+//! S7: a group's join is made once, after its last member ended; a group that was stopped is joined at once.
+//!
+//! Decided on what the jobs' records say, not on the places and marks that the leader counts by.
+//!
+//! | what happens | what has to hold |
+//! | --- | --- |
+//! | a member is made | its group is open, has said no total that is at or below its number, and is not closed |
+//! | a member is open, or its sub-jobs are | it has its place, and no mark |
+//! | a member is over, and its sub-jobs are | it has one mark, of how it ended, and no place |
+//! | a group goes on | by one stage, never back; the next stage's job is made in the same transaction, and never else |
+//! | it leaves *open*, and was not stopped | it has as many members as its total says, and all are over, sub-jobs and all; so is its parent |
+//! | it leaves *joining*, or *finishing* | its join is over, or its parent's finished job |
+//! | it is stopped | a member failed and it fails fast, its parent failed, or its parent's group was stopped |
+//! | it is done | its parent is over, and, if it was stopped, all of its members are |
+//! | its total changes | it had none; or it is closed, had more, and has so many members |
+//!
+//! A member that was opened again after its group went on is counted no more: it is for itself.
+
+use bellwether_core::group::{End, GroupRecord, Mark, Stage, Stop};
+use bellwether_core::job::{JobRecord, Membership, Role};
+use bellwether_core::name::{GroupId, JobId};
+use bellwether_core::path::{self, GroupPlace, Place};
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::{Change, Commit, Spot, Truth, part};
+
+#[derive(Default)]
+pub(super) struct Joins;
+
+impl Predicate for Joins {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let (Some(commit), truth) = (step.commit, &world.truth) else { return };
+        for change in &commit.changes {
+            let told = match &change.spot {
+                Spot::Record(job) => record_changed(job, change, commit, truth),
+                Spot::Place(Place::Group(GroupPlace::Record(group))) => {
+                    group_changed(group, change, commit, truth)
+                }
+                Spot::Place(Place::Group(GroupPlace::Member(group, number))) => member(group, *number, truth),
+                Spot::Place(Place::Group(GroupPlace::Mark(group, mark, _))) => match mark {
+                    Mark::Member(number) => member(group, *number, truth),
+                    Mark::Parent | Mark::Join | Mark::Finish => Ok(()),
+                },
+                Spot::Quarantine(_)
+                | Spot::Epoch
+                | Spot::Candidate
+                | Spot::Retention
+                | Spot::Place(
+                    Place::QueueEntry(_)
+                    | Place::DelayedEntry(..)
+                    | Place::Worker(_)
+                    | Place::Inbox(_)
+                    | Place::Assignment(..)
+                    | Place::Turn(..)
+                    | Place::Schedule(_)
+                    | Place::Other,
+                ) => Ok(()),
+            };
+            if let Err(why) = told {
+                found.push(why);
+            }
+        }
+    }
+}
+
+type Told = Result<(), String>;
+
+fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) -> Told {
+    let either = change.after.as_ref().or(change.before.as_ref()).and_then(|znode| znode.record());
+    let Some(Membership { group, role, .. }) = either.and_then(|record| record.membership.as_ref()) else {
+        return parent_ended(job, change, truth);
+    };
+    let made = change.before.is_none();
+    match role {
+        Role::Member(number) if made => {
+            let Some(record) = truth.group(group) else {
+                return Err(format!("{job} was made, and there is no group {group}"));
+            };
+            record.admits(group, *number).map_err(|why| format!("{job} was made: {why}"))?;
+            if !commit.checks.iter().any(|(checked, _)| *checked == path::group(group)) {
+                return Err(format!("{job} was made without a look at its group"));
+            }
+            member(group, *number, truth)?;
+        }
+        Role::Member(number) => member(group, *number, truth)?,
+        Role::Join | Role::Finish if made => {
+            let stage = |znode: &Option<crate::history::truth::Znode>| {
+                znode.as_ref().and_then(|znode| znode.group()).map(|group| group.stage)
+            };
+            let moved = commit.change_of(&path::group(group));
+            let fits = moved.is_some_and(|moved| {
+                let is = if *role == Role::Join { Stage::Joining } else { Stage::Finishing };
+                stage(&moved.after) == Some(is) && stage(&moved.before) != Some(is)
+            });
+            if !fits {
+                return Err(format!("{job} was made, and {group} did not come to its stage"));
+            }
+        }
+        Role::Join | Role::Finish => {}
+    }
+    parent_ended(job, change, truth)
+}
+
+/// The end of a job with sub-jobs is told to them.
+fn parent_ended(job: &JobId, change: &Change, truth: &Truth) -> Told {
+    let Some(record) = change.after.as_ref().and_then(|znode| znode.record()) else { return Ok(()) };
+    let Some(end) = End::of(&record.state).filter(|_| record.spawned) else { return Ok(()) };
+    let nested = GroupId::of_sub_jobs(job, record);
+    let Some(there) = truth.group(&nested).and_then(|_| truth.groups().get(&nested)) else {
+        return Err(format!("{job} has sub-jobs, and they have no group"));
+    };
+    if there.ends(Mark::Parent).collect::<Vec<_>>() == [end] {
+        Ok(())
+    } else {
+        Err(format!("{job} ended, and {nested} of its sub-jobs was not told how"))
+    }
+}
+
+/// A member is counted where it stands.
+fn member(group: &GroupId, number: u32, truth: &Truth) -> Told {
+    let Some(there) = truth.groups().get(group) else { return Ok(()) };
+    let place = there.places.contains(&number);
+    let marks: Vec<_> = there.ends(Mark::Member(number)).collect();
+    let Some(job) = there.members.get(&number) else {
+        // Of a record that is gone its group's removal takes the mark.
+        return if place {
+            Err(format!("member {number} of {group} has a place and no record"))
+        } else {
+            Ok(())
+        };
+    };
+    let Some(record) = truth.job(job) else { return Ok(()) };
+    let fits = match (part(record), truth.settled(job, record)) {
+        (Some(_), None) => place && marks.is_empty(),
+        (Some(_), Some(end)) => !place && marks == [end],
+        (None, _) => !place && marks.len() <= 1,
+    };
+    if fits {
+        return Ok(());
+    }
+    let is = if record.is_terminal() { "over" } else { "open" };
+    let place = if place { "a" } else { "no" };
+    Err(format!("{job} is {is}, and has {place} place in {group} and the marks {marks:?}"))
+}
+
+fn group_changed(id: &GroupId, change: &Change, commit: &Commit, truth: &Truth) -> Told {
+    let group = |znode: &Option<_>| {
+        znode.as_ref().and_then(|znode: &crate::history::truth::Znode| znode.group()).cloned()
+    };
+    let wrong = |why: String| Err(format!("{id} {why}"));
+    match (group(&change.before), group(&change.after)) {
+        (None, Some(after)) if after.stage != Stage::Open || after.closed || after.stopped.is_some() => {
+            wrong(format!("was made as {:?}", after.stage))
+        }
+        (Some(before), None) if !matches!(before.stage, Stage::Done { .. }) => {
+            wrong(format!("was removed, and is {:?}", before.stage))
+        }
+        (None, _) | (Some(_), None) => Ok(()),
+        (Some(before), Some(after)) => went_on(id, &before, &after, commit, truth)
+            .or_else(|why| wrong(format!("{why}: from {before:?} to {after:?}"))),
+    }
+}
+
+fn went_on(
+    id: &GroupId,
+    before: &GroupRecord,
+    after: &GroupRecord,
+    commit: &Commit,
+    truth: &Truth,
+) -> Result<(), &'static str> {
+    let rules = |group: &GroupRecord| {
+        (group.kind.clone(), group.fail_fast, group.join, group.parent.clone(), group.token)
+    };
+    if rules(before) != rules(after) {
+        return Err("has other rules");
+    }
+    if (before.closed && !after.closed) || (before.stopped.is_some() && before.stopped != after.stopped) {
+        return Err("was opened again");
+    }
+    let members: Vec<_> = truth.counted(id).collect();
+    match (before.total, after.total) {
+        (was, is) if was == is => {}
+        (None, Some(_)) if before.parent.is_none() => {}
+        // A parent's handler says it too.
+        (None, Some(_)) if !before.closed => {}
+        (None, Some(total)) if total as usize == members.len() => {}
+        (Some(was), Some(is)) if before.closed && is < was && is as usize == members.len() => {}
+        (_, _) => return Err("has another total"),
+    }
+    if before.stopped != after.stopped && !stopped_rightly(after, truth, id) {
+        return Err("was stopped for nothing");
+    }
+    if before.stage == after.stage {
+        return Ok(());
+    }
+    let at = match after.stage {
+        Stage::Done { at } => at,
+        Stage::Open | Stage::Joining | Stage::Finishing => before.created_at,
+    };
+    if before.next_stage(at) != after.stage {
+        return Err("did not come to its next stage");
+    }
+    let job = after.stage_job(id, at).ok().flatten().map(|(job, _)| job);
+    if let Some(job) = job
+        && commit
+            .change_of(&path::record(&job))
+            .is_none_or(|made| made.before.is_some() || made.after.is_none())
+    {
+        return Err("came to a stage without its job");
+    }
+    let is_over =
+        |job: Option<JobId>| job.and_then(|job| truth.job(&job)).is_some_and(JobRecord::is_terminal);
+    let parent_is_over = after.parent.as_ref().is_none_or(|parent| {
+        let record = truth.job(&parent.job);
+        record.is_some_and(|record| record.is_terminal() && record.generation == parent.generation)
+    });
+    let all_over = members.iter().all(|(_, _, end)| end.is_some());
+    match before.stage {
+        Stage::Open if after.stopped.is_some() => {}
+        Stage::Open if !parent_is_over => return Err("went on before its parent's end"),
+        Stage::Open => {
+            let below =
+                members.iter().filter(|(number, ..)| after.closed || Some(*number) < after.total).count();
+            if !all_over || after.total.is_none_or(|total| below != total as usize) {
+                return Err("went on without all of its members' ends");
+            }
+        }
+        Stage::Joining if !is_over(after.join_id(id).ok()) => return Err("went on before its join's end"),
+        Stage::Finishing if !is_over(after.parent.as_ref().and_then(|it| it.finish_id(id).ok())) => {
+            return Err("went on before its finished job's end");
+        }
+        Stage::Joining | Stage::Finishing | Stage::Done { .. } => {}
+    }
+    match after.stage {
+        Stage::Finishing | Stage::Done { .. } if !parent_is_over => Err("went on before its parent's end"),
+        Stage::Done { .. } if after.stopped.is_some() && !all_over => Err("is done before its members"),
+        Stage::Done { .. } => {
+            parent_is_told(after, truth).map_err(|_| "is done, and its parent's group was not told")
+        }
+        Stage::Open | Stage::Joining | Stage::Finishing => Ok(()),
+    }
+}
+
+fn parent_is_told(group: &GroupRecord, truth: &Truth) -> Told {
+    let outer = group.parent.as_ref().and_then(|parent| parent.membership.as_ref());
+    match outer.map(|outer| (&outer.group, outer.role)) {
+        Some((outer, Role::Member(number))) => member(outer, number, truth),
+        Some((_, Role::Join | Role::Finish)) | None => Ok(()),
+    }
+}
+
+/// Whether a group has the reason to be stopped that it says.
+fn stopped_rightly(group: &GroupRecord, truth: &Truth, id: &GroupId) -> bool {
+    let failed = |end| matches!(end, Some(End::Cancelled | End::Dead));
+    let parent = group.parent.as_ref();
+    match group.stopped {
+        None => false,
+        Some(Stop::Member(number)) => {
+            group.fail_fast && truth.counted(id).any(|(of, _, end)| of == number && failed(end))
+        }
+        Some(Stop::Parent) => {
+            parent.and_then(|parent| truth.job(&parent.job)).is_some_and(|job| failed(End::of(&job.state)))
+        }
+        Some(Stop::Outer) => {
+            let outer = parent.and_then(|parent| parent.membership.as_ref());
+            outer.and_then(|outer| truth.group(&outer.group)).is_some_and(|outer| outer.stopped.is_some())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::group::{GroupRecord, Stage, Stop};
+
+    use crate::history::rules::fixture::{Story, W1};
+
+    /// With two members, a total and workers.
+    fn sealed() -> Story {
+        let mut story = Story::with_workers();
+        story.group("g", |_| {});
+        story.member("g", 0);
+        story.member("g", 1);
+        story.set_group("g", |group| group.total = Some(2));
+        story
+    }
+
+    fn ended() -> Story {
+        let mut story = sealed();
+        for member in ["sum:g:0", "sum:g:1"] {
+            story.assign(member, W1);
+            story.succeed(member, W1);
+        }
+        story
+    }
+
+    fn joined(group: &mut GroupRecord) {
+        group.stage = Stage::Joining;
+    }
+
+    fn done(group: &mut GroupRecord) {
+        group.stage = Stage::Done { at: bellwether_core::time::WallMillis(1) };
+    }
+
+    #[test]
+    fn a_join_after_all_members_is_fine() {
+        let mut story = ended();
+        story.advance_group("g", joined);
+        story.assign("sum.join:@g", W1);
+        story.succeed("sum.join:@g", W1);
+        story.advance_group("g", done);
+        story.assert_keeps("S7");
+    }
+
+    #[test]
+    fn a_join_that_is_too_early_is_found() {
+        let mut story = sealed();
+        story.assign("sum:g:0", W1);
+        story.succeed("sum:g:0", W1);
+        story.advance_group("g", joined);
+        story.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_join_of_fewer_members_than_were_said_is_found() {
+        let mut story = Story::with_workers();
+        story.group("g", |group| group.total = Some(1));
+        story.advance_group("g", joined);
+        story.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_join_without_its_stage_and_a_stage_without_its_join_are_found() {
+        let mut story = ended();
+        story.make_join("g");
+        story.assert_breaks("S7");
+        let mut story = ended();
+        story.set_group("g", joined);
+        story.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_member_of_a_group_that_went_on_is_found() {
+        let mut story = ended();
+        story.advance_group("g", joined);
+        story.member("g", 2);
+        story.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_member_at_the_total_is_found() {
+        let mut story = sealed();
+        story.member("g", 2);
+        story.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_member_that_keeps_its_place_or_is_counted_twice_is_found() {
+        let mut story = sealed();
+        story.assign("sum:g:0", W1);
+        story.succeed_but_stay_in_group("sum:g:0", W1);
+        story.assert_breaks("S7");
+        let mut story = ended();
+        story.mark_twice("g", 0);
+        story.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_group_that_is_stopped_joins_at_once_and_is_done_when_nothing_of_it_runs() {
+        let stopped = |group: &mut GroupRecord| {
+            group.stopped = Some(Stop::Member(0));
+            group.closed = true;
+            group.stage = Stage::Joining;
+        };
+        let story = |fail_fast| {
+            let mut story = Story::with_workers();
+            story.group("g", |group| (group.fail_fast, group.total) = (fail_fast, Some(2)));
+            story.member("g", 0);
+            story.member("g", 1);
+            story.cancel("sum:g:0");
+            story.advance_group("g", stopped);
+            story.assign("sum.join:@g", W1);
+            story.succeed("sum.join:@g", W1);
+            story
+        };
+        let mut fine = story(true);
+        fine.cancel("sum:g:1");
+        fine.advance_group("g", done);
+        fine.assert_keeps("S7");
+        let mut early = story(true);
+        early.advance_group("g", done);
+        early.assert_breaks("S7");
+        story(false).assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_parent_is_over_with_its_sub_jobs() {
+        let spawned = || {
+            let mut story = Story::with_workers();
+            story.submit("p");
+            story.assign("p", W1);
+            let nested = story.spawn("p", W1);
+            story.member(&nested, 0);
+            story.succeed("p", W1);
+            (story, nested)
+        };
+        let (mut story, nested) = spawned();
+        let member = format!("sum:{nested}:0");
+        story.assign(&member, W1);
+        story.succeed(&member, W1);
+        story.set_group_by_leader(&nested, |group| group.closed = true);
+        story.set_group_by_leader(&nested, |group| group.total = Some(1));
+        story.advance_group(&nested, joined);
+        story.assert_keeps("S7");
+        let (mut story, nested) = spawned();
+        story.set_group_by_leader(&nested, |group| group.closed = true);
+        story.set_group_by_leader(&nested, |group| group.total = Some(0));
+        story.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_group_that_goes_on_without_a_fence_is_found() {
+        let mut story = ended();
+        story.set_group("g", joined);
+        story.assert_breaks("S3");
+        let mut story = ended();
+        story.advance_group("g", joined);
+        story.assert_keeps("S3");
+    }
+}
