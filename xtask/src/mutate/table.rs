@@ -27,8 +27,7 @@ a mutation by chance of timing: what it caught it caught, and what it did not ca
 * **·**: the layer does not run that code.
 * Empty: not run.
 
-Not here, because not built: the seal of a group, the cursor of a schedule. A fence that comes with them is one more
-entry of `xtask/mutations.toml`.
+A fence that comes with something new is one more entry of `xtask/mutations.toml`.
 
 ";
 
