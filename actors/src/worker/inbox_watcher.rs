@@ -251,7 +251,7 @@ impl State {
 
     fn feed(&mut self, me: &ActorRef<InboxMsg>, event: Event) {
         let mut effects = Vec::new();
-        self.machine.handle(event, &mut effects);
+        self.machine.handle(clock::now(), event, &mut effects);
         let (mut starts, mut vanished): (Vec<Start>, _) = (Vec::new(), Vec::new());
         for effect in effects {
             match effect {
@@ -271,7 +271,7 @@ impl State {
                     tokio::spawn(set_aside(self.args.zk.clone(), self.args.worker, job, note));
                 }
                 Effect::Requeue(start) => {
-                    let Start { job, assignment, assignment_version, record, version } = *start;
+                    let Start { job, assignment, assignment_version, record, version, asked: _ } = *start;
                     tracing::warn!(
                         %job, assigned = assignment.attempt, closed = record.attempts,
                         "assigned by what the leader knew of old: queued again, or ended if it is cancelled"

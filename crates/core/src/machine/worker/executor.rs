@@ -337,7 +337,7 @@ impl Executor {
 
     fn report(&mut self, start: Start, ending: Ending, ran: Option<Duration>, out: &mut Vec<Effect>) {
         self.jobs.insert(start.job.clone(), Phase::Reported);
-        out.push(Effect::Report(Box::new(Finished { start, ending, ran, late: false })));
+        out.push(Effect::Report(Box::new(Finished { start, ending, ran })));
     }
 
     fn cancel(

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::Start;
 use crate::job::{Assignment, JobRecord, Payload, Placement};
 use crate::name::{JobId, Kind, Lane, WorkerId};
-use crate::time::WallMillis;
+use crate::time::{Millis, WallMillis};
 
 pub(super) fn job(n: usize) -> JobId {
     JobId::new(format!("job-{n}")).unwrap()
@@ -31,5 +31,12 @@ pub(super) fn assignment(attempt: u32) -> Assignment {
 pub(super) fn start(n: usize) -> Start {
     let lane = (n % 2 == 1).then(|| Lane::new(format!("lane-{n}")).unwrap());
     let record = JobRecord { placement: Placement { lane, ..Placement::default() }, ..record() };
-    Start { job: job(n), assignment: assignment(1), assignment_version: 0, record, version: 5 }
+    Start {
+        job: job(n),
+        assignment: assignment(1),
+        assignment_version: 0,
+        record,
+        version: 5,
+        asked: Millis(0),
+    }
 }

@@ -16,16 +16,18 @@
 //! | no assignment, or another attempt | somebody closed it: a zombie, if it still runs |
 //!
 //! A read that was in flight while its job changed hands (a hint came, the attempt was closed) is thrown away
-//! and sent again, so that a job is never started from what was true before its last attempt was closed.
+//! and sent again, so that a job is never started from what was true before its last attempt was closed. So is one that
+//! is [old](BELIEVED): a worker that hung may hear of a job whose id another one has by now.
 //!
 //! Limits: [`READ_JOBS`] jobs a read, [`READ_WINDOW`] reads in flight; one is sent at once when none is.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Found, Look, Start};
+use super::{BELIEVED, Found, Look, Start};
 use crate::budget::MAX_READ_BATCH;
 use crate::job::Assignment;
 use crate::name::JobId;
+use crate::time::Millis;
 
 /// Jobs a read: an assignment and a record each.
 pub const READ_JOBS: usize = MAX_READ_BATCH / 2;
@@ -106,6 +108,8 @@ pub enum Effect {
 struct Entry {
     handed: Option<Handed>,
     reading: Reading,
+    /// When the read in flight was sent.
+    asked: Millis,
     /// A watch told that it was created.
     came: bool,
 }
@@ -162,7 +166,7 @@ impl Inbox {
     }
 
     /// Handles one event.
-    pub fn handle(&mut self, event: Event, out: &mut Vec<Effect>) {
+    pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Listed(jobs) => self.listed(jobs),
             Event::Created(jobs) => jobs.into_iter().for_each(|job| self.created(job)),
@@ -175,7 +179,7 @@ impl Inbox {
             Event::Read(found) => {
                 self.in_flight -= 1;
                 for (job, found) in found {
-                    self.read(job, found, out);
+                    self.read(now, job, found, out);
                 }
             }
             Event::ReadFailed(jobs) => {
@@ -187,7 +191,7 @@ impl Inbox {
             Event::Hold => self.link = Link::Down,
             Event::Resume => self.link = Link::Up,
         }
-        self.send(out);
+        self.send(now, out);
     }
 
     /// Reads all that is there and all that was: hints may have been lost.
@@ -242,16 +246,17 @@ impl Inbox {
         }
     }
 
-    fn read(&mut self, job: JobId, found: Found, out: &mut Vec<Effect>) {
+    fn read(&mut self, now: Millis, job: JobId, found: Found, out: &mut Vec<Effect>) {
         let Some(entry) = self.entries.get_mut(&job) else { return };
-        let outdated = entry.reading == Reading::InFlightOutdated;
+        let asked = entry.asked;
+        let outdated = entry.reading == Reading::InFlightOutdated || now.since(asked) >= BELIEVED;
         entry.reading = Reading::No;
         if outdated {
             return self.want(job);
         }
         match &mut entry.handed {
             Some(handed) => recheck(&job, handed, &found, out),
-            None => match decide(&job, found) {
+            None => match decide(&job, found, asked) {
                 Some(Effect::Start(start)) => {
                     let attempt = start.assignment.attempt;
                     (entry.handed, entry.came) = (Some(Handed { attempt, assigned_again: false }), false);
@@ -269,7 +274,7 @@ impl Inbox {
         }
     }
 
-    fn send(&mut self, out: &mut Vec<Effect>) {
+    fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while self.link == Link::Up
             && !self.queue.is_empty()
             && (self.in_flight == 0 || (self.in_flight < READ_WINDOW && self.queue.len() >= READ_JOBS))
@@ -277,7 +282,7 @@ impl Inbox {
             let jobs: Vec<JobId> = self.queue.drain(..self.queue.len().min(READ_JOBS)).collect();
             for job in &jobs {
                 if let Some(entry) = self.entries.get_mut(job) {
-                    entry.reading = Reading::InFlight;
+                    (entry.reading, entry.asked) = (Reading::InFlight, now);
                 }
             }
             self.in_flight += 1;
@@ -286,7 +291,7 @@ impl Inbox {
     }
 }
 
-fn decide(job: &JobId, found: Found) -> Option<Effect> {
+fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
     let quarantine = |note| Some(Effect::Quarantine { job: job.clone(), note });
     let (assignment, assignment_version) = match found.assignment {
         Look::Absent => return None,
@@ -300,7 +305,8 @@ fn decide(job: &JobId, found: Found) -> Option<Effect> {
         Look::There(record, version) if record.is_terminal() => discard(Some(version)),
         Look::There(record, version) => {
             let agree = assignment.attempt == record.attempts + 1;
-            let start = Box::new(Start { job: job.clone(), assignment, assignment_version, record, version });
+            let job = job.clone();
+            let start = Box::new(Start { job, assignment, assignment_version, record, version, asked });
             // The job is in one place, and this is it: whatever the assignment says, it must not get lost.
             Some(if agree { Effect::Start(start) } else { Effect::Requeue(start) })
         }

@@ -8,8 +8,12 @@ use crate::job::{Assignment, Attempt, Ending, JobRecord};
 use crate::time::WallMillis;
 
 fn handle(machine: &mut Inbox, event: Event) -> Vec<Effect> {
+    handle_at(Millis(0), machine, event)
+}
+
+fn handle_at(now: Millis, machine: &mut Inbox, event: Event) -> Vec<Effect> {
     let mut out = Vec::new();
-    machine.handle(event, &mut out);
+    machine.handle(now, event, &mut out);
     out
 }
 
@@ -145,6 +149,19 @@ fn nothing_is_read_while_disconnected_and_all_is_found_by_the_next_listing() {
     handle(&mut machine, Event::Resume);
     handle(&mut machine, Event::Read(vec![(job(1), there(1, record()))]));
     assert_eq!(handle(&mut machine, Event::Listed(vec![job(0), job(1)])).len(), 1);
+}
+
+/// S9, S13: the worker hung between the two. Since then the job may have ended elsewhere, been removed after its
+/// retention and been submitted again, with versions and attempts that begin anew.
+#[test]
+fn an_answer_that_is_heard_long_after_it_was_asked_for_is_thrown_away() {
+    let mut machine = Inbox::new();
+    handle(&mut machine, Event::Created(vec![job(0)]));
+    let late = Millis(0) + BELIEVED;
+    let answer = || Event::Read(vec![(job(0), there(1, record()))]);
+    assert_eq!(handle_at(late, &mut machine, answer()), [Effect::Read(vec![job(0)])], "asked for again");
+    let effects = handle_at(late, &mut machine, answer());
+    assert!(matches!(&effects[..], [Effect::Start(start)] if start.asked == late), "{effects:?}");
 }
 
 #[derive(Debug, Clone)]

@@ -22,9 +22,16 @@ pub mod reporter;
 
 use std::time::Duration;
 
+use crate::budget::MIN_RETENTION;
 use crate::job::{Assignment, Ending, JobRecord};
 use crate::name::JobId;
+use crate::time::Millis;
 use crate::wire::{self, Stored};
+
+/// For how long it is believed that an attempt's record is the one that was read. The record of a job that is over stays
+/// for [`MIN_RETENTION`] at least, and then versions begin anew under its id; so for half of that no other job can have the
+/// id, nor while what was sent by then is on its way. A worker that hangs for longer reads again before it acts.
+pub const BELIEVED: Duration = Duration::from_secs(MIN_RETENTION.as_secs() / 2);
 
 /// An attempt that may start, with all that its end needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,6 +46,8 @@ pub struct Start {
     pub record: JobRecord,
     /// The record's version: the attempt's fencing token.
     pub version: i32,
+    /// When the read was sent that showed all this, by this worker's clock.
+    pub asked: Millis,
 }
 
 /// An attempt that has ended here and is not closed yet.
@@ -50,9 +59,6 @@ pub struct Finished {
     pub ending: Ending,
     /// How long the handler ran; nothing when it never did.
     pub ran: Option<Duration>,
-    /// Whether its lease was over by then, by this worker's clock: the leader may have taken it, and its job's id may
-    /// be that of another job by now.
-    pub late: bool,
 }
 
 /// What a read found.

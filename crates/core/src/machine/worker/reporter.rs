@@ -18,6 +18,10 @@
 //! Should the two differ (a cancel came between), whichever is applied first is the one end of the attempt,
 //! and the other is refused: both carry the same record version (S2, S9).
 //!
+//! **A close whose record was read long ago is not sent**: the record is read first ([`BELIEVED`](super::BELIEVED)). While
+//! the worker hung, the attempt may have been taken from it, the job's record may have been removed after its retention,
+//! and another job may have its id, with versions that began anew. That one's token is another.
+//!
 //! Limits: [`BATCH`] closes a batch, [`WINDOW`] batches in flight; one is sent at once when none is.
 
 mod close;
@@ -138,9 +142,7 @@ impl Reporter {
         match event {
             Event::Report(at, finished) => {
                 for (finished, random) in finished {
-                    let (late, close) = (finished.late, Close::new(self.worker, finished, at, random));
-                    // Read first: versions may have begun anew under its id.
-                    if late { self.unresolved.push(close) } else { self.enqueue(close) }
+                    self.enqueue(Close::new(self.worker, finished, at, random));
                 }
             }
             Event::Committed(batch, outcome) => {
@@ -166,9 +168,11 @@ impl Reporter {
         }
         if self.link == Link::Up {
             self.retry(now);
-            self.read_back(out);
+            self.read_back(now, out);
             self.make_minutes(out);
-            self.send(out);
+            self.send(now, out);
+            // What was too old to be sent.
+            self.read_back(now, out);
         }
     }
 
@@ -182,21 +186,27 @@ impl Reporter {
         }
     }
 
-    fn send(&mut self, out: &mut Vec<Effect>) {
+    fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while !self.pending.is_empty()
             && (self.in_flight == 0 || (self.in_flight < WINDOW && self.pending.len() >= BATCH))
         {
             let mut batch = Batch::new(Vec::new());
             while batch.len() < BATCH {
                 let Some(close) = self.pending.pop_front() else { break };
+                if close.is_old(now) {
+                    self.unresolved.push(close);
+                    continue;
+                }
                 let ops = close.ops();
                 if let Err((close, _)) = batch.push(close, ops) {
                     self.pending.push_front(close);
                     break;
                 }
             }
-            self.in_flight += 1;
-            out.push(Effect::Commit(batch));
+            if !batch.is_empty() {
+                self.in_flight += 1;
+                out.push(Effect::Commit(batch));
+            }
         }
     }
 
@@ -319,10 +329,11 @@ impl Reporter {
         }
     }
 
-    fn read_back(&mut self, out: &mut Vec<Effect>) {
+    fn read_back(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while !self.unresolved.is_empty() {
             let rest = self.unresolved.split_off(self.unresolved.len().min(MAX_READ_BATCH / 2));
-            out.push(Effect::Read(std::mem::replace(&mut self.unresolved, rest)));
+            let few = std::mem::replace(&mut self.unresolved, rest);
+            out.push(Effect::Read(few.into_iter().map(|close| close.read_at(now)).collect()));
         }
     }
 

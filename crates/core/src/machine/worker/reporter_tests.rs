@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::super::BELIEVED;
 use super::super::fixture::{assignment, job, result, start, worker};
 use super::super::{Found, Look};
 use super::*;
@@ -152,9 +153,8 @@ impl World {
     }
 
     fn report(&mut self, endings: impl IntoIterator<Item = (usize, Ending)>) {
-        let finished = endings
-            .into_iter()
-            .map(|(n, ending)| (Finished { start: start(n), ending, ran: None, late: false }, 0));
+        let finished =
+            endings.into_iter().map(|(n, ending)| (Finished { start: start(n), ending, ran: None }, 0));
         self.handle(Event::Report(AT, finished.collect()));
     }
 
@@ -300,7 +300,7 @@ fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_l
     world.tree.0.insert(path::assignment(worker(), &job(0)), (encode(&written), 2));
     let mut start = start(0);
     start.assignment.progress = said("last");
-    let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None, late: false };
+    let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
     world.handle(Event::Report(AT, vec![(finished, 0)]));
     world.settle();
     let (record, _) = world.tree.record(0);
@@ -313,8 +313,9 @@ fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_l
 /// versions have begun anew: waiting elsewhere, or in this very inbox.
 #[test]
 fn a_late_close_leaves_a_job_alone_that_was_submitted_under_the_same_id_since() {
-    for (here, late) in [(false, true), (false, false), (true, true)] {
+    for (here, old) in [(false, true), (false, false), (true, true)] {
         let mut world = World::new(1);
+        world.now = world.now + if old { BELIEVED } else { Duration::ZERO };
         let (record, version) = world.tree.record(0);
         let another = JobRecord { token: uuid::Uuid::from_u128(77), ..record };
         world.tree.0.insert(path::record(&job(0)), (encode(&another), version));
@@ -322,12 +323,26 @@ fn a_late_close_leaves_a_job_alone_that_was_submitted_under_the_same_id_since() 
             world.tree.0.remove(&path::assignment(worker(), &job(0)));
         }
         let start = start(0);
-        let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None, late };
+        let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
         world.handle(Event::Report(AT, vec![(finished, 0)]));
         world.settle();
         assert_eq!(world.settled, [(job(0), Settled::Zombie)]);
-        assert_eq!(world.tree.record(0), (another, version), "here {here}, late {late}");
+        assert_eq!(world.tree.record(0), (another, version), "here {here}, old {old}");
     }
+}
+
+/// The same, when it could not be sent in time: what waits here grows old, too.
+#[test]
+fn a_close_that_waited_for_long_is_read_before_it_is_sent() {
+    let mut world = World::new(1);
+    world.handle(Event::Hold);
+    world.report([(0, Ending::Succeeded(result()))]);
+    world.now = world.now + BELIEVED;
+    world.handle(Event::Resume);
+    assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
+    world.settle();
+    assert_eq!(world.settled.len(), 1);
+    assert!(matches!(world.settled[0].1, Settled::Closed { .. }), "nobody else has closed it");
 }
 
 /// S9: both may have written that its lease was over; a result is dropped.

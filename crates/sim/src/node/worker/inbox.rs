@@ -123,7 +123,7 @@ impl Inbox {
     fn feed(&mut self, cx: &mut Context<'_>, event: Event) {
         let (zk, worker) = (self.place.zk, self.place.worker);
         let mut effects = Vec::new();
-        self.machine.handle(event, &mut effects);
+        self.machine.handle(cx.now(), event, &mut effects);
         let (mut starts, mut vanished) = (Vec::new(), Vec::new());
         for effect in effects {
             match effect {
@@ -142,7 +142,7 @@ impl Inbox {
                     cx.commit(zk, &txn::quarantine(&job, worker, &note), |_| Msg::Nothing);
                 }
                 Effect::Requeue(start) => {
-                    let Start { job, assignment, assignment_version, record, version } = *start;
+                    let Start { job, assignment, assignment_version, record, version, asked: _ } = *start;
                     let wall = cx.wall();
                     let requeue =
                         txn::requeue(&job, worker, version, &assignment, assignment_version, record, wall);

@@ -268,7 +268,7 @@ impl Worker {
             match heard {
                 Heard::Inbox(event) => {
                     let mut effects = Vec::new();
-                    parts.inbox.handle(event, &mut effects);
+                    parts.inbox.handle(self.now, event, &mut effects);
                     effects.into_iter().for_each(|effect| self.inbox(effect, deeds, &mut todo));
                 }
                 Heard::Executor(event) => {
@@ -294,7 +294,7 @@ impl Worker {
                 }
                 Heard::Reporter(event) => {
                     let mut effects = Vec::new();
-                    parts.reporter.handle(Millis(0), event, &mut effects);
+                    parts.reporter.handle(self.now, event, &mut effects);
                     effects.into_iter().for_each(|effect| self.reporter(effect, deeds, &mut todo));
                 }
             }
@@ -323,7 +323,7 @@ impl Worker {
             Effect::Zombie(job, attempt) => todo.push_back(executor(executor::Event::Zombie(job, attempt))),
             Effect::Requeue(start) => {
                 deeds.push(Deed::Requeued);
-                let Start { job, assignment, assignment_version, record, version } = *start;
+                let Start { job, assignment, assignment_version, record, version, asked: _ } = *start;
                 let ops = txn::requeue(&job, self.id, version, &assignment, assignment_version, record, WALL);
                 self.send(Sent::Write(ops), todo);
             }

@@ -202,7 +202,7 @@ impl Beats {
             Event::Asked { job, attempt, renew, progress } => {
                 self.change(&job, attempt, |standing| standing.ask(renew, progress, now));
             }
-            Event::Finished(finished) => self.finished(now, *finished, out),
+            Event::Finished(finished) => self.finished(*finished, out),
             Event::Over(job, attempt) => self.over(&job, attempt),
             Event::Committed(batch, outcome) => self.committed(now, batch, outcome, out),
             Event::Read(found) => {
@@ -272,13 +272,12 @@ impl Beats {
     }
 
     /// What it said last goes with its close, written before or not.
-    fn finished(&mut self, now: Millis, mut finished: Finished, out: &mut Vec<Effect>) {
+    fn finished(&mut self, mut finished: Finished, out: &mut Vec<Effect>) {
         let start = &mut finished.start;
         let known = self.standing.get(&start.job);
         if known.is_some_and(|standing| standing.attempt() == start.assignment.attempt)
             && let Some(standing) = self.forget(&start.job)
         {
-            finished.late = standing.until() <= now;
             standing.leave(&mut start.assignment, &mut start.assignment_version);
         }
         out.push(Effect::Close(Box::new(finished)));

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, JobState, Next, Progress, Verdict};
-use crate::machine::worker::{Finished, Found, Look};
+use crate::machine::worker::{BELIEVED, Finished, Found, Look};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Reason;
 use crate::path;
-use crate::time::WallMillis;
+use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Op};
 
 /// One attempt on its way to be closed.
@@ -20,6 +20,8 @@ pub struct Close {
     /// Of the attempt, whether it stands in its assignment or not.
     said: Option<Progress>,
     version: i32,
+    /// When the read was sent that showed the record last.
+    asked: Millis,
     assignment: Assigned,
     turn: TurnEnd,
     /// What of its group was taken away, or made, by a strange hand while the record stands.
@@ -79,7 +81,7 @@ pub(super) enum Decision {
 
 impl Close {
     pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
-        let Finished { start, ending, ran, late: _ } = finished;
+        let Finished { start, ending, ran } = finished;
         let attempt = Attempt { number: start.assignment.attempt, worker };
         let said = start.assignment.progress.clone();
         let before = start.record.carry(&start.assignment);
@@ -90,6 +92,7 @@ impl Close {
             before,
             said,
             version: start.version,
+            asked: start.asked,
             assignment: Assigned::At(start.assignment_version),
             turn: TurnEnd::Here,
             gone: Vec::new(),
@@ -186,6 +189,16 @@ impl Close {
     pub(super) fn without_part_at(mut self, op: usize) -> Self {
         self.gone.extend(self.ops().get(op).map(|op| op.path().to_owned()));
         self
+    }
+
+    /// Whether the record must be read before anything is written: what was known of it is [old](BELIEVED), and
+    /// neither version tells whose it is.
+    pub(super) fn is_old(&self, now: Millis) -> bool {
+        now.since(self.asked) >= BELIEVED
+    }
+
+    pub(super) fn read_at(self, now: Millis) -> Self {
+        Self { asked: now, ..self }
     }
 
     pub(super) fn unknown(self) -> Self {
