@@ -7,7 +7,7 @@ use crate::name::{GroupId, JobId, NameError};
 use crate::time::WallMillis;
 
 /// The next step of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     /// None, until so many members more have ended, or something else changes.
     Wait(Option<u32>),

@@ -47,7 +47,7 @@ pub const REST: usize = 50;
 const STRIKES: u32 = 3;
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A list showed these groups.
     Seen(Vec<GroupId>),
@@ -70,7 +70,7 @@ pub enum Event {
 }
 
 /// What the leader shall do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Look at this group.
     Look(GroupId),
@@ -88,7 +88,7 @@ pub enum Effect {
     FencedOut,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Doing {
     Nothing,
     Looking,
@@ -100,7 +100,7 @@ enum Doing {
     Over,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Tracked {
     doing: Doing,
     due: bool,
@@ -132,7 +132,7 @@ impl Tracked {
 }
 
 /// The machine of one term.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Joiner {
     epoch: i32,
     groups: BTreeMap<GroupId, Tracked>,
@@ -265,13 +265,7 @@ impl Joiner {
         };
         tracked.fail_fast = sight.record.fail_fast;
         match decide(&group, &sight, condemned, now) {
-            Ok(Step::Wait(left)) => {
-                // What was heard meanwhile may be counted in the look, or not: rather one look too many.
-                tracked.left = left.map(|left| left.saturating_sub(tracked.heard));
-                if tracked.left == Some(0) {
-                    self.wake(group);
-                }
-            }
+            Ok(Step::Wait(left)) => self.wait(group, left),
             Ok(Step::Over) => {
                 tracked.doing = Doing::Over;
                 self.over += 1;
@@ -284,9 +278,8 @@ impl Joiner {
                 tracked.doing = Doing::Committing(next, ops.clone());
                 out.push(Effect::Commit(group, ops));
             }
-            Ok(Step::EndRest) if tracked.swept => {
-                tracked.left = Some(sight.open.saturating_sub(tracked.heard).max(1))
-            }
+            // They have been asked: until all of them have ended.
+            Ok(Step::EndRest) if tracked.swept => self.wait(group, Some(sight.open)),
             Ok(Step::EndRest) => {
                 tracked.swept = true;
                 let pass = Pass::default();
@@ -294,6 +287,16 @@ impl Joiner {
                 out.push(Effect::Find(group, Cursor::default()));
             }
             Err(why) => out.push(Effect::Stuck(group, why.to_string())),
+        }
+    }
+
+    /// Until so many members have ended. What was heard during the look may be counted in it, or not: rather one look too
+    /// many.
+    fn wait(&mut self, group: GroupId, ends: Option<u32>) {
+        let Some(tracked) = self.groups.get_mut(&group) else { return };
+        tracked.left = ends.map(|ends| ends.saturating_sub(tracked.heard));
+        if tracked.left == Some(0) {
+            self.wake(group);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::txn::{self, Batch, Op, Waiting};
 const PASSES: u32 = 3;
 
 /// From which member on to look, by chunk and number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cursor {
     /// The chunk.
     pub chunk: u32,
@@ -26,7 +26,7 @@ pub struct Cursor {
 }
 
 /// A member that has a place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rest {
     /// Which job.
     pub job: JobId,
@@ -37,7 +37,7 @@ pub struct Rest {
 }
 
 /// Where an open member is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It waits.
     Waits(Waiting),
@@ -48,7 +48,7 @@ pub enum Standing {
 }
 
 /// How far the members that are left have been gone through.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pass {
     /// What ends those that were found, as far as it is not sent.
     pub(super) left: VecDeque<(JobId, Vec<Op>)>,

@@ -3,7 +3,7 @@
 use crate::group::{End, GroupRecord};
 
 /// A look's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Look {
     /// There is no such group.
     Absent,
@@ -18,7 +18,7 @@ pub enum Look {
 /// What there is of a group. The record is read first, so that what is decided on its version is fenced against
 /// whatever raised it since; then the other jobs' marks; then the places; then the members' marks. A member that ends
 /// meanwhile is counted twice, never not at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sight {
     /// The record.
     pub record: GroupRecord,

@@ -246,6 +246,23 @@ fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
     assert_eq!(committed(&out).len(), 2);
 }
 
+/// L3: it would be done at the next sweep only.
+#[test]
+fn the_last_end_of_a_stopped_groups_rest_that_a_look_may_not_have_counted_is_met_by_another_look() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    let runs = Sight { join: Some(End::Succeeded), open: 1, ..sight(stopped) };
+    let look = || Event::Looked(id(), Look::There(Box::new(runs.clone())));
+    let (mut joiner, _) = looked(runs.clone());
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Found(id(), Ok((Vec::new(), None))), &mut out);
+    assert_eq!(out, [Effect::Look(id())], "it was asked before");
+    joiner.handle(NOW, Event::Ended(id(), Mark::Member(1), End::Succeeded), &mut out);
+    joiner.handle(NOW, look(), &mut out);
+    assert_eq!(out, [Effect::Look(id()), Effect::Look(id())]);
+    joiner.handle(NOW, look(), &mut out);
+    assert_eq!(out.len(), 2, "if it runs still, its end is waited for");
+}
+
 #[test]
 fn whatever_became_of_a_transaction_the_group_is_looked_at_again() {
     let complete = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
