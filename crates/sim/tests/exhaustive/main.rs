@@ -28,6 +28,7 @@
 mod attempts;
 mod election;
 mod explore;
+mod kit;
 mod lanes;
 mod part;
 mod zookeeper;

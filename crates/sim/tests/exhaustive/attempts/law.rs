@@ -3,10 +3,24 @@
 use bellwether_core::job::{Assignment, AttemptEndKind, JobRecord, JobState, Verdict};
 use bellwether_core::name::WorkerId;
 use bellwether_core::path::{self, Place};
+use uuid::Uuid;
 
 use super::model::Law;
-use super::stage::job;
+use super::stage::{JOB, job};
 use crate::zookeeper::ZooKeeper;
+
+/// Which of the jobs that have the id one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Life {
+    token: Uuid,
+    generation: u32,
+}
+
+impl Life {
+    pub(crate) fn of(record: &JobRecord) -> Self {
+        Self { token: record.token, generation: record.generation }
+    }
+}
 
 /// The job, as it stands in ZooKeeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +34,8 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn of(zk: &ZooKeeper) -> Self {
         let (mut places, mut assigned) = (0, Vec::new());
-        for path in zk.znodes.keys() {
+        // All that is of the job is named after it: the rest need not be parsed.
+        for path in zk.znodes.keys().filter(|path| path.ends_with(JOB)) {
             match path::parse(path) {
                 Place::QueueEntry(_) | Place::DelayedEntry(..) => places += 1,
                 Place::Assignment(worker, _) => {
@@ -40,23 +55,43 @@ impl View {
 
     /// What a transaction that led from here to `after` broke.
     pub(crate) fn broken_by(&self, after: &Self) -> Option<Law> {
-        let Some((before, version)) = &self.record else { return Some(Law::Kept) };
-        let Some((record, next)) = &after.record else { return Some(Law::Kept) };
+        let Some((record, next)) = &after.record else {
+            let open = self.record.as_ref().is_some_and(|(before, _)| !before.is_terminal());
+            return if open { Some(Law::Kept) } else { (after.places > 0).then_some(Law::Over) };
+        };
         if after.places != usize::from(!record.is_terminal()) {
             return Some(if record.is_terminal() { Law::Over } else { Law::OnePlace });
         }
+        let Some((before, version)) = &self.record else {
+            return (record.is_terminal() || record.generation != 1).then_some(Law::OneEnd);
+        };
         if next == version {
             return None;
         }
+        let (was, is) = (Life::of(before), Life::of(record));
         if before.is_terminal() {
-            return Some(Law::OneEnd);
+            let opened = !record.is_terminal() && is.generation == was.generation + 1;
+            return (!opened).then_some(Law::OneEnd);
         }
-        let closed = record.attempts != before.attempts;
-        if !closed {
-            // Cancelled where it waited.
-            let cancelled = matches!(record.state, JobState::Terminal { verdict: Verdict::Cancelled, .. });
-            return (!cancelled || !self.assigned.is_empty()).then_some(Law::Attempts);
+        if was != is {
+            return Some(Law::Own);
         }
+        if record.attempts == before.attempts {
+            return self.ended_where_it_waited(before, record);
+        }
+        self.closed(before, record)
+    }
+
+    fn ended_where_it_waited(&self, before: &JobRecord, record: &JobRecord) -> Option<Law> {
+        let ended = match record.state {
+            JobState::Terminal { verdict: Verdict::Cancelled, .. } => true,
+            JobState::Terminal { verdict: Verdict::Dead, .. } => before.expires_at.is_some(),
+            JobState::Terminal { verdict: Verdict::Succeeded(_), .. } | JobState::Open { .. } => false,
+        };
+        (!ended || !self.assigned.is_empty()).then_some(Law::Attempts)
+    }
+
+    fn closed(&self, before: &JobRecord, record: &JobRecord) -> Option<Law> {
         let assigned = match (record.last, &self.assigned[..]) {
             (Some(last), [(worker, assigned)]) if last.attempt.worker == *worker => (last, assigned),
             _ => return Some(Law::Attempts),

@@ -5,21 +5,26 @@
 //! that causes a read ([`Leader::hints`]).
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
 use bellwether_core::budget::DEFAULT_LEASE;
 use bellwether_core::job::{Assignment, QueueEntry};
 use bellwether_core::machine::assigner::{self, Assigner, Strategy};
+use bellwether_core::machine::expirer::{self, Expirer};
+use bellwether_core::machine::janitor::{self, Janitor};
 use bellwether_core::machine::lease::{self, LEASE_MARGIN, LOOK_AFTER, Leases, Revocation, Stand};
 use bellwether_core::machine::membership::{self, Membership};
 use bellwether_core::machine::recovery::{self, Item, Orphan, Recovery, Stored};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
-use bellwether_core::time::Millis;
+use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{Batch, Op};
 use bellwether_core::wire;
 
-use super::stage::WALL;
+use super::stage::{self, WALL};
+use super::tidy;
+use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
 /// On its way to ZooKeeper.
@@ -29,6 +34,8 @@ pub(crate) enum Write {
     Recover(WorkerId, Batch<Item>),
     Remove(WorkerId, Vec<Op>),
     Revoke(Batch<Revocation>),
+    Expire(Batch<expirer::Item>),
+    Tidy(Batch<String>),
 }
 
 impl Write {
@@ -38,6 +45,8 @@ impl Write {
             Self::Recover(_, batch) => batch.ops().cloned().collect(),
             Self::Remove(_, ops) => ops.clone(),
             Self::Revoke(batch) => batch.ops().cloned().collect(),
+            Self::Expire(batch) => batch.ops().cloned().collect(),
+            Self::Tidy(batch) => batch.ops().cloned().collect(),
         }
     }
 
@@ -49,6 +58,8 @@ impl Write {
             }
             Self::Remove(worker, _) => Heard::Recovery(recovery::Event::Removed(worker, outcome)),
             Self::Revoke(batch) => Heard::Leases(lease::Event::Committed(batch, outcome)),
+            Self::Expire(batch) => Heard::Expirer(expirer::Event::Committed(batch, outcome)),
+            Self::Tidy(batch) => Heard::Janitor(janitor::Event::Committed(batch, outcome)),
         }
     }
 }
@@ -69,6 +80,8 @@ enum Heard {
     Member(membership::Event),
     Recovery(recovery::Event),
     Leases(lease::Event),
+    Expirer(expirer::Event),
+    Janitor(janitor::Event),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,6 +91,9 @@ pub(crate) struct Wing {
     recovery: Recovery,
     /// From when it judges an attempt to the answer.
     leases: Option<(Millis, Leases)>,
+    expirer: Expirer,
+    /// From a removal that it sends to the answer.
+    janitor: Option<Part<Janitor>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -88,6 +104,8 @@ pub(crate) struct Leader {
     pub(crate) up: bool,
     pub(crate) sent: VecDeque<Write>,
     pub(crate) hints: VecDeque<Hint>,
+    pub(crate) wall: WallMillis,
+    now: Millis,
     /// Something was planned in a pause.
     pub(crate) overstepped: bool,
 }
@@ -101,6 +119,8 @@ impl Leader {
             up: true,
             sent: VecDeque::new(),
             hints: VecDeque::new(),
+            wall: WALL,
+            now: Millis(0),
             overstepped: false,
         }
     }
@@ -112,6 +132,8 @@ impl Leader {
             membership: Membership::default(),
             recovery: Recovery::new(epoch),
             leases: None,
+            expirer: Expirer::new(epoch),
+            janitor: None,
         });
         self.hear(zk, Heard::Assigner(assigner::Event::Paused(Some(BTreeSet::new()))));
         self.look(zk);
@@ -151,6 +173,34 @@ impl Leader {
         self.wing.as_ref().is_some_and(|wing| wing.leases.is_some())
     }
 
+    /// Its clock comes to the end of the time within which the job may start.
+    pub(crate) fn pass_expiry(&mut self, zk: &ZooKeeper) {
+        self.wall = stage::EXPIRED;
+        self.hear(zk, Heard::Assigner(assigner::Event::Tick));
+    }
+
+    /// So much time passes, with a sweep in it.
+    pub(crate) fn pass(&mut self, zk: &ZooKeeper, time: Duration) {
+        self.now = self.now + time;
+        if self.wing.is_some() {
+            self.hear(zk, Heard::Assigner(assigner::Event::Resume));
+            self.look(zk);
+        }
+    }
+
+    /// The janitor finds what is to be removed. It is served later.
+    pub(crate) fn tidy(&mut self, zk: &ZooKeeper) {
+        let Some(wing) = &mut self.wing else { return };
+        if let Some((janitor, batch)) = tidy::removal(zk, self.epoch) {
+            wing.janitor = Some(Part::new(janitor));
+            self.sent.push_back(Write::Tidy(batch));
+        }
+    }
+
+    pub(crate) fn is_tidying(&self) -> bool {
+        self.wing.as_ref().is_some_and(|wing| wing.janitor.is_some())
+    }
+
     pub(crate) fn hint(&mut self, hint: Hint) {
         if self.wing.is_some() && self.up && !self.hints.contains(&hint) {
             self.hints.push_back(hint);
@@ -187,6 +237,7 @@ impl Leader {
     pub(crate) fn connect(&mut self, zk: &ZooKeeper) {
         self.up = true;
         self.hear(zk, Heard::Assigner(assigner::Event::Resume));
+        self.hear(zk, Heard::Expirer(expirer::Event::Resync));
         self.look(zk);
     }
 
@@ -197,7 +248,7 @@ impl Leader {
             match heard {
                 Heard::Assigner(event) => {
                     let mut effects = Vec::new();
-                    wing.assigner.handle(Millis(0), WALL, event, &mut effects);
+                    wing.assigner.handle(self.now, self.wall, event, &mut effects);
                     for effect in effects {
                         self.assigner(zk, effect, &mut todo);
                     }
@@ -213,7 +264,7 @@ impl Leader {
                     let answered = matches!(event, lease::Event::Committed(..));
                     let mut effects = Vec::new();
                     let Some((now, leases)) = &mut wing.leases else { continue };
-                    leases.handle(*now, WALL, event, &mut effects);
+                    leases.handle(*now, self.wall, event, &mut effects);
                     if answered {
                         wing.leases = None;
                     }
@@ -223,9 +274,24 @@ impl Leader {
                 }
                 Heard::Recovery(event) => {
                     let mut effects = Vec::new();
-                    wing.recovery.handle(WALL, event, &mut effects);
+                    wing.recovery.handle(self.wall, event, &mut effects);
                     for effect in effects {
                         self.recovery(zk, effect, &mut todo);
+                    }
+                }
+                Heard::Expirer(event) => {
+                    let mut effects = Vec::new();
+                    wing.expirer.handle(self.wall, event, &mut effects);
+                    for effect in effects {
+                        self.expirer(zk, effect, &mut todo);
+                    }
+                }
+                Heard::Janitor(event) => {
+                    let Some(mut janitor) = wing.janitor.take() else { continue };
+                    let mut effects = Vec::new();
+                    janitor.handle(Millis(0), self.wall, event, &mut effects);
+                    if effects.contains(&janitor::Effect::FencedOut) {
+                        self.wing = None;
                     }
                 }
             }
@@ -262,7 +328,8 @@ impl Leader {
             Effect::FencedOut => self.wing = None,
             Effect::Assigned { .. } => {}
             Effect::ListLanes { .. } | Effect::ReadTurns { .. } => unreachable!("nothing here has a lane"),
-            Effect::ListPauses | Effect::Overdue(_) => unreachable!("nothing here expires or is paused"),
+            Effect::Overdue(jobs) => todo.push_back(Heard::Expirer(expirer::Event::Overdue(jobs))),
+            Effect::ListPauses => unreachable!("nothing here is paused"),
         }
     }
 
@@ -313,6 +380,26 @@ impl Leader {
             Effect::FencedOut => self.wing = None,
             // It was told what there is.
             Effect::ListInboxes | Effect::List(_) => {}
+        }
+    }
+
+    fn expirer(&mut self, zk: &ZooKeeper, effect: expirer::Effect, todo: &mut VecDeque<Heard>) {
+        use expirer::{Effect, Event};
+        match effect {
+            Effect::Read(jobs) if self.up => {
+                let read = jobs.into_iter().map(|job| {
+                    let record = zk.value(&path::record(&job));
+                    (job, record)
+                });
+                todo.push_back(Heard::Expirer(Event::Read(read.collect())));
+            }
+            Effect::Read(jobs) => todo.push_back(Heard::Expirer(Event::ReadFailed(jobs))),
+            Effect::Commit(batch) => {
+                self.overstepped |= !self.up;
+                self.send(Write::Expire(batch), todo);
+            }
+            Effect::FencedOut => self.wing = None,
+            Effect::Ended(_) => {}
         }
     }
 

@@ -15,12 +15,15 @@
 //! | silence | a leader finds the lease of what is assigned over, and takes it, at any time; a handler renews at any time |
 //! | a strange hand | deletes the ephemeral of a worker that lives, and so has its attempts closed under it |
 
+mod act;
+mod client;
 mod law;
 mod leader;
 mod model;
 mod notes;
 mod stage;
 mod steps;
+mod tidy;
 mod worker;
 
 use crate::explore::explore;
@@ -105,4 +108,85 @@ fn a_lease_is_over_under_two_leaders() {
     let bounds = Bounds { claims: 1, revocations: 1, ..Bounds::default() };
     let sights = &[Sight::Revoked, Sight::StaleRecovery];
     explore("attempts, silent, two leaders", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_job_expires_while_it_is_assigned_and_cancelled_and_a_leader_is_cut_off() {
+    let bounds = Bounds { expires: true, cancels: 1, leader_cuts: 1, ..Bounds::default() };
+    let sights = &[Sight::Expired, Sight::Overdue];
+    explore("attempts, expiring, a leader cut off", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_job_expires_while_a_worker_that_is_cut_off_holds_it() {
+    let bounds = Bounds { expires: true, cancels: 1, worker_cuts: 1, ..Bounds::default() };
+    let sights = &[Sight::Overdue];
+    explore("attempts, expiring, a worker cut off", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_job_expires_under_two_leaders() {
+    let bounds = Bounds { expires: true, cancels: 1, claims: 1, ..Bounds::default() };
+    let sights = &[Sight::Expired, Sight::Overdue, Sight::StaleExpiry];
+    explore("attempts, expiring, two leaders", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_job_is_submitted_again_while_a_silent_worker_closes_its_attempt() {
+    let bounds = Bounds { submissions: 1, revocations: 1, ..Bounds::default() };
+    let sights = &[Sight::Again, Sight::ZombieRejected];
+    explore("attempts, again, silent", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_job_is_submitted_again_while_a_lost_close_is_applied_late() {
+    let bounds = Bounds { submissions: 1, cancels: 1, worker_cuts: 1, lone: true, ..Bounds::default() };
+    let sights = &[Sight::Again, Sight::ZombieLate];
+    explore("attempts, again, a worker cut off", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn the_reply_to_a_submission_that_opens_a_job_again_is_lost() {
+    let bounds = Bounds { submissions: 1, lost_replies: 1, cancels: 1, lone: true, ..Bounds::default() };
+    let sights = &[Sight::Again, Sight::ClientTooLate];
+    explore("attempts, again, a lost reply", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_record_is_removed_while_its_job_is_retried_and_submitted_again() {
+    let bounds = Bounds {
+        cancels: 1,
+        minutes: 1,
+        tidies: 1,
+        retries: 1,
+        submissions: 1,
+        lone: true,
+        ..Bounds::default()
+    };
+    let sights = &[Sight::Deleted, Sight::KeptAfterAll, Sight::ClientTooLate, Sight::Retried, Sight::Anew];
+    explore("attempts, removed and retried", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_record_is_purged_while_its_job_is_retried_and_a_leader_removes_it() {
+    let bounds = Bounds {
+        cancels: 1,
+        minutes: 1,
+        tidies: 1,
+        purges: 1,
+        retries: 1,
+        claims: 1,
+        lone: true,
+        ..Bounds::default()
+    };
+    let sights = &[Sight::Deleted, Sight::KeptAfterAll, Sight::Retried, Sight::StaleRemoval];
+    explore("attempts, purged and removed", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_silent_worker_goes_on_when_its_job_was_removed_and_submitted_again() {
+    let bounds =
+        Bounds { revocations: 1, minutes: 1, tidies: 1, submissions: 1, anew: true, ..Bounds::default() };
+    let sights = &[Sight::Deleted, Sight::Anew, Sight::Haunted];
+    explore("attempts, silent and removed", 1_000, Attempts::new(bounds, sights));
 }

@@ -2,26 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use bellwether_core::job::{AttemptEndKind, Payload};
-use bellwether_core::machine::worker::executor::Run;
-use bellwether_core::machine::worker::inbox;
-use bellwether_core::machine::worker::reporter::Settled;
-use bellwether_core::name::{NodeId, WorkerId};
-use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Place};
-use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{self, Claim, Lifetime, Op, Waiting};
+use bellwether_core::group::End;
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::WorkerId;
+use bellwether_core::txn::{self, Op};
 use stateright::{Model, Property};
-use uuid::Uuid;
 
-use super::law::View;
-use super::leader::{Hint, Leader, Write};
-use super::stage::{self, DELAYED, MINUTE, NOBODY, WALL, job, worker};
+use super::client::Client;
+use super::law::{Life, View};
+use super::leader::Leader;
+use super::stage::{self, NOBODY, WALL, job, worker};
 use super::steps;
-use super::worker::{Deed, Sent, Worker};
+use super::worker::Worker;
 use crate::explore::{Seen, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
+
+/// The token of who submits the job again.
+pub(super) const CLIENT: u128 = 7;
 
 const LEADERS: usize = 2;
 const WORKERS: usize = 2;
@@ -29,6 +27,8 @@ const WORKERS: usize = 2;
 /// How often what may happen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
+    /// There is one worker only.
+    pub(crate) lone: bool,
     /// The second leader claims.
     pub(crate) claims: u8,
     /// The first leader's connection breaks.
@@ -47,10 +47,26 @@ pub(crate) struct Bounds {
     pub(crate) renewals: u8,
     /// A leader finds that the lease of what is assigned is over.
     pub(crate) revocations: u8,
+    /// The job expires: each leader's clock, and that of the workers, comes to that at any time.
+    pub(crate) expires: bool,
+    /// A client submits the job again, to have it opened if it is over.
+    pub(crate) submissions: u8,
+    /// It does so only once the record was removed.
+    pub(crate) anew: bool,
+    /// The reply to that is lost.
+    pub(crate) lost_replies: u8,
+    /// An operator retries the job.
+    pub(crate) retries: u8,
+    /// A minute passes after the job's end.
+    pub(crate) minutes: u8,
+    /// A leader's janitor removes the job's record.
+    pub(crate) tidies: u8,
+    /// An operator purges it.
+    pub(crate) purges: u8,
 }
 
 pub(crate) struct Attempts {
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     expected: &'static [Sight],
     seen: Seen,
 }
@@ -63,9 +79,15 @@ pub(crate) struct State {
     /// Writes that were lost on the way, and may be applied yet: by a leader under this epoch, or by a worker.
     pub(super) late: Part<Vec<(Author, Vec<Op>)>>,
     /// Who was given which attempt.
-    pub(super) given: Part<BTreeSet<(u32, WorkerId)>>,
+    pub(super) given: Part<BTreeSet<(Life, u32, WorkerId)>>,
     /// Which attempts were run.
-    pub(super) launched: Part<BTreeSet<u32>>,
+    pub(super) launched: Part<BTreeSet<(Life, u32)>>,
+    /// Who submits the job again.
+    pub(super) client: Part<Client>,
+    /// How often what that client sent was applied.
+    pub(super) made: u8,
+    /// A minute has passed since the job's end.
+    pub(super) aged: bool,
     pub(super) left: Bounds,
     pub(crate) broken: Option<Law>,
 }
@@ -118,17 +140,45 @@ pub(crate) enum Action {
     /// A write that was lost is applied after all.
     Late(usize),
     DeleteEphemeral,
+    /// A slot of a worker is free.
+    Grant(usize),
+    /// A leader's clock comes to the job's expiry.
+    PassLeader(usize),
+    /// The workers' clocks do.
+    PassWorkers,
+    /// A client submits the job again.
+    Submit,
+    /// ZooKeeper takes what the client sent, which hears of it.
+    ServeClient,
+    /// The client's connection breaks, after that or before.
+    LoseReply {
+        served: bool,
+    },
+    /// The client looks what became of it.
+    LookBack,
+    /// An operator retries what is cancelled or dead. It is applied at any later time.
+    Retry,
+    /// An operator purges what is over. The same.
+    Purge,
+    /// A leader's janitor finds that the record is to be removed.
+    Tidy(usize),
+    /// A minute passes, and all that is on its way has arrived, but not been heard.
+    Minute,
 }
 
 laws! { Attempts {
-    Kept = "S1: a record stays",
-    OneEnd = "S2: a job ends once",
+    Kept = "S1: a record stays until its job is over",
+    Accepted = "S1: who was told that a submission was accepted finds the record",
+    OneEnd = "S2: a job ends once, and only a new generation goes on",
     Fence = "S3: what a leader writes is applied while its epoch is the present one, or not at all",
     Attempts = "S9: attempts are 1, 2, …, each closed once, for the worker that had it, within the bounds",
+    Own = "S9: an attempt closes the job that it was of, not one that has its id now",
     OnePlace = "S1, S10: an open job is in exactly one place",
     Over = "S10: a job that is over is in no place",
     Begins = "S10, S14: a run is of an attempt that was given to this very worker",
     Once = "S9: no attempt runs twice",
+    MadeOnce = "S11: a submission makes its job once",
+    Expiry = "S16: nothing is assigned that has expired by its leader's clock, or begins that has by its worker's",
     Cancel = "S12: an attempt that a client cancelled ends the job, or has succeeded",
     Truth = "S9: a worker believes that it closed an attempt if it did, and only then",
     Pause = "S5: a leader that knows it is cut off plans nothing",
@@ -161,6 +211,17 @@ sights! { Attempts {
     RevokedInTime = "a revocation that came meanwhile rejects a renewal",
     DoneInTime = "a completion that came meanwhile rejects a revocation",
     CancelledSilent = "a silent worker's job that was cancelled ends",
+    Expired = "a job that waits ends because it has expired",
+    Overdue = "an attempt is not begun because its job has expired",
+    StaleExpiry = "a stale leader's end of a job that has expired is rejected",
+    StaleRemoval = "a stale leader's removal is rejected",
+    Again = "a job that was over is opened by a submission",
+    Retried = "a job that was over is opened by an operator",
+    ClientTooLate = "what a client sent is rejected, because the job has moved on",
+    Deleted = "a record is removed",
+    KeptAfterAll = "a removal is rejected, because the job was opened or removed before",
+    Anew = "an id whose record was removed is submitted again",
+    Haunted = "a run of a removed job ends while another has its id",
 }}
 
 impl Attempts {
@@ -171,291 +232,30 @@ impl Attempts {
     pub(super) fn note(&self, sight: Sight) {
         self.seen.note(sight as u32);
     }
-
-    /// Applies a transaction, checks it, and tells whoever watches.
-    fn commit(&self, state: &mut State, author: Author, session: i64, ops: &[Op]) -> Outcome<()> {
-        let after = match state.zk.after(session, ops) {
-            Ok(after) => after,
-            Err(rejection) => {
-                self.rejected(state, author, ops, rejection.at, &rejection.reason);
-                return Outcome::Rejected(rejection);
-            }
-        };
-        let (was, is) = (View::of(&state.zk), View::of(&after));
-        let mut broken = was.broken_by(&is);
-        if let Author::Leader(epoch) = author
-            && state.zk.get(path::EPOCH).map(|(_, version)| version) != Some(epoch)
-        {
-            broken = Some(Law::Fence);
-        }
-        state.broken = state.broken.or(broken);
-        self.applied(state, author, &was, &is);
-        if let [(worker, assignment)] = &is.assigned[..]
-            && was.assigned.is_empty()
-        {
-            state.given.insert((assignment.attempt, *worker));
-        }
-        state.zk = Part::new(after);
-        for op in ops {
-            tell(state, op);
-        }
-        Outcome::Applied(())
-    }
-
-    fn deeds(&self, state: &mut State, n: usize, deeds: Vec<Deed>) {
-        for deed in deeds {
-            match deed {
-                Deed::Launched(attempt) => {
-                    if !state.given.contains(&(attempt, worker(n))) {
-                        state.broken.get_or_insert(Law::Begins);
-                    }
-                    if !state.launched.insert(attempt) {
-                        state.broken.get_or_insert(Law::Once);
-                    }
-                }
-                Deed::Settled(attempt, settled) => {
-                    let record = View::of(&state.zk).record.map(|(record, _)| record);
-                    let last = record.and_then(|record| record.last);
-                    // Who closed an attempt that is not the last one stands nowhere any more.
-                    let last = last.filter(|last| last.attempt.number == attempt);
-                    let truth = last.is_none_or(|last| match settled {
-                        Settled::Closed { how, .. } => {
-                            !by_leader(how) && last.how == how && last.attempt.worker == worker(n)
-                        }
-                        Settled::Zombie => by_leader(last.how) || last.attempt.worker != worker(n),
-                    });
-                    if !truth {
-                        state.broken.get_or_insert(Law::Truth);
-                    }
-                }
-                Deed::Resolved { applied: true } => self.note(Sight::AppliedUnheard),
-                Deed::Resolved { applied: false } => self.note(Sight::NotApplied),
-                Deed::Requeued => self.note(Sight::Requeued),
-                Deed::DroppedZombie => self.note(Sight::Dropped),
-            }
-        }
-    }
-
-    fn lead(&self, state: &mut State, n: usize, act: impl FnOnce(&mut Leader, &ZooKeeper)) {
-        let zk = state.zk.clone();
-        act(&mut state.leaders[n], &zk);
-        if state.leaders[n].overstepped {
-            state.broken.get_or_insert(Law::Pause);
-        }
-    }
-
-    fn work<T>(&self, state: &mut State, n: usize, act: impl FnOnce(&mut Worker, &mut Vec<Deed>) -> T) -> T {
-        let mut deeds = Vec::new();
-        let done = act(&mut state.workers[n], &mut deeds);
-        self.deeds(state, n, deeds);
-        done
-    }
-
-    fn serve_leader(&self, state: &mut State, n: usize) -> (Write, Outcome<()>) {
-        let write = state.leaders[n].sent.pop_front().expect("something was sent");
-        let author = Author::Leader(state.leaders[n].epoch);
-        let outcome = self.commit(state, author, NOBODY, &write.ops());
-        if matches!(&write, Write::Remove(..)) && outcome == Outcome::Applied(()) {
-            self.note(Sight::Removed);
-        }
-        (write, outcome)
-    }
-
-    fn serve_worker(&self, state: &mut State, n: usize) {
-        let sent = state.workers[n].sent.pop_front().expect("something was sent");
-        let outcome = match &sent {
-            Sent::MakeMinute(minute) => {
-                let lifetime = Lifetime::Persistent;
-                let container =
-                    Op::Create { path: path::delayed_minute(*minute), data: Vec::new(), lifetime };
-                self.commit(state, Author::Worker, stage::session(n), &[container])
-            }
-            Sent::Close(_) | Sent::Write(_) | Sent::Beat(_) => {
-                self.commit(state, Author::Worker, stage::session(n), &sent.ops())
-            }
-            Sent::List | Sent::Read(_) | Sent::ReadBack(_) | Sent::ReadAssignments(_) => Outcome::Applied(()),
-        };
-        let zk = state.zk.clone();
-        let worker = &mut *state.workers[n];
-        let heard = worker.answer(&zk, sent, outcome);
-        worker.mailbox.extend(heard);
-    }
-
-    fn lose(&self, state: &mut State, author: Author, ops: Vec<Op>) {
-        if !ops.is_empty() {
-            state.late.push((author, ops));
-        }
-    }
-
-    fn claim(&self, state: &mut State, n: usize) {
-        let found = state.zk.get(path::EPOCH).map(|(_, version)| version);
-        let token = Uuid::from_u128(n as u128);
-        let claim = Claim::plan(stage::candidate(n), NOBODY, token, found, 0).expect("an epoch is left");
-        let node = NodeId::new("n").expect("a name");
-        let outcome = self.commit(state, Author::Client, NOBODY, &claim.ops(&node, WallMillis(0)));
-        assert_eq!(outcome, Outcome::Applied(()), "nobody claims at the same time");
-        self.lead(state, n, |leader, zk| leader.begin(claim.epoch(), zk));
-    }
-
-    fn cancel(&self, state: &mut State) {
-        let job = job();
-        let view = View::of(&state.zk);
-        let (record, version) = view.record.expect("a record stays");
-        let waits = |path: String| state.zk.znodes.contains_key(&path);
-        let waiting = if waits(path::queue_entry(&job)) {
-            Some(Waiting::Queued)
-        } else {
-            waits(DELAYED.clone()).then_some(Waiting::Delayed(MINUTE))
-        };
-        let ops = match (waiting, view.assigned.first()) {
-            (Some(waiting), _) => txn::cancel(&job, version, &record.cancel(WALL), waiting),
-            (None, Some((worker, assignment))) => {
-                let (_, version) = state.zk.get(&path::assignment(*worker, &job)).expect("it is there");
-                vec![txn::flag_cancel(&job, *worker, version, assignment)]
-            }
-            (None, None) => return,
-        };
-        self.commit(state, Author::Client, NOBODY, &ops);
-    }
-
-    fn step(&self, before: &State, action: Action) -> State {
-        let mut state = before.clone();
-        match action {
-            Action::Claim => {
-                state.left.claims -= 1;
-                self.claim(&mut state, 1);
-            }
-            Action::ServeLeader(n) => {
-                let (write, outcome) = self.serve_leader(&mut state, n);
-                self.lead(&mut state, n, |leader, zk| leader.answered(zk, write, outcome));
-            }
-            Action::Hint(n) => self.lead(&mut state, n, Leader::hear_hint),
-            Action::CutLeader { served } => {
-                state.left.leader_cuts -= 1;
-                let mut unheard = Vec::new();
-                while served && !state.leaders[0].sent.is_empty() {
-                    unheard.push(self.serve_leader(&mut state, 0).0);
-                }
-                state.leaders[0].sent.extend(unheard);
-                let epoch = state.leaders[0].epoch;
-                let mut lost = Vec::new();
-                self.lead(&mut state, 0, |leader, zk| lost = leader.cut(zk));
-                for write in lost.into_iter().filter(|_| !served) {
-                    self.lose(&mut state, Author::Leader(epoch), write.ops());
-                }
-            }
-            Action::ConnectLeader => self.lead(&mut state, 0, Leader::connect),
-            Action::ServeWorker(n) => self.serve_worker(&mut state, n),
-            Action::Hear(n) => self.work(&mut state, n, Worker::hear_next),
-            Action::CutWorker { served } => {
-                state.left.worker_cuts -= 1;
-                while served && !state.workers[0].sent.is_empty() {
-                    self.serve_worker(&mut state, 0);
-                }
-                let late = self.work(&mut state, 0, Worker::cut);
-                self.lose(&mut state, Author::Worker, late);
-            }
-            Action::ConnectWorker => {
-                if state.zk.znodes.contains_key(&path::worker(worker(0))) {
-                    self.work(&mut state, 0, Worker::resume);
-                } else {
-                    state.workers[0].stop();
-                }
-            }
-            Action::Expire => {
-                state.left.expiries -= 1;
-                let worker = &mut *state.workers[0];
-                worker.alive = false;
-                for path in state.zk.end_session(stage::session(0)) {
-                    tell(&mut state, &Op::Delete { path, version: None });
-                }
-            }
-            Action::Learn => {
-                let late = state.workers[0].stop();
-                self.lose(&mut state, Author::Worker, late);
-            }
-            Action::Succeed(n) => {
-                let result = Run::Succeeded(Payload::json(*b"2").expect("small"));
-                self.work(&mut state, n, |worker, deeds| worker.end(result, deeds));
-            }
-            Action::Fail(n) => {
-                state.left.failures -= 1;
-                self.work(&mut state, n, |worker, deeds| worker.end(Run::Failed("no".into()), deeds));
-            }
-            Action::Abort(n) => self.work(&mut state, n, |worker, deeds| worker.end(Run::Aborted, deeds)),
-            Action::Renew(n) => {
-                state.left.renewals -= 1;
-                self.work(&mut state, n, Worker::renew);
-            }
-            Action::Revoke(n) => {
-                state.left.revocations -= 1;
-                let held = View::of(&state.zk).assigned.into_iter().map(|(worker, _)| (worker, job()));
-                let held = held.collect();
-                self.lead(&mut state, n, |leader, zk| leader.revoke(zk, held));
-            }
-            Action::Cancel => {
-                state.left.cancels -= 1;
-                self.cancel(&mut state);
-            }
-            Action::Promote(n) => {
-                let epoch = state.leaders[n].epoch;
-                let (entry, _) = state.zk.value(&DELAYED).expect("it is delayed");
-                let ops = [vec![txn::fence(epoch)], txn::promote(&job(), MINUTE, &entry)].concat();
-                if self.commit(&mut state, Author::Leader(epoch), NOBODY, &ops) == Outcome::Applied(()) {
-                    self.note(Sight::Promoted);
-                }
-            }
-            Action::Late(at) => {
-                let (author, ops) = state.late.remove(at);
-                let outcome = self.commit(&mut state, author, NOBODY, &ops);
-                match (author, outcome) {
-                    (Author::Leader(_), Outcome::Applied(())) => self.note(Sight::LateAssign),
-                    (Author::Worker, Outcome::Rejected(_)) => self.note(Sight::ZombieLate),
-                    _ => {}
-                }
-            }
-            Action::DeleteEphemeral => {
-                state.left.strange -= 1;
-                let path = path::worker(worker(0));
-                state.zk.znodes.remove(&path);
-                tell(&mut state, &Op::Delete { path, version: None });
-            }
-        }
-        state
-    }
 }
 
-/// Here no worker finds that its own lease is over.
-fn by_leader(how: AttemptEndKind) -> bool {
-    matches!(how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
-}
+impl State {
+    fn record(&self) -> Option<JobRecord> {
+        Some(View::of(&self.zk).record?.0)
+    }
 
-/// Hints to whoever watches what an operation changed.
-fn tell(state: &mut State, op: &Op) {
-    let deleted = matches!(op, Op::Delete { .. });
-    match (path::parse(op.path()), op) {
-        (_, Op::Check { .. }) => {}
-        (Place::QueueEntry(job), _) => {
-            state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Queue(job.clone())));
-        }
-        (Place::Worker(worker), _) if deleted => {
-            state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Gone(worker)));
-        }
-        (Place::Assignment(worker, job), _) => {
-            if deleted {
-                state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Emptied(worker)));
-            }
-            let event = match op {
-                Op::Create { .. } => inbox::Event::Created(vec![job]),
-                Op::Set { .. } => inbox::Event::Changed(vec![job]),
-                Op::Check { .. } | Op::Delete { .. } => inbox::Event::Deleted(vec![job]),
-            };
-            let to = state.workers.iter_mut().find(|to| to.id == worker);
-            if let Some(to) = to {
-                to.hint(event);
-            }
-        }
-        _ => {}
+    /// Nothing of it is to be done.
+    pub(super) fn is_over(&self) -> bool {
+        self.record().is_none_or(|record| record.is_terminal())
+    }
+
+    pub(super) fn can_be_retried(&self) -> bool {
+        let verdict = self.record().and_then(|record| End::of(&record.state));
+        verdict.is_some_and(|end| end != End::Succeeded)
+    }
+
+    /// The job is over, everybody is connected, and nothing is on its way: what was sent before is younger than a
+    /// minute. What has arrived need not have been heard.
+    pub(super) fn is_quiet(&self) -> bool {
+        let over = self.record().is_some_and(|record| record.is_terminal());
+        let leaders = self.leaders.iter().all(|leader| leader.up && leader.sent.is_empty());
+        let workers = self.workers.iter().all(|it| !it.alive || (it.up && it.sent.is_empty()));
+        over && leaders && workers && self.late.is_empty() && !self.client.is_calling()
     }
 }
 
@@ -465,16 +265,28 @@ impl Model for Attempts {
 
     fn init_states(&self) -> Vec<State> {
         let mut state = State {
-            zk: Part::new(stage::zookeeper(WORKERS)),
+            zk: Part::new(stage::zookeeper(if self.bounds.lone { 1 } else { WORKERS })),
             leaders: std::array::from_fn(|_| Part::new(Leader::new())),
-            workers: std::array::from_fn(|n| Part::new(Worker::new(worker(n)))),
+            workers: std::array::from_fn(|n| Part::new(Worker::new(worker(n), self.bounds.expires))),
             late: Part::new(Vec::new()),
             given: Part::new(BTreeSet::new()),
             launched: Part::new(BTreeSet::new()),
+            client: Part::new(Client::new(CLIENT)),
+            made: 0,
+            aged: false,
             left: self.bounds,
             broken: None,
         };
-        self.claim(&mut state, 0);
+        let record = stage::record(0);
+        if self.bounds.expires {
+            // Its leader hears of it when it likes, at its expiry or before.
+            self.claim(&mut state, 0);
+            let record = JobRecord { expires_at: Some(WALL), ..record };
+            self.commit(&mut state, Author::Client, NOBODY, &txn::submit(&job(), &record, 0));
+        } else {
+            self.commit(&mut state, Author::Client, NOBODY, &txn::submit(&job(), &record, 0));
+            self.claim(&mut state, 0);
+        }
         vec![state]
     }
 
@@ -491,6 +303,10 @@ impl Model for Attempts {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = laws();
+        properties.push(Property::<Self>::always(
+            "L3: where nothing more comes of itself, the job is over",
+            |_, state| state.broken.is_some() || steps::goes_on(state) || state.is_over(),
+        ));
         properties.extend(self.expected.iter().map(|sight| sight.property()));
         properties
     }

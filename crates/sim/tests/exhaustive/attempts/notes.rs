@@ -1,6 +1,6 @@
 //! Which sights a transaction is one of.
 
-use bellwether_core::job::AttemptEndKind;
+use bellwether_core::job::{AttemptEndKind, JobState, Verdict};
 use bellwether_core::outcome::Reason;
 use bellwether_core::path::{self, Place};
 use bellwether_core::txn::Op;
@@ -10,7 +10,19 @@ use super::model::{Attempts, Author, Sight, State};
 
 impl Attempts {
     pub(super) fn applied(&self, state: &State, author: Author, was: &View, is: &View) {
-        let (Some((before, _)), Some((record, _))) = (&was.record, &is.record) else { return };
+        let (before, record) = match (&was.record, &is.record) {
+            (Some((before, _)), Some((record, _))) => (before, record),
+            (Some(_), None) => return self.note(Sight::Deleted),
+            (None, Some(_)) => return self.note(Sight::Anew),
+            (None, None) => return,
+        };
+        if record.generation > before.generation {
+            self.note(if record.token == before.token { Sight::Retried } else { Sight::Again });
+        }
+        let expired = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
+        if record.attempts == before.attempts && !before.is_terminal() && expired {
+            self.note(Sight::Expired);
+        }
         let Some(last) = record.last.filter(|_| before.attempts != record.attempts) else { return };
         let cancelled = was.assigned.iter().any(|(_, assignment)| assignment.cancel);
         match last.how {
@@ -28,8 +40,8 @@ impl Attempts {
             AttemptEndKind::Failed
             | AttemptEndKind::Released
             | AttemptEndKind::Invalid
-            | AttemptEndKind::Deferred
-            | AttemptEndKind::Overdue => {}
+            | AttemptEndKind::Deferred => {}
+            AttemptEndKind::Overdue => self.note(Sight::Overdue),
         }
         if record.attempts > 1
             && state.workers.iter().any(|worker| worker.run.as_ref().is_some_and(|run| run.attempt == 1))
@@ -41,12 +53,22 @@ impl Attempts {
     pub(super) fn rejected(&self, state: &State, author: Author, ops: &[Op], at: usize, reason: &Reason) {
         match (author, ops.get(at).map(|op| path::parse(op.path()))) {
             (Author::Leader(_), _) if at == 0 => {
-                let assigns = ops.iter().any(|op| {
-                    matches!(op, Op::Create { path, .. } if matches!(path::parse(path), Place::Assignment(..)))
+                let about = |what: fn(&Op) -> bool| ops.iter().any(what);
+                let assigns = about(
+                    |op| matches!(op, Op::Create { path, .. } if matches!(path::parse(path), Place::Assignment(..))),
+                );
+                let takes = about(|op| matches!(path::parse(op.path()), Place::Assignment(..)));
+                self.note(match (assigns, takes, ops.len()) {
+                    (true, _, _) => Sight::StaleAssign,
+                    (false, true, _) => Sight::StaleRecovery,
+                    (false, false, 2) => Sight::StaleRemoval,
+                    (false, false, _) => Sight::StaleExpiry,
                 });
-                self.note(if assigns { Sight::StaleAssign } else { Sight::StaleRecovery });
             }
             (Author::Leader(_), Some(Place::Worker(_))) => self.note(Sight::Gone),
+            (Author::Leader(_), _) if ops.len() == 2 => self.note(Sight::KeptAfterAll),
+            (Author::Client, _) if ops.len() == 1 => self.note(Sight::KeptAfterAll),
+            (Author::Client, _) => self.note(Sight::ClientTooLate),
             (Author::Leader(_), Some(Place::Assignment(..))) if *reason == Reason::BadVersion => {
                 self.note(Sight::RenewedInTime);
             }

@@ -2,8 +2,9 @@
 
 use bellwether_core::path;
 
+use super::client::Call;
 use super::model::{Action, State};
-use super::stage::{DELAYED, worker};
+use super::stage::{DELAYED, RECORD, WALL, worker};
 
 pub(super) fn all() -> impl Iterator<Item = Action> {
     let each = (0..2).flat_map(|n| {
@@ -17,6 +18,9 @@ pub(super) fn all() -> impl Iterator<Item = Action> {
             Action::Abort(n),
             Action::Renew(n),
             Action::Revoke(n),
+            Action::Grant(n),
+            Action::PassLeader(n),
+            Action::Tidy(n),
             Action::Promote(n),
             Action::Late(n),
         ]
@@ -33,6 +37,15 @@ pub(super) fn all() -> impl Iterator<Item = Action> {
         Action::Learn,
         Action::Cancel,
         Action::DeleteEphemeral,
+        Action::PassWorkers,
+        Action::Submit,
+        Action::ServeClient,
+        Action::LoseReply { served: false },
+        Action::LoseReply { served: true },
+        Action::LookBack,
+        Action::Retry,
+        Action::Purge,
+        Action::Minute,
     ];
     each.chain(once)
 }
@@ -74,9 +87,68 @@ pub(super) fn enabled(state: &State, action: &Action) -> bool {
             let leads = state.leaders[*n].wing.is_some() && state.leaders[*n].up;
             leads && state.zk.znodes.contains_key(&*DELAYED)
         }
+        Action::Grant(n) => state.workers[*n].waits_for_slot(),
+        Action::PassLeader(n) => {
+            let leader = &state.leaders[*n];
+            let leads = leader.wing.is_some() || left.claims > 0;
+            left.expires && leader.wall == WALL && leads && leader.up
+        }
+        Action::PassWorkers => left.expires && first.wall == WALL,
+        Action::Tidy(n) => {
+            let leader = &state.leaders[*n];
+            left.tidies > 0 && state.aged && leader.up && leader.wing.is_some() && !leader.is_tidying()
+        }
+        Action::Submit => {
+            let removed = || !state.zk.znodes.contains_key(&*RECORD);
+            left.submissions > 0 && !state.client.is_calling() && (!left.anew || removed())
+        }
+        Action::ServeClient => state.client.call == Call::Sent,
+        Action::LoseReply { .. } => left.lost_replies > 0 && state.client.call == Call::Sent,
+        Action::LookBack => state.client.call == Call::Unknown,
+        Action::Retry => left.retries > 0 && state.can_be_retried(),
+        Action::Purge => left.purges > 0 && state.aged,
+        Action::Minute => left.minutes > 0 && state.is_quiet(),
         Action::Late(at) => *at < state.late.len(),
         Action::DeleteEphemeral => {
             left.strange > 0 && first.alive && state.zk.znodes.contains_key(&path::worker(worker(0)))
         }
     }
+}
+
+/// Whether something is still to come of itself, not by an adversity or somebody's wish.
+pub(super) fn goes_on(state: &State) -> bool {
+    let of_itself = |action: &Action| match action {
+        Action::ServeLeader(_)
+        | Action::Hint(_)
+        | Action::ConnectLeader
+        | Action::ServeWorker(_)
+        | Action::Hear(_)
+        | Action::ConnectWorker
+        | Action::Learn
+        | Action::Succeed(_)
+        | Action::Abort(_)
+        | Action::Grant(_)
+        | Action::Promote(_)
+        | Action::Late(_)
+        | Action::PassLeader(_)
+        | Action::PassWorkers
+        | Action::ServeClient
+        | Action::LookBack => true,
+        Action::Claim
+        | Action::CutLeader { .. }
+        | Action::CutWorker { .. }
+        | Action::Expire
+        | Action::Fail(_)
+        | Action::Renew(_)
+        | Action::Revoke(_)
+        | Action::Cancel
+        | Action::DeleteEphemeral
+        | Action::Tidy(_)
+        | Action::Submit
+        | Action::LoseReply { .. }
+        | Action::Retry
+        | Action::Purge
+        | Action::Minute => false,
+    };
+    all().any(|action| of_itself(&action) && enabled(state, &action))
 }

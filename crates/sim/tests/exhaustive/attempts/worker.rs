@@ -15,9 +15,10 @@ use bellwether_core::machine::worker::{Found, Look, Start};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
-use bellwether_core::time::Millis;
+use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{self, Batch, Op};
 
+use super::law::Life;
 use super::stage::WALL;
 use crate::zookeeper::ZooKeeper;
 
@@ -76,9 +77,12 @@ pub(crate) enum Heard {
 /// What a worker does that others want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deed {
-    Launched(u32),
-    Settled(u32, Settled),
-    Resolved { applied: bool },
+    /// An attempt begins to run, and whether its job has expired by this worker's clock.
+    Launched(Life, u32, bool),
+    Settled(Life, u32, Settled),
+    Resolved {
+        applied: bool,
+    },
     Requeued,
     DroppedZombie,
 }
@@ -95,6 +99,7 @@ pub(crate) struct Parts {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Running {
     pub(crate) job: JobId,
+    pub(crate) life: Life,
     pub(crate) attempt: u32,
     pub(crate) signalled: bool,
 }
@@ -111,11 +116,14 @@ pub(crate) struct Worker {
     pub(crate) mailbox: VecDeque<Heard>,
     pub(crate) run: Option<Running>,
     wants_slot: bool,
+    /// Slots are held by others: when one is free is a step of its own.
+    busy: bool,
     now: Millis,
+    pub(crate) wall: WallMillis,
 }
 
 impl Worker {
-    pub(crate) fn new(id: WorkerId) -> Self {
+    pub(crate) fn new(id: WorkerId, busy: bool) -> Self {
         let parts = Parts {
             inbox: Inbox::new(),
             executor: Executor::new(),
@@ -131,7 +139,9 @@ impl Worker {
             mailbox: VecDeque::new(),
             run: None,
             wants_slot: false,
+            busy,
             now: Millis(0),
+            wall: WALL,
         }
     }
 
@@ -186,9 +196,24 @@ impl Worker {
         let Running { job, attempt, .. } = self.run.take().expect("something runs");
         let ended = Ended { job, attempt, how, ran: Duration::ZERO };
         self.hear(Heard::Executor(executor::Event::Ended(vec![ended])), deeds);
-        if self.run.is_none() && std::mem::take(&mut self.wants_slot) {
-            self.hear(Heard::Executor(executor::Event::SlotGranted(WALL)), deeds);
+        if self.run.is_none() && !self.busy && self.wants_slot {
+            self.grant(deeds);
         }
+    }
+
+    /// Whether a slot is to be granted by a step.
+    pub(crate) fn waits_for_slot(&self) -> bool {
+        self.busy && self.wants_slot && self.run.is_none() && self.parts.is_some()
+    }
+
+    pub(crate) fn grant(&mut self, deeds: &mut Vec<Deed>) {
+        self.wants_slot = false;
+        self.hear(Heard::Executor(executor::Event::SlotGranted(self.wall)), deeds);
+    }
+
+    /// Time passes, of which it hears with whatever it hears next.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
     }
 
     /// A third of the lease passes, and the handler asks for another.
@@ -324,7 +349,8 @@ impl Worker {
             Effect::Requeue(start) => {
                 deeds.push(Deed::Requeued);
                 let Start { job, assignment, assignment_version, record, version, asked: _ } = *start;
-                let ops = txn::requeue(&job, self.id, version, &assignment, assignment_version, record, WALL);
+                let at = self.wall;
+                let ops = txn::requeue(&job, self.id, version, &assignment, assignment_version, record, at);
                 self.send(Sent::Write(ops), todo);
             }
             Effect::Discard { job, assignment, record } => {
@@ -339,14 +365,14 @@ impl Worker {
     fn executor(&mut self, effect: executor::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
         use executor::{Effect, Event};
         match effect {
-            Effect::WantSlot if self.run.is_none() => {
-                todo.push_back(Heard::Executor(Event::SlotGranted(WALL)))
+            Effect::WantSlot if self.run.is_none() && !self.busy => {
+                todo.push_back(Heard::Executor(Event::SlotGranted(self.wall)))
             }
             Effect::WantSlot => self.wants_slot = true,
             Effect::Launch(start) => {
-                let attempt = start.assignment.attempt;
-                deeds.push(Deed::Launched(attempt));
-                self.run = Some(Running { job: start.job, attempt, signalled: false });
+                let (life, attempt) = (Life::of(&start.record), start.assignment.attempt);
+                deeds.push(Deed::Launched(life, attempt, start.record.is_overdue(self.wall)));
+                self.run = Some(Running { job: start.job, life, attempt, signalled: false });
             }
             Effect::Signal(_, attempt) => {
                 if let Some(run) = self.run.as_mut().filter(|run| run.attempt == attempt) {
@@ -357,8 +383,8 @@ impl Worker {
                 if self.run.take_if(|run| run.attempt == attempt).is_some() {
                     let ended = Ended { job, attempt, how: Run::Aborted, ran: Duration::ZERO };
                     todo.push_back(Heard::Executor(Event::Ended(vec![ended])));
-                    if std::mem::take(&mut self.wants_slot) {
-                        todo.push_back(Heard::Executor(Event::SlotGranted(WALL)));
+                    if !self.busy && std::mem::take(&mut self.wants_slot) {
+                        todo.push_back(Heard::Executor(Event::SlotGranted(self.wall)));
                     }
                 }
             }
@@ -385,10 +411,16 @@ impl Worker {
                 todo.push_back(Heard::Executor(executor::Event::Zombie(job, attempt)));
             }
             Effect::Close(finished) => {
-                todo.push_back(Heard::Reporter(reporter::Event::Report(WALL, vec![(*finished, 0)])));
+                let report = reporter::Event::Report(self.wall, vec![(*finished, 0)]);
+                todo.push_back(Heard::Reporter(report));
             }
-            // Whoever waits for a slot has none before the other is closed, and no lease is over here.
-            Effect::Third(..) | Effect::Lapsed(..) | Effect::Until(..) | Effect::WakeAt(_) => {}
+            Effect::Third(job, attempt) => {
+                todo.push_back(Heard::Executor(executor::Event::Third(job, attempt)));
+            }
+            Effect::Lapsed(job, attempt) => {
+                todo.push_back(Heard::Executor(executor::Event::Lapsed(job, attempt)));
+            }
+            Effect::Until(..) | Effect::WakeAt(_) => {}
         }
     }
 
@@ -399,7 +431,7 @@ impl Worker {
             Effect::Read(closes) => self.send(Sent::ReadBack(closes), todo),
             Effect::MakeMinute(minute) => self.send(Sent::MakeMinute(minute), todo),
             Effect::Settled(close, settled) => {
-                deeds.push(Deed::Settled(close.attempt().number, settled));
+                deeds.push(Deed::Settled(Life::of(close.record()), close.attempt().number, settled));
                 todo.push_back(Heard::Executor(executor::Event::Closed(vec![close.job().clone()])));
             }
             Effect::Resolved { applied } => deeds.push(Deed::Resolved { applied }),

@@ -1,13 +1,9 @@
 //! The names, and two jobs of one lane that wait.
 
-use std::collections::BTreeMap;
-
 use std::sync::LazyLock;
-use std::time::Duration;
 
-use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{JobRecord, Payload, Placement, Policy};
-use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
+use bellwether_core::job::{JobRecord, Payload, Placement};
+use bellwether_core::name::{JobId, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::time::WallMillis;
@@ -15,12 +11,9 @@ use bellwether_core::txn;
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
+use crate::kit;
+pub(crate) use crate::kit::{MINUTE, WALL};
 use crate::zookeeper::ZooKeeper;
-
-pub(crate) const WALL: WallMillis = WallMillis(600_000);
-
-/// A backoff that begins at [`WALL`] ends in this minute.
-pub(crate) const MINUTE: u64 = 10;
 
 /// That of both leaders: no fence keeps them apart.
 pub(crate) const EPOCH: i32 = 0;
@@ -58,36 +51,19 @@ pub(crate) fn lane() -> Lane {
 }
 
 pub(crate) fn worker() -> WorkerId {
-    WorkerId::new(Uuid::from_u128(1))
+    kit::worker(0)
 }
 
+/// Has room for all of them at once.
 pub(crate) fn info() -> WorkerInfo {
-    WorkerInfo {
-        node: NodeId::new("n").expect("a name"),
-        host: "h".into(),
-        kinds: vec![Kind::new("k").expect("a name")],
-        leases: BTreeMap::new(),
-        // Room for all of them at once.
-        slots: 8,
-        tags: vec![],
-        codec: 1,
-        started_at: WallMillis(0),
-        draining: false,
-    }
+    kit::info(8)
 }
 
 pub(crate) fn record() -> JobRecord {
-    let backoff = Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };
-    JobRecord {
-        policy: Policy { max_attempts: 2, max_losses: 2, backoff, ..Policy::default() },
-        placement: Placement { lane: Some(lane()), ..Placement::default() },
-        ..JobRecord::new(
-            Kind::new("k").expect("a name"),
-            Payload::json(*b"1").expect("small"),
-            Uuid::nil(),
-            WallMillis(0),
-        )
-    }
+    let payload = Payload::json(*b"1").expect("small");
+    let record = JobRecord::new(kit::kind(), payload, Uuid::nil(), WallMillis(0));
+    let placement = Placement { lane: Some(lane()), ..Placement::default() };
+    JobRecord { policy: kit::policy(2), placement, ..record }
 }
 
 /// The two were submitted in one multi, and their names are in the other order.

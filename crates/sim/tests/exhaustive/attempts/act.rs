@@ -1,0 +1,404 @@
+//! What each step does.
+
+use std::time::Duration;
+
+use bellwether_core::budget::{DEFAULT_LEASE, MIN_RETENTION};
+use bellwether_core::job::{AttemptEndKind, JobRecord, Payload};
+use bellwether_core::machine::lease::LEASE_MARGIN;
+use bellwether_core::machine::worker::executor::Run;
+use bellwether_core::machine::worker::inbox;
+use bellwether_core::machine::worker::reporter::Settled;
+use bellwether_core::name::NodeId;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path::{self, Place};
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::{self, Claim, Lifetime, Op, Waiting};
+use uuid::Uuid;
+
+use super::client::Call;
+use super::law::{Life, View};
+use super::leader::{Hint, Leader, Write};
+use super::model::{Action, Attempts, Author, CLIENT, Law, Sight, State};
+use super::stage::{self, DELAYED, EXPIRED, MINUTE, NOBODY, WALL, job, worker};
+use super::worker::{Deed, Sent, Worker};
+use crate::part::Part;
+use crate::zookeeper::ZooKeeper;
+
+impl Attempts {
+    /// Applies a transaction, checks it, and tells whoever watches.
+    pub(super) fn commit(&self, state: &mut State, author: Author, session: i64, ops: &[Op]) -> Outcome<()> {
+        let after = match state.zk.after(session, ops) {
+            Ok(after) => after,
+            Err(rejection) => {
+                self.rejected(state, author, ops, rejection.at, &rejection.reason);
+                return Outcome::Rejected(rejection);
+            }
+        };
+        let (was, is) = (View::of(&state.zk), View::of(&after));
+        let mut broken = was.broken_by(&is);
+        if let Author::Leader(epoch) = author
+            && state.zk.get(path::EPOCH).map(|(_, version)| version) != Some(epoch)
+        {
+            broken = Some(Law::Fence);
+        }
+        if let Some((record, _)) = &is.record {
+            let token = record.token == Uuid::from_u128(CLIENT);
+            if token && was.record.as_ref().is_none_or(|(before, _)| before.token != record.token) {
+                state.made += 1;
+                broken = broken.or((state.made > 1).then_some(Law::MadeOnce));
+            }
+            if let [(worker, assignment)] = &is.assigned[..]
+                && was.assigned.is_empty()
+            {
+                state.given.insert((Life::of(record), assignment.attempt, *worker));
+                let expired = record.is_overdue(assignment.assigned_at);
+                broken = broken.or(expired.then_some(Law::Expiry));
+            }
+            state.aged &= record.is_terminal();
+        }
+        state.broken = state.broken.or(broken);
+        self.applied(state, author, &was, &is);
+        state.zk = Part::new(after);
+        for op in ops {
+            tell(state, op);
+        }
+        Outcome::Applied(())
+    }
+
+    fn deeds(&self, state: &mut State, n: usize, deeds: Vec<Deed>) {
+        for deed in deeds {
+            match deed {
+                Deed::Launched(life, attempt, expired) => {
+                    if !state.given.contains(&(life, attempt, worker(n))) {
+                        state.broken.get_or_insert(Law::Begins);
+                    }
+                    if !state.launched.insert((life, attempt)) {
+                        state.broken.get_or_insert(Law::Once);
+                    }
+                    if expired {
+                        state.broken.get_or_insert(Law::Expiry);
+                    }
+                }
+                Deed::Settled(life, attempt, settled) => {
+                    let record = View::of(&state.zk).record.map(|(record, _)| record);
+                    if settled == Settled::Zombie && record.as_ref().is_some_and(|it| Life::of(it) != life) {
+                        self.note(Sight::Haunted);
+                    }
+                    let last =
+                        record.filter(|record| Life::of(record) == life).and_then(|record| record.last);
+                    // Who closed an attempt that is not the last one stands nowhere any more.
+                    let last = last.filter(|last| last.attempt.number == attempt);
+                    let truth = last.is_none_or(|last| match settled {
+                        Settled::Closed { how, .. } => {
+                            how != AttemptEndKind::Lost && last.how == how && last.attempt.worker == worker(n)
+                        }
+                        Settled::Zombie => by_leader(last.how) || last.attempt.worker != worker(n),
+                    });
+                    if !truth {
+                        state.broken.get_or_insert(Law::Truth);
+                    }
+                }
+                Deed::Resolved { applied: true } => self.note(Sight::AppliedUnheard),
+                Deed::Resolved { applied: false } => self.note(Sight::NotApplied),
+                Deed::Requeued => self.note(Sight::Requeued),
+                Deed::DroppedZombie => self.note(Sight::Dropped),
+            }
+        }
+    }
+
+    fn lead(&self, state: &mut State, n: usize, act: impl FnOnce(&mut Leader, &ZooKeeper)) {
+        let zk = state.zk.clone();
+        act(&mut state.leaders[n], &zk);
+        if state.leaders[n].overstepped {
+            state.broken.get_or_insert(Law::Pause);
+        }
+    }
+
+    fn work<T>(&self, state: &mut State, n: usize, act: impl FnOnce(&mut Worker, &mut Vec<Deed>) -> T) -> T {
+        let mut deeds = Vec::new();
+        let done = act(&mut state.workers[n], &mut deeds);
+        self.deeds(state, n, deeds);
+        done
+    }
+
+    fn serve_leader(&self, state: &mut State, n: usize) -> (Write, Outcome<()>) {
+        let write = state.leaders[n].sent.pop_front().expect("something was sent");
+        let author = Author::Leader(state.leaders[n].epoch);
+        let outcome = self.commit(state, author, NOBODY, &write.ops());
+        if matches!(&write, Write::Remove(..)) && outcome == Outcome::Applied(()) {
+            self.note(Sight::Removed);
+        }
+        (write, outcome)
+    }
+
+    fn serve_worker(&self, state: &mut State, n: usize) {
+        let sent = state.workers[n].sent.pop_front().expect("something was sent");
+        let outcome = match &sent {
+            Sent::MakeMinute(minute) => {
+                let lifetime = Lifetime::Persistent;
+                let container =
+                    Op::Create { path: path::delayed_minute(*minute), data: Vec::new(), lifetime };
+                self.commit(state, Author::Worker, stage::session(n), &[container])
+            }
+            Sent::Close(_) | Sent::Write(_) | Sent::Beat(_) => {
+                self.commit(state, Author::Worker, stage::session(n), &sent.ops())
+            }
+            Sent::List | Sent::Read(_) | Sent::ReadBack(_) | Sent::ReadAssignments(_) => Outcome::Applied(()),
+        };
+        let zk = state.zk.clone();
+        let worker = &mut *state.workers[n];
+        let heard = worker.answer(&zk, sent, outcome);
+        worker.mailbox.extend(heard);
+    }
+
+    fn lose(&self, state: &mut State, author: Author, ops: Vec<Op>) {
+        if !ops.is_empty() {
+            state.late.push((author, ops));
+        }
+    }
+
+    pub(super) fn claim(&self, state: &mut State, n: usize) {
+        let found = state.zk.get(path::EPOCH).map(|(_, version)| version);
+        let token = Uuid::from_u128(n as u128);
+        let claim = Claim::plan(stage::candidate(n), NOBODY, token, found, 0).expect("an epoch is left");
+        let node = NodeId::new("n").expect("a name");
+        let outcome = self.commit(state, Author::Client, NOBODY, &claim.ops(&node, WallMillis(0)));
+        assert_eq!(outcome, Outcome::Applied(()), "nobody claims at the same time");
+        self.lead(state, n, |leader, zk| leader.begin(claim.epoch(), zk));
+    }
+
+    fn cancel(&self, state: &mut State) {
+        let job = job();
+        let view = View::of(&state.zk);
+        let Some((record, version)) = view.record else { return };
+        let waits = |path: String| state.zk.znodes.contains_key(&path);
+        let waiting = if waits(path::queue_entry(&job)) {
+            Some(Waiting::Queued)
+        } else {
+            waits(DELAYED.clone()).then_some(Waiting::Delayed(MINUTE))
+        };
+        let ops = match (waiting, view.assigned.first()) {
+            (Some(waiting), _) => txn::cancel(&job, version, &record.cancel(WALL), waiting),
+            (None, Some((worker, assignment))) => {
+                let (_, version) = state.zk.get(&path::assignment(*worker, &job)).expect("it is there");
+                vec![txn::flag_cancel(&job, *worker, version, assignment)]
+            }
+            (None, None) => return,
+        };
+        self.commit(state, Author::Client, NOBODY, &ops);
+    }
+
+    /// Hands the client what became of its submission.
+    fn tell_client(&self, state: &mut State, outcome: &Outcome<()>) {
+        let zk = state.zk.clone();
+        state.client.answered(&zk, outcome);
+        self.accepted(state);
+    }
+
+    fn accepted(&self, state: &mut State) {
+        if state.client.call == Call::Accepted && View::of(&state.zk).record.is_none() {
+            state.broken.get_or_insert(Law::Accepted);
+        }
+    }
+
+    /// Sends what an operator decided on what stands now, to be applied at any later time.
+    fn operate(&self, state: &mut State, decide: fn(JobRecord, i32) -> Vec<Op>) {
+        if let Some((record, version)) = View::of(&state.zk).record {
+            self.lose(state, Author::Client, decide(record, version));
+        }
+    }
+
+    /// So much time passes for everybody.
+    fn pass(&self, state: &mut State, time: Duration) {
+        state.workers.iter_mut().for_each(|worker| worker.pass(time));
+        for n in 0..state.leaders.len() {
+            self.lead(state, n, |leader, zk| leader.pass(zk, time));
+        }
+    }
+
+    pub(super) fn step(&self, before: &State, action: Action) -> State {
+        let mut state = before.clone();
+        match action {
+            Action::Claim => {
+                state.left.claims -= 1;
+                self.claim(&mut state, 1);
+            }
+            Action::ServeLeader(n) => {
+                let (write, outcome) = self.serve_leader(&mut state, n);
+                self.lead(&mut state, n, |leader, zk| leader.answered(zk, write, outcome));
+            }
+            Action::Hint(n) => self.lead(&mut state, n, Leader::hear_hint),
+            Action::CutLeader { served } => {
+                state.left.leader_cuts -= 1;
+                let mut unheard = Vec::new();
+                while served && !state.leaders[0].sent.is_empty() {
+                    unheard.push(self.serve_leader(&mut state, 0).0);
+                }
+                state.leaders[0].sent.extend(unheard);
+                let epoch = state.leaders[0].epoch;
+                let mut lost = Vec::new();
+                self.lead(&mut state, 0, |leader, zk| lost = leader.cut(zk));
+                for write in lost.into_iter().filter(|_| !served) {
+                    self.lose(&mut state, Author::Leader(epoch), write.ops());
+                }
+            }
+            Action::ConnectLeader => self.lead(&mut state, 0, Leader::connect),
+            Action::ServeWorker(n) => self.serve_worker(&mut state, n),
+            Action::Hear(n) => self.work(&mut state, n, Worker::hear_next),
+            Action::CutWorker { served } => {
+                state.left.worker_cuts -= 1;
+                while served && !state.workers[0].sent.is_empty() {
+                    self.serve_worker(&mut state, 0);
+                }
+                let late = self.work(&mut state, 0, Worker::cut);
+                self.lose(&mut state, Author::Worker, late);
+            }
+            Action::ConnectWorker => {
+                if state.zk.znodes.contains_key(&path::worker(worker(0))) {
+                    self.work(&mut state, 0, Worker::resume);
+                } else {
+                    state.workers[0].stop();
+                }
+            }
+            Action::Expire => {
+                state.left.expiries -= 1;
+                let worker = &mut *state.workers[0];
+                worker.alive = false;
+                for path in state.zk.end_session(stage::session(0)) {
+                    tell(&mut state, &Op::Delete { path, version: None });
+                }
+            }
+            Action::Learn => {
+                let late = state.workers[0].stop();
+                self.lose(&mut state, Author::Worker, late);
+            }
+            Action::Succeed(n) => {
+                let result = Run::Succeeded(Payload::json(*b"2").expect("small"));
+                self.work(&mut state, n, |worker, deeds| worker.end(result, deeds));
+            }
+            Action::Fail(n) => {
+                state.left.failures -= 1;
+                self.work(&mut state, n, |worker, deeds| worker.end(Run::Failed("no".into()), deeds));
+            }
+            Action::Abort(n) => self.work(&mut state, n, |worker, deeds| worker.end(Run::Aborted, deeds)),
+            Action::Renew(n) => {
+                state.left.renewals -= 1;
+                self.work(&mut state, n, Worker::renew);
+            }
+            Action::Revoke(n) => {
+                state.left.revocations -= 1;
+                if self.bounds.minutes > 0 {
+                    state.workers.iter_mut().for_each(|worker| worker.pass(DEFAULT_LEASE + LEASE_MARGIN));
+                }
+                let held = View::of(&state.zk).assigned.into_iter().map(|(worker, _)| (worker, job()));
+                let held = held.collect();
+                self.lead(&mut state, n, |leader, zk| leader.revoke(zk, held));
+            }
+            Action::Cancel => {
+                state.left.cancels -= 1;
+                self.cancel(&mut state);
+            }
+            Action::Promote(n) => {
+                let epoch = state.leaders[n].epoch;
+                let (entry, _) = state.zk.value(&DELAYED).expect("it is delayed");
+                let ops = [vec![txn::fence(epoch)], txn::promote(&job(), MINUTE, &entry)].concat();
+                if self.commit(&mut state, Author::Leader(epoch), NOBODY, &ops) == Outcome::Applied(()) {
+                    self.note(Sight::Promoted);
+                }
+            }
+            Action::Late(at) => {
+                let (author, ops) = state.late.remove(at);
+                let outcome = self.commit(&mut state, author, NOBODY, &ops);
+                match (author, outcome) {
+                    (Author::Leader(_), Outcome::Applied(())) => self.note(Sight::LateAssign),
+                    (Author::Worker, Outcome::Rejected(_)) => self.note(Sight::ZombieLate),
+                    _ => {}
+                }
+            }
+            Action::DeleteEphemeral => {
+                state.left.strange -= 1;
+                let path = path::worker(worker(0));
+                state.zk.znodes.remove(&path);
+                tell(&mut state, &Op::Delete { path, version: None });
+            }
+            Action::Grant(n) => self.work(&mut state, n, Worker::grant),
+            Action::PassLeader(n) => self.lead(&mut state, n, Leader::pass_expiry),
+            Action::PassWorkers => state.workers.iter_mut().for_each(|worker| worker.wall = EXPIRED),
+            Action::Submit => {
+                state.left.submissions -= 1;
+                state.client.call = Call::Sent;
+            }
+            Action::ServeClient => {
+                let outcome = self.commit(&mut state, Author::Client, NOBODY, &before.client.ops());
+                self.tell_client(&mut state, &outcome);
+            }
+            Action::LoseReply { served } => {
+                state.left.lost_replies -= 1;
+                let ops = state.client.ops();
+                if served {
+                    self.commit(&mut state, Author::Client, NOBODY, &ops);
+                } else {
+                    self.lose(&mut state, Author::Client, ops);
+                }
+                self.tell_client(&mut state, &Outcome::Unknown);
+            }
+            Action::LookBack => {
+                let zk = state.zk.clone();
+                state.client.look(&zk);
+                self.accepted(&mut state);
+            }
+            Action::Retry => {
+                state.left.retries -= 1;
+                self.operate(&mut state, |record, version| txn::reopen(&job(), version, &record.reopen(), 0));
+            }
+            Action::Purge => {
+                state.left.purges -= 1;
+                self.operate(&mut state, |_, version| vec![txn::remove_record(&job(), version)]);
+            }
+            Action::Tidy(n) => {
+                state.left.tidies -= 1;
+                self.lead(&mut state, n, Leader::tidy);
+            }
+            Action::Minute => {
+                state.left.minutes -= 1;
+                state.aged = true;
+                self.pass(&mut state, MIN_RETENTION);
+            }
+        }
+        state
+    }
+}
+
+/// Those that a leader may have written. That its lease is over a worker may find, too.
+fn by_leader(how: AttemptEndKind) -> bool {
+    matches!(how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
+}
+
+/// Hints to whoever watches what an operation changed.
+fn tell(state: &mut State, op: &Op) {
+    let deleted = matches!(op, Op::Delete { .. });
+    match (path::parse(op.path()), op) {
+        (_, Op::Check { .. }) => {}
+        (Place::QueueEntry(job), _) => {
+            state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Queue(job.clone())));
+        }
+        (Place::Worker(worker), _) if deleted => {
+            state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Gone(worker)));
+        }
+        (Place::Assignment(worker, job), _) => {
+            if deleted {
+                state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Emptied(worker)));
+            }
+            let event = match op {
+                Op::Create { .. } => inbox::Event::Created(vec![job]),
+                Op::Set { .. } => inbox::Event::Changed(vec![job]),
+                Op::Check { .. } | Op::Delete { .. } => inbox::Event::Deleted(vec![job]),
+            };
+            let to = state.workers.iter_mut().find(|to| to.id == worker);
+            if let Some(to) = to {
+                to.hint(event);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,72 @@
+//! The janitor's way from a new round to a removal, a minute after the job's end.
+//!
+//! Everything that it asks for is answered at once, so that its removal is of this moment; when it is served is not.
+
+use std::time::Duration;
+
+use bellwether_core::budget::MIN_RETENTION;
+use bellwether_core::machine::janitor::{Effect, Event, Found, Janitor, Shelf};
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::retention::Retention;
+use bellwether_core::time::Millis;
+use bellwether_core::txn::Batch;
+
+use super::stage::{EXPIRED, job};
+use crate::zookeeper::ZooKeeper;
+
+/// All ends are kept as short as they can be set to.
+fn retention() -> Retention {
+    let [succeeded, cancelled, dead] = [MIN_RETENTION; 3];
+    Retention { succeeded, cancelled, dead, ..Retention::default() }
+}
+
+/// What a janitor removes now; `None`: nothing.
+pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<String>)> {
+    // Whatever ended did so by now.
+    let wall = EXPIRED + MIN_RETENTION + Duration::from_secs(1);
+    let (mut janitor, mut now) = (Janitor::new(epoch), Millis(0));
+    let mut event = Event::Go;
+    loop {
+        let mut effects = Vec::new();
+        janitor.handle(now, wall, event, &mut effects);
+        let effect = effects.pop().expect("it goes on, or rests");
+        assert!(effects.is_empty(), "one request at a time");
+        event = match effect {
+            Effect::Rest(time) => {
+                now = now + time;
+                Event::Go
+            }
+            Effect::Settings => Event::Settings(Ok((Some(retention()), Some(wall)))),
+            Effect::Count(shelf, buckets) => {
+                let counts = buckets.iter().map(|bucket| count(zk, shelf, *bucket)).collect();
+                Event::Counted(shelf, buckets, Ok(counts))
+            }
+            Effect::List(shelf, bucket) => {
+                let parent = shelf.path(bucket);
+                let names = zk.children(&parent).unwrap_or_default().into_iter().map(str::to_owned);
+                Event::Listed(shelf, bucket, Ok(names.collect()))
+            }
+            Effect::Read(jobs) => {
+                let found = jobs.iter().map(|job| match zk.get(&path::record(job)) {
+                    Some((data, version)) => Found::of(job, data, version, EXPIRED),
+                    None => Found::Absent,
+                });
+                let found = found.collect();
+                Event::Read(jobs, Ok(found))
+            }
+            Effect::Commit(batch) => return Some((janitor, batch)),
+            Effect::Idle => return None,
+            other @ (Effect::Groups(_) | Effect::Names(_) | Effect::Removed(_) | Effect::FencedOut) => {
+                unreachable!("there are no groups, and nothing was sent: {other:?}")
+            }
+        };
+    }
+}
+
+fn count(zk: &ZooKeeper, shelf: Shelf, bucket: Bucket) -> usize {
+    let own = match shelf {
+        Shelf::Jobs => bucket == Bucket::of(&job()),
+        Shelf::Groups => false,
+    };
+    if own { zk.names(&shelf.path(bucket)).count() } else { 0 }
+}

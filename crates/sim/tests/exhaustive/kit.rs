@@ -1,0 +1,46 @@
+//! What the models have in common: names, a policy, a worker.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bellwether_core::backoff::Backoff;
+use bellwether_core::job::Policy;
+use bellwether_core::name::{Kind, NodeId, WorkerId};
+use bellwether_core::time::WallMillis;
+use bellwether_core::worker::WorkerInfo;
+use uuid::Uuid;
+
+/// What clocks show, as long as they do not matter.
+pub(crate) const WALL: WallMillis = WallMillis(600_000);
+
+/// A backoff that begins at [`WALL`] ends in this minute.
+pub(crate) const MINUTE: u64 = 10;
+
+pub(crate) fn worker(n: usize) -> WorkerId {
+    WorkerId::new(Uuid::from_u128(n as u128 + 1))
+}
+
+pub(crate) fn kind() -> Kind {
+    Kind::new("k").expect("a name")
+}
+
+/// A worker of that kind.
+pub(crate) fn info(slots: u32) -> WorkerInfo {
+    WorkerInfo {
+        node: NodeId::new("n").expect("a name"),
+        host: "h".into(),
+        kinds: vec![kind()],
+        leases: BTreeMap::new(),
+        slots,
+        tags: vec![],
+        codec: 1,
+        started_at: WallMillis(0),
+        draining: false,
+    }
+}
+
+/// So many failures or losses, and a backoff that stays in [`MINUTE`].
+pub(crate) fn policy(most: u32) -> Policy {
+    let backoff = Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };
+    Policy { max_attempts: most, max_losses: most, backoff, ..Policy::default() }
+}
