@@ -26,8 +26,8 @@
 //! due, and then not more often than a slack allows, so that a record is read about ten times in its life, however many
 //! there are. The count of each bucket is asked for in every round, by three requests.
 //!
-//! **Where it begins** is another bucket in each term ([`STRIDE`]): a term that is shorter than a pass over all of them
-//! would always clean the same ones, and never come to the last.
+//! **Where it begins** is another bucket in each term ([`STRIDE`]), of jobs and of groups by turns: a term that is shorter
+//! than a pass over all of them would always clean the same ones, and never come to the last.
 //!
 //! **Groups** go as a whole, with the records of their jobs: see `group`. The record of a job of a group is passed over
 //! here.
@@ -69,7 +69,8 @@ pub const READ: usize = MAX_READ_BATCH;
 /// A clock that is ahead by more than this is wrong, and what it said is not believed.
 pub const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 
-/// How many buckets lie between those that two terms in a row begin with: odd, so that 256 terms begin with each once.
+/// How many buckets lie between those that two terms in a row of one shelf begin with: odd, so that 512 terms begin with
+/// each of both shelves once.
 const STRIDE: usize = 97;
 
 /// Rest after a request that took no time that the clock shows.
@@ -115,6 +116,13 @@ pub enum Shelf {
 }
 
 impl Shelf {
+    const fn other(self) -> Self {
+        match self {
+            Self::Jobs => Self::Groups,
+            Self::Groups => Self::Jobs,
+        }
+    }
+
     /// The znode of one of its buckets.
     #[must_use]
     pub fn path(self, bucket: Bucket) -> String {
@@ -196,7 +204,8 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Janitor {
     epoch: i32,
-    /// The bucket that this term begins with.
+    /// The shelf and the bucket that this term begins with.
+    begins: Shelf,
     first: usize,
     retention: Retention,
     buckets: Vec<Facts>,
@@ -237,10 +246,12 @@ impl Janitor {
     /// A machine for the term of `epoch`. Begins with the first [`Event::Go`].
     #[must_use]
     pub fn new(epoch: i32) -> Self {
-        let terms = usize::try_from(epoch).unwrap_or_default() % usize::from(BUCKETS);
+        let term = epoch.unsigned_abs();
+        let stride = (term / 2) as usize % usize::from(BUCKETS) * STRIDE;
         Self {
             epoch,
-            first: terms * STRIDE % usize::from(BUCKETS),
+            begins: if term.is_multiple_of(2) { Shelf::Jobs } else { Shelf::Groups },
+            first: stride % usize::from(BUCKETS),
             retention: Retention::default(),
             buckets: vec![Facts::default(); usize::from(BUCKETS)],
             groups: vec![Facts::default(); usize::from(BUCKETS)],
@@ -331,7 +342,7 @@ impl Janitor {
                 Ok(match shelf {
                     shelf if next < usize::from(BUCKETS) => Step::Count(shelf, next),
                     Shelf::Jobs => Step::Count(Shelf::Groups, 0),
-                    Shelf::Groups => Step::Choose(Shelf::Jobs, 0),
+                    Shelf::Groups => Step::Choose(self.begins, 0),
                 })
             }
             (Event::Listed(Shelf::Jobs, bucket, names), _) => {
@@ -518,8 +529,8 @@ impl Janitor {
                 self.asked = Some(now);
                 out.push(Effect::List(shelf, bucket));
             }
-            (None, Shelf::Jobs) => self.choose(Shelf::Groups, 0, now, wall, out),
-            (None, Shelf::Groups) => {
+            (None, shelf) if shelf == self.begins => self.choose(shelf.other(), 0, now, wall, out),
+            (None, Shelf::Jobs | Shelf::Groups) => {
                 self.step = Step::Settings;
                 out.push(Effect::Idle);
             }

@@ -580,8 +580,8 @@ mod groups {
     }
 }
 
-/// The bucket that a term lists first, of buckets that all have a record.
-fn first_of_term(epoch: i32) -> usize {
+/// What a term lists first, of buckets that all have something.
+fn first_of_term(epoch: i32) -> (Shelf, usize) {
     let mut janitor = Janitor::new(epoch);
     let mut events = vec![Event::Go];
     for now in 0.. {
@@ -596,7 +596,7 @@ fn first_of_term(epoch: i32) -> usize {
                     let counts = vec![1; buckets.len()];
                     events.push(Event::Counted(shelf, buckets, Ok(counts)));
                 }
-                Effect::List(Shelf::Jobs, bucket) => return bucket.index(),
+                Effect::List(shelf, bucket) => return (shelf, bucket.index()),
                 other => panic!("{other:?}"),
             }
         }
@@ -607,8 +607,11 @@ fn first_of_term(epoch: i32) -> usize {
 /// L6, also where leaders change sooner than all buckets are looked at.
 #[test]
 fn terms_that_are_short_come_to_every_bucket_in_the_end() {
-    let firsts: BTreeSet<_> = (1..=256).map(first_of_term).collect();
-    assert_eq!(firsts.len(), 256);
+    let firsts: Vec<_> = (1..=512).map(first_of_term).collect();
+    for shelf in [Shelf::Jobs, Shelf::Groups] {
+        let buckets = firsts.iter().filter(|(listed, _)| *listed == shelf).map(|(_, bucket)| bucket);
+        assert_eq!(buckets.collect::<BTreeSet<_>>().len(), 256, "{shelf:?}");
+    }
 }
 
 #[test]
