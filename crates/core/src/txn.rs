@@ -53,8 +53,8 @@ mod schedule;
 pub use batch::{Batch, Locus};
 pub use claim::Claim;
 pub use group::{
-    advance, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned, rejoin_group,
-    remove_chunk, remove_group, remove_member, seal, without_part,
+    advance, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned,
+    rejoin_group, remove_chunk, remove_group, remove_member, seal, without_part,
 };
 pub use schedule::{add_schedule, check_removals, remove_schedule, set_schedule, tick, trigger};
 
@@ -197,12 +197,6 @@ fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
 fn leave(job: &JobId, record: &JobRecord) -> Vec<Op> {
     let turn = record.turn().map(|turn| Op::delete(path::turn(&turn, job)));
     turn.into_iter().chain(leave_group(job, record)).collect()
-}
-
-/// Takes the end of a job's turn out of its transaction, because an operator's hand ended it before.
-pub fn without_turn(job: &JobId, turn: &Turn, ops: &mut Vec<Op>) {
-    let turn = path::turn(turn, job);
-    ops.retain(|op| op.path() != turn);
 }
 
 /// Moves a job from the queue to a worker's inbox. The record is not touched: its version stays the token. A job

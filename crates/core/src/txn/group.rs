@@ -19,6 +19,7 @@ use super::{Op, fence};
 use crate::group::{End, GroupRecord, Mark, Stage};
 use crate::job::{Assignment, JobRecord, Membership, Role};
 use crate::name::{GroupId, JobId, WorkerId};
+use crate::outcome::Reason;
 use crate::path::{self, GroupPlace, Place};
 use crate::wire::encode;
 
@@ -166,8 +167,24 @@ pub fn remove_group(id: &GroupId, version: i32, marks: &[(Mark, End)], records: 
     records.chain(marks).chain([Op::delete(path::members(id)), group]).collect()
 }
 
-/// Takes a part of a job's end out of its transaction, at which that was rejected because an operator's hand was there
-/// before: a turn or a place that is gone, a mark that is there. The other parts stay. A job whose sub-jobs' group is gone
+/// The part of a job's end at which its transaction was rejected because an operator's hand was there before: a turn or
+/// a place that is gone, a mark that is there, a group that is not. Whoever ends the job does so [`without_part`].
+#[must_use]
+pub fn gone_part(ops: &[Op], at: usize, reason: &Reason) -> Option<String> {
+    let gone = match reason {
+        Reason::NoNode | Reason::NodeExists => ops.get(at).filter(|op| op.is_part_of_end()),
+        Reason::BadVersion
+        | Reason::NotEmpty
+        | Reason::NoAuth
+        | Reason::NotSent
+        | Reason::OverBudget(_)
+        | Reason::Refused(_)
+        | Reason::Other(_) => None,
+    };
+    gone.map(|op| op.path().to_owned())
+}
+
+/// Takes a [`gone_part`] of a job's end out of its transaction. The other parts stay. A job whose sub-jobs' group is gone
 /// ends its own place instead. One rule for whoever ends jobs; `record` is the record as the transaction leaves it.
 pub fn without_part(record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
     let Some(at) = ops.iter().position(|op| op.path() == gone && op.is_part_of_end()) else { return };

@@ -1,8 +1,10 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{AttemptEndKind, JobState, Payload, Placement, Verdict};
-use crate::name::{Kind, Lane};
+use crate::group::{End, Mark};
+use crate::job::{AttemptEndKind, JobState, Membership, Payload, Placement, Role, Verdict};
+use crate::name::{GroupId, Kind, Lane};
+use crate::outcome::Reason;
 use crate::wire::decode;
 
 const NOW: WallMillis = WallMillis(9);
@@ -89,7 +91,7 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
         assert_eq!(ops.last(), Some(&Op::delete(turn.clone())), "{what}");
         assert!(ops.iter().filter(|op| op.leaves_turn()).count() == 1, "{what}");
         let mut without = ops.clone();
-        without_turn(&job, &laned().turn().unwrap(), &mut without);
+        without_part(&laned().cancel(NOW), &turn, &mut without);
         assert_eq!(without[..], ops[..ops.len() - 1], "{what}");
     }
     for (what, ops) in [
@@ -105,6 +107,29 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
     let assignment = Assignment::new(2, 1, NOW);
     let assigned = assign(&job, worker, &assignment, laned().turn().as_ref());
     assert_eq!(assigned.last(), Some(&Op::Check { path: turn, version: 0 }));
+}
+
+/// S7: whatever of a job's end a hand took away, its group hears of it.
+#[test]
+fn a_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place_instead() {
+    let job = JobId::new("a").unwrap();
+    let outer = GroupId::new("outer").unwrap();
+    let membership = Membership { group: outer.clone(), role: Role::Member(3), counted: true };
+    let ended = JobRecord { membership: Some(membership), spawned: true, ..laned() }.cancel(NOW);
+    let mut ops = cancel(&job, 3, &ended, Waiting::Queued);
+    let whole = ops.len();
+    assert_eq!(gone_part(&ops, 0, &Reason::BadVersion), None, "the record is no part that can be missed");
+    assert_eq!(gone_part(&ops, 1, &Reason::NoNode), None, "nor is the entry");
+    assert_eq!(gone_part(&ops, whole - 1, &Reason::NoAuth), None, "nothing is gone");
+    let mark = gone_part(&ops, whole - 1, &Reason::NoNode).unwrap();
+    assert_eq!(mark, path::mark(&GroupId::of_sub_jobs(&job, &ended), Mark::Parent, End::Cancelled));
+    without_part(&ended, &mark, &mut ops);
+    let instead = [path::place(&outer, 3), path::mark(&outer, Mark::Member(3), End::Cancelled)];
+    assert_eq!(paths(&ops)[whole - 1..], instead);
+    for gone in instead {
+        without_part(&ended, &gone, &mut ops);
+    }
+    assert_eq!(ops.len(), whole - 1, "and without that, if it is gone too");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::job::JobRecord;
 use crate::name::{JobId, Kind};
 use crate::outcome::{Outcome, Reason};
 use crate::time::WallMillis;
-use crate::txn::{self, Batch, Locus, Op, Waiting};
+use crate::txn::{self, Batch, Locus, Waiting};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,9 +67,9 @@ pub struct Item {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Standing {
     expired_at: WallMillis,
-    /// What its end need not touch, as a rejection said, because an operator's hand did before: its turn in its lane, its
-    /// place in its group or its mark there. The rest of its end stands.
-    without: BTreeSet<String>,
+    /// What of its end was taken away, or made, before, as a rejection said: its turn in its lane, its place in its group or
+    /// its mark there. The rest of its end stands.
+    gone: Vec<String>,
 }
 
 /// The machine of one term.
@@ -106,7 +106,7 @@ impl Expirer {
             Event::Overdue(jobs) => {
                 for (job, expired_at) in jobs {
                     // What is under way for an earlier generation finds out by itself; this is the latest word.
-                    self.jobs.insert(job.clone(), Standing { expired_at, without: BTreeSet::new() });
+                    self.jobs.insert(job.clone(), Standing { expired_at, gone: Vec::new() });
                     self.unread.insert(job);
                 }
             }
@@ -182,8 +182,9 @@ impl Expirer {
                 continue;
             };
             let kind = record.kind.clone();
-            let mut ops = txn::cancel(&job, version, &record.expire(now), Waiting::Queued);
-            ops.retain(|op| !standing.without.contains(op.path()));
+            let ended = record.expire(now);
+            let mut ops = txn::cancel(&job, version, &ended, Waiting::Queued);
+            standing.gone.iter().for_each(|gone| txn::without_part(&ended, gone, &mut ops));
             if let Err((item, _)) = batch.push(Item { job, kind }, ops) {
                 self.unread.insert(item.job);
             }
@@ -211,8 +212,10 @@ impl Expirer {
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Group { group, op }) => {
                     let (item, ops) = batch.remove(group);
-                    let beside = ops.get(op).filter(|op| op.leaves_turn() || op.leaves_group());
-                    self.one_rejected(item.job, beside.map(Op::path), &rejection.reason);
+                    match txn::gone_part(&ops, op, &rejection.reason) {
+                        Some(gone) => self.without(item.job, gone),
+                        None => self.one_rejected(item.job, &rejection.reason),
+                    }
                 }
                 Some(Locus::Fence(_)) | None => {
                     self.acting = false;
@@ -225,29 +228,27 @@ impl Expirer {
         self.again(batch.into_groups().into_iter().map(|(item, _)| item.job));
     }
 
-    /// `beside`: what was refused, if it is not about the job itself but about its lane or its group.
-    fn one_rejected(&mut self, job: JobId, beside: Option<&str>, reason: &Reason) {
-        match (reason, beside) {
-            (Reason::NoNode | Reason::NodeExists, Some(beside)) => {
-                if let Some(standing) = self.jobs.get_mut(&job) {
-                    standing.without.insert(beside.to_owned());
-                    self.unread.insert(job);
-                }
-            }
+    /// What was refused is not about the job itself but about its lane or its group: it is ended without that.
+    fn without(&mut self, job: JobId, gone: String) {
+        if let Some(standing) = self.jobs.get_mut(&job) {
+            standing.gone.push(gone);
+            self.unread.insert(job);
+        }
+    }
+
+    fn one_rejected(&mut self, job: JobId, reason: &Reason) {
+        match reason {
             // Assigned, cancelled or retried meanwhile. Whoever queues it again tells of it again.
-            (Reason::NoNode | Reason::BadVersion | Reason::NodeExists | Reason::NotEmpty, _) => {
+            Reason::NoNode | Reason::BadVersion | Reason::NodeExists | Reason::NotEmpty => {
                 if !self.unread.contains(&job) {
                     self.jobs.remove(&job);
                 }
             }
-            (
-                Reason::NoAuth
-                | Reason::NotSent
-                | Reason::OverBudget(_)
-                | Reason::Refused(_)
-                | Reason::Other(_),
-                _,
-            ) => {
+            Reason::NoAuth
+            | Reason::NotSent
+            | Reason::OverBudget(_)
+            | Reason::Refused(_)
+            | Reason::Other(_) => {
                 self.refused.insert(job);
             }
         }

@@ -1,9 +1,11 @@
 use uuid::Uuid;
 
 use super::*;
+use crate::group::{End, Mark};
 use crate::job::{JobState, Membership, Payload, Placement, Role, Verdict};
 use crate::name::{GroupId, Lane};
 use crate::outcome::Rejection;
+use crate::txn::Op;
 
 const EXPIRY: WallMillis = WallMillis(100);
 const NOW: WallMillis = WallMillis(101);
@@ -137,6 +139,29 @@ fn one_whose_place_in_its_group_a_hand_took_away_leaves_its_mark_all_the_same() 
     bench.handle(Event::Committed(sent.clone(), rejected(at, Reason::NodeExists)));
     let sent = batch(&bench.read([(1, member())]));
     assert_eq!((left(&sent).len(), sent.ops().count()), (0, 3), "the fence, the record and the entry");
+}
+
+/// S7: a retry of a parent that expires, when a hand has removed its sub-jobs' group: its own group hears of its end.
+#[test]
+fn one_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place() {
+    let mut bench = Bench::new();
+    bench.overdue([1]);
+    let membership = Membership { group: GroupId::new("g").unwrap(), role: Role::Member(3), counted: true };
+    let parent = || JobRecord { membership: Some(membership.clone()), spawned: true, ..record(None) };
+    let sent = batch(&bench.read([(1, parent())]));
+    let left = |batch: &Batch<Item>| {
+        batch.ops().filter(|op| op.leaves_group()).map(|op| op.path().to_owned()).collect::<Vec<_>>()
+    };
+    let sub_jobs = GroupId::of_sub_jobs(&job(1), &parent());
+    assert_eq!(left(&sent), [crate::path::mark(&sub_jobs, Mark::Parent, End::Dead)]);
+    let at = sent.ops().position(Op::leaves_group).unwrap();
+    bench.handle(Event::Committed(sent, rejected(at, Reason::NoNode)));
+    let sent = batch(&bench.read([(1, parent())]));
+    let own = [
+        crate::path::place(&membership.group, 3),
+        crate::path::mark(&membership.group, Mark::Member(3), End::Dead),
+    ];
+    assert_eq!(left(&sent), own);
 }
 
 /// S3

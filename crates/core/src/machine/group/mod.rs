@@ -321,8 +321,7 @@ impl Joiner {
                 out.push(Effect::FencedOut);
             }
             Outcome::Rejected(rejection) => {
-                let gone = ops.get(rejection.at).filter(|op| op.leaves_group());
-                tracked.gone.extend(gone.map(|op| op.path().to_owned()));
+                tracked.gone.extend(txn::gone_part(&ops, rejection.at, &rejection.reason));
                 tracked.strikes += 1;
                 if tracked.strikes < STRIKES {
                     return self.wake(group);
@@ -343,16 +342,7 @@ impl Joiner {
         let Some(tracked) = self.groups.get_mut(&group) else { return };
         let Doing::Finding(mut pass) = std::mem::replace(&mut tracked.doing, Doing::Nothing) else { return };
         let Ok((rest, next)) = found else { return self.interrupt(group) };
-        pass.next = next;
-        let mut nested = Vec::new();
-        for member in rest {
-            match member.cancel(now) {
-                rest::Cancel::Ops(job, ops) => pass.left.push_back((job, ops)),
-                rest::Cancel::Nested(group) => nested.push(group),
-                rest::Cancel::Missed => pass.missed = true,
-                rest::Cancel::Asked => {}
-            }
-        }
+        let nested = pass.found(rest, next, now);
         tracked.doing = Doing::Finding(pass);
         self.next_rest(group, out);
         for group in nested {
@@ -382,16 +372,8 @@ impl Joiner {
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(group),
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(txn::Locus::Group { group: at, op }) => {
-                    let (job, mut ops) = batch.remove(at);
-                    // Without what an operator's hand took away; else it moved on, and is found again.
-                    let gone = ops.get(op).filter(|op| op.is_part_of_end()).cloned();
-                    match gone {
-                        Some(gone) => {
-                            ops.retain(|op| *op != gone);
-                            pass.left.push_back((job, ops));
-                        }
-                        None => pass.missed = true,
-                    }
+                    let (job, ops) = batch.remove(at);
+                    pass.rejected(job, ops, op, &rejection.reason);
                     if batch.is_empty() {
                         tracked.doing = Doing::Finding(pass);
                         self.next_rest(group, out);

@@ -4,12 +4,13 @@
 //! ended and whose sub-jobs have not is told by condemning their group. Each is fenced by what was read of it; whatever
 //! moved on meanwhile is met by another pass.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::group::End;
 use crate::job::{Assignment, JobRecord};
 use crate::machine::recovery::Stored;
 use crate::name::{GroupId, JobId, WorkerId};
+use crate::outcome::Reason;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Op, Waiting};
 
@@ -51,13 +52,46 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pass {
     /// What ends those that were found, as far as it is not sent.
-    pub(super) left: VecDeque<(JobId, Vec<Op>)>,
-    pub(super) next: Option<Cursor>,
-    pub(super) missed: bool,
+    left: VecDeque<(JobId, Vec<Op>)>,
+    /// The records of those that wait, as their end leaves them: a page's.
+    ended: BTreeMap<JobId, JobRecord>,
+    next: Option<Cursor>,
+    missed: bool,
     passes: u32,
 }
 
 impl Pass {
+    /// These were found, and there may be more from `next` on. Gives back the groups of sub-jobs that they wait for.
+    pub(super) fn found(&mut self, rest: Vec<Rest>, next: Option<Cursor>, at: WallMillis) -> Vec<GroupId> {
+        self.next = next;
+        self.ended.clear();
+        let mut nested = Vec::new();
+        for member in rest {
+            match member.cancel(at) {
+                Cancel::Waiting(job, ended, ops) => {
+                    self.ended.insert(job.clone(), *ended);
+                    self.left.push_back((job, ops));
+                }
+                Cancel::Flag(job, op) => self.left.push_back((job, vec![op])),
+                Cancel::Nested(group) => nested.push(group),
+                Cancel::Missed => self.missed = true,
+                Cancel::Asked => {}
+            }
+        }
+        nested
+    }
+
+    /// This one was rejected: it is ended without what an operator's hand took away; else it moved on, and is found again.
+    pub(super) fn rejected(&mut self, job: JobId, mut ops: Vec<Op>, at: usize, reason: &Reason) {
+        match (txn::gone_part(&ops, at, reason), self.ended.get(&job)) {
+            (Some(gone), Some(ended)) => {
+                txn::without_part(ended, &gone, &mut ops);
+                self.left.push_back((job, ops));
+            }
+            (Some(_) | None, _) => self.missed = true,
+        }
+    }
+
     /// As many of them as a transaction takes; `None` when nothing is left to be sent.
     pub(super) fn batch(&mut self, epoch: i32) -> Option<Batch<JobId>> {
         let mut batch = Batch::new(vec![txn::fence(epoch)]);
@@ -82,9 +116,11 @@ impl Pass {
 }
 
 /// What ends a member.
-pub(super) enum Cancel {
-    /// This transaction.
-    Ops(JobId, Vec<Op>),
+enum Cancel {
+    /// This transaction, which leaves its record so.
+    Waiting(JobId, Box<JobRecord>, Vec<Op>),
+    /// A word to its worker.
+    Flag(JobId, Op),
     /// It has ended: this group of its sub-jobs has not.
     Nested(GroupId),
     /// It has been asked already.
@@ -94,7 +130,7 @@ pub(super) enum Cancel {
 }
 
 impl Rest {
-    pub(super) fn cancel(self, at: WallMillis) -> Cancel {
+    fn cancel(self, at: WallMillis) -> Cancel {
         let Self { job, record, standing } = self;
         let (record, version) = match record {
             Stored::Value(record, version) => (record, version),
@@ -111,13 +147,14 @@ impl Rest {
         }
         match standing {
             Standing::Waits(waiting) => {
-                let ops = txn::cancel(&job, version, &record.cancel(at), waiting);
-                Cancel::Ops(job, ops)
+                let ended = record.cancel(at);
+                let ops = txn::cancel(&job, version, &ended, waiting);
+                Cancel::Waiting(job, Box::new(ended), ops)
             }
             Standing::Assigned(_, assignment, _) if assignment.cancel => Cancel::Asked,
             Standing::Assigned(worker, assignment, version) => {
                 let op = txn::flag_cancel(&job, worker, version, &assignment);
-                Cancel::Ops(job, vec![op])
+                Cancel::Flag(job, op)
             }
             Standing::Nowhere => Cancel::Missed,
         }

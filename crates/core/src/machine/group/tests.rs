@@ -186,6 +186,30 @@ fn what_is_left_of_a_stopped_group_is_cancelled_behind_the_epoch() {
     assert_eq!(paths[4], path::mark(&id(), Mark::Member(1), End::Cancelled));
 }
 
+/// A member that waits for its next attempt, and whose last one made sub-jobs.
+#[test]
+fn a_waiting_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    let (mut joiner, _) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
+    let member = Membership { group: id(), role: Role::Member(1), counted: true };
+    let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
+    let job = JobRecord { membership: Some(member), spawned: true, ..job };
+    let name = JobId::new("sum:g:1").unwrap();
+    let rest =
+        Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Waits(Waiting::Queued) };
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
+    let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
+    let at = batch.ops().position(Op::leaves_group).unwrap();
+    let gone = Outcome::Rejected(Rejection { at, reason: Reason::NoNode });
+    let event = Event::Cancelled(id(), batch.clone(), gone);
+    out.clear();
+    joiner.handle(NOW, event, &mut out);
+    let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
+    let left = batch.ops().filter(|op| op.leaves_group()).map(Op::path).collect::<Vec<_>>();
+    assert_eq!(left, [path::place(&id(), 1), path::mark(&id(), Mark::Member(1), End::Cancelled)]);
+}
+
 #[test]
 fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded() {
     let (_, out) = looked(Sight { ended: 2, ..sight(sub_jobs()) });

@@ -29,8 +29,8 @@ impl Revocation {
 }
 
 /// Nothing for what its worker, or the recovery, has to set right first: an assignment that cannot be read or stands for
-/// nothing.
-pub(super) fn revoke(case: Case, without_turn: bool, wall: WallMillis) -> Option<(Revocation, Vec<Op>)> {
+/// nothing. `gone` is what of its end an operator's hand did before.
+pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(Revocation, Vec<Op>)> {
     let Case { place: (worker, job), assignment, record, .. } = case;
     let Stored::Value(assignment, assignment_version) = assignment else { return None };
     let Stored::Value(record, version) = record else { return None };
@@ -41,9 +41,7 @@ pub(super) fn revoke(case: Case, without_turn: bool, wall: WallMillis) -> Option
     let ending = if assignment.cancel { Ending::Cancelled } else { Ending::LeaseExpired };
     let (closed, next) = record.carry(&assignment).close(attempt, ending, wall, 0);
     let mut ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
-    if let Some(turn) = closed.turn().filter(|_| without_turn) {
-        txn::without_turn(&job, &turn, &mut ops);
-    }
+    gone.iter().for_each(|gone| txn::without_part(&closed, gone, &mut ops));
     let end = match (assignment.cancel, closed.is_terminal()) {
         (true, _) => Recovered::Cancelled,
         (false, true) => Recovered::Dead,

@@ -18,7 +18,7 @@
 //! | --- | --- |
 //! | is applied | the attempt is closed: a loss, or cancelled if that was asked for |
 //! | is rejected at the assignment, or the record | renewed, flagged, or closed meanwhile: look again |
-//! | is rejected at the turn | an operator's hand took it: close without it |
+//! | is rejected at the turn, or at the group's part | an operator's hand was there: close at once without it |
 //! | is rejected at the epoch | the term is over |
 //! | was not sent, or has no reply | judge again once the session is back: what was closed is not there any more |
 //!
@@ -39,9 +39,9 @@ use crate::budget::MAX_READ_BATCH;
 use crate::job::{Assignment, JobRecord};
 use crate::machine::recovery::Stored;
 use crate::name::{JobId, WorkerId};
-use crate::outcome::{Outcome, Reason};
+use crate::outcome::Outcome;
 use crate::time::{Millis, WallMillis};
-use crate::txn::{self, Batch, Locus, Op};
+use crate::txn::{self, Batch, Locus};
 
 pub use close::Revocation;
 
@@ -131,8 +131,8 @@ pub struct Leases {
     entries: BTreeMap<Place, Entry>,
     /// Of those that are to be looked at or judged.
     due: BTreeSet<(Millis, Place)>,
-    /// Whose turn is gone, as a rejection said.
-    turnless: BTreeSet<Place>,
+    /// What of their ends was taken away, or made, before, as a rejection said.
+    gone: BTreeMap<Place, Vec<String>>,
     reading: bool,
     committing: bool,
     acting: bool,
@@ -169,7 +169,7 @@ impl Leases {
             epoch,
             entries: BTreeMap::new(),
             due: BTreeSet::new(),
-            turnless: BTreeSet::new(),
+            gone: BTreeMap::new(),
             reading: false,
             committing: false,
             acting: false,
@@ -259,7 +259,7 @@ impl Leases {
     fn forget(&mut self, place: &Place) {
         self.forget_due(place);
         self.entries.remove(place);
-        self.turnless.remove(place);
+        self.gone.remove(place);
     }
 
     fn changed(&mut self, place: Place, now: Millis) {
@@ -324,8 +324,8 @@ impl Leases {
                 self.put(place, Entry::Standing(Watched { stand, over }));
                 continue;
             }
-            let without_turn = self.turnless.contains(&place);
-            let Some((revocation, ops)) = close::revoke(case, without_turn, wall) else {
+            let gone = self.gone.get(&place).map_or(&[][..], Vec::as_slice);
+            let Some((revocation, ops)) = close::revoke(case, gone, wall) else {
                 self.forget(&place);
                 continue;
             };
@@ -372,11 +372,16 @@ impl Leases {
                 Some(Locus::Group { group, op }) => {
                     let (revocation, ops) = batch.remove(group);
                     let place = revocation.place();
-                    if ops.get(op).is_some_and(Op::leaves_turn) && rejection.reason == Reason::NoNode {
-                        self.turnless.insert(place.clone());
-                    }
-                    if matches!(self.entries.get(&place), Some(Entry::Closing(_))) {
-                        self.unlooked(place, now);
+                    if let Some(Entry::Closing(watched)) = self.entries.get(&place) {
+                        let watched = *watched;
+                        match txn::gone_part(&ops, op, &rejection.reason) {
+                            // Record and assignment, which come first, stand as they were judged: its lease is over still.
+                            Some(gone) => {
+                                self.gone.entry(place.clone()).or_default().push(gone);
+                                self.put(place, Entry::Standing(watched));
+                            }
+                            None => self.unlooked(place, now),
+                        }
                     }
                     self.commit(batch, out);
                 }

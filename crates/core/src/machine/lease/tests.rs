@@ -2,10 +2,12 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{AttemptEndKind, JobState, Next, Payload, Placement, Verdict};
+use crate::group::{End, Mark};
+use crate::job::{AttemptEndKind, JobState, Membership, Next, Payload, Placement, Role, Verdict};
 use crate::machine::recovery::Recovered;
-use crate::name::{Kind, Lane};
-use crate::outcome::Rejection;
+use crate::name::{GroupId, Kind, Lane};
+use crate::outcome::{Reason, Rejection};
+use crate::txn::Op;
 
 const LEASE: Duration = Duration::from_secs(60);
 const WALL: WallMillis = WallMillis(9);
@@ -242,23 +244,43 @@ fn the_last_allowed_loss_makes_the_job_dead_and_what_the_attempt_left_stays() {
     assert_eq!(closed.progress, Some(said));
 }
 
+/// The last allowed loss of this one, which is a member with sub-jobs, in a lane.
+fn last_loss() -> Case {
+    let membership =
+        Membership { group: GroupId::new("outer").unwrap(), role: Role::Member(3), counted: true };
+    let policy = crate::job::Policy { max_losses: 1, ..Default::default() };
+    let placement = Placement { lane: Some(Lane::new("l").unwrap()), ..Placement::default() };
+    let record = JobRecord { membership: Some(membership), spawned: true, placement, policy, ..record() };
+    Case { record: Stored::Value(record, 5), ..case(1, 0) }
+}
+
+/// S7: its turn, the group of its sub-jobs, and its own place and mark. None of them keeps it with a worker that hangs.
 #[test]
-fn a_job_whose_turn_was_taken_by_a_hand_is_closed_without_it() {
+fn a_job_whose_turn_or_group_was_changed_by_a_hand_is_closed_at_once_without_it() {
     let mut leader = Leader::judging();
-    let laned = || {
-        let placement = Placement { lane: Some(Lane::new("l").unwrap()), ..Placement::default() };
-        let policy = crate::job::Policy { max_losses: 1, ..Default::default() };
-        let record = JobRecord { placement, policy, ..record() };
-        Case { record: Stored::Value(record, 5), ..case(1, 0) }
-    };
-    let batch = committed(leader.on(Event::Judged(vec![laned()])));
-    let turn = batch.ops().position(Op::leaves_turn).unwrap();
-    leader.on(Event::Committed(batch, rejected(turn, Reason::NoNode)));
-    leader.after(LOOK_AFTER);
-    leader.on(Event::Looked(vec![(place(1), Some((stand(0), LEASE)))]));
-    leader.after(LEASE + LEASE_MARGIN);
-    let batch = committed(leader.on(Event::Judged(vec![laned()])));
-    assert!(!batch.ops().any(Op::leaves_turn));
+    let mut batch = committed(leader.on(Event::Judged(vec![last_loss()])));
+    let mut gone = Vec::new();
+    for left in (0..4).rev() {
+        let at = batch.ops().position(Op::is_part_of_end).unwrap();
+        gone.push(batch.ops().nth(at).unwrap().path().to_owned());
+        let reason = if left == 0 { Reason::NodeExists } else { Reason::NoNode };
+        let out = leader.on(Event::Committed(batch, rejected(at, reason)));
+        assert_eq!(out, [Effect::Judge(vec![place(1)])], "its lease is over still");
+        batch = committed(leader.on(Event::Judged(vec![last_loss()])));
+    }
+    let (_, job) = place(1);
+    let Stored::Value(record, _) = last_loss().record else { unreachable!() };
+    let (sub_jobs, outer) = (GroupId::of_sub_jobs(&job, &record), GroupId::new("outer").unwrap());
+    let expected = [
+        crate::path::turn(&record.turn().unwrap(), &job),
+        crate::path::mark(&sub_jobs, Mark::Parent, End::Dead),
+        crate::path::place(&outer, 3),
+        crate::path::mark(&outer, Mark::Member(3), End::Dead),
+    ];
+    assert_eq!(gone, expected);
+    assert_eq!(batch.ops().count(), 3, "the fence, the record and the assignment");
+    let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Dead));
 }
 
 #[test]

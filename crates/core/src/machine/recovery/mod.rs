@@ -16,7 +16,7 @@
 //! rejected [`STRIKES`] times in a row is left until the next sweep, so that one bad record never stops the
 //! others. One whose turn in its lane, or place in its group, was taken away by an operator's hand is closed without it. Limits: one request in flight per worker, [`CHUNK`] jobs each.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::job::{Assignment, Attempt, Ending, JobRecord};
 use crate::name::{JobId, Kind, WorkerId};
@@ -137,9 +137,7 @@ struct Inbox {
     phase: Phase,
     left: VecDeque<JobId>,
     strikes: BTreeMap<JobId, u32>,
-    /// Whose turn is gone, as a rejection said.
-    turnless: BTreeSet<JobId>,
-    /// What of their groups was taken away, or made, before.
+    /// What of their ends was taken away, or made, before, as a rejection said.
     gone: BTreeMap<JobId, Vec<String>>,
 }
 
@@ -167,7 +165,6 @@ impl Recovery {
                         phase: Phase::Listing,
                         left: VecDeque::new(),
                         strikes: BTreeMap::new(),
-                        turnless: BTreeSet::new(),
                         gone: BTreeMap::new(),
                     }
                 });
@@ -239,15 +236,8 @@ impl Recovery {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for orphan in orphans {
             let again = inbox.strikes.contains_key(&orphan.job);
-            let turn = match &orphan.record {
-                Stored::Value(record, _) if inbox.turnless.contains(&orphan.job) => record.turn(),
-                Stored::Value(..) | Stored::Absent | Stored::Unreadable(_) => None,
-            };
             let gone = inbox.gone.get(&orphan.job).map_or(&[][..], Vec::as_slice);
-            let Some((item, mut ops)) = decide(worker, orphan, gone, again, wall) else { continue };
-            if let Some(turn) = turn {
-                txn::without_turn(&item.job, &turn, &mut ops);
-            }
+            let Some((item, ops)) = decide(worker, orphan, gone, again, wall) else { continue };
             // One that does not fit is still in the inbox when it is listed again.
             if batch.push(item, ops).is_err() {
                 break;
@@ -283,11 +273,8 @@ impl Recovery {
                 Some(Locus::Group { group, op }) => {
                     // It moved on meanwhile (its worker reported, a client cancelled): look at it again.
                     let (item, ops) = batch.remove(group);
-                    if ops.get(op).is_some_and(Op::leaves_turn) && rejection.reason == Reason::NoNode {
-                        inbox.turnless.insert(item.job.clone());
-                    }
-                    if let Some(gone) = ops.get(op).filter(|op| op.leaves_group()) {
-                        inbox.gone.entry(item.job.clone()).or_default().push(gone.path().to_owned());
+                    if let Some(gone) = txn::gone_part(&ops, op, &rejection.reason) {
+                        inbox.gone.entry(item.job.clone()).or_default().push(gone);
                     }
                     *inbox.strikes.entry(item.job).or_default() += 1;
                     if batch.is_empty() {

@@ -250,14 +250,13 @@ impl Reporter {
         };
         let (close, _) = batch.remove(group);
         self.again(batch);
+        if let Some(gone) = close.gone_part(op, &rejection.reason) {
+            return self.enqueue(close.without_part(gone));
+        }
         match (rejection.reason, close.minute()) {
             (Reason::NoNode, Some(minute)) if close.creates_at(op) => {
                 self.minutes.remove(&minute);
                 self.enqueue(close);
-            }
-            (Reason::NoNode, _) if close.leaves_turn_at(op) => self.enqueue(close.without_turn()),
-            (Reason::NoNode | Reason::NodeExists, _) if close.leaves_group_at(op) => {
-                self.enqueue(close.without_part_at(op));
             }
             (reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty), _) => {
                 self.unresolved.push(close.refused(reason));

@@ -23,8 +23,7 @@ pub struct Close {
     /// When the read was sent that showed the record last.
     asked: Millis,
     assignment: Assigned,
-    turn: TurnEnd,
-    /// What of its group was taken away, or made, by a strange hand while the record stands.
+    /// What of its end was taken away, or made, by a strange hand while the record stands.
     gone: Vec<String>,
     ending: Ending,
     ran: Option<Duration>,
@@ -41,14 +40,6 @@ enum Assigned {
     At(i32),
     /// It was deleted by a strange hand while the record stands: the record's version alone fences the close.
     Gone,
-}
-
-/// What becomes of the job's turn in its lane, if it has one, when the close ends the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum TurnEnd {
-    Here,
-    /// It was deleted by a strange hand while the record stands.
-    Before,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -94,7 +85,6 @@ impl Close {
             version: start.version,
             asked: start.asked,
             assignment: Assigned::At(start.assignment_version),
-            turn: TurnEnd::Here,
             gone: Vec::new(),
             ending,
             ran,
@@ -158,9 +148,6 @@ impl Close {
                 ops.retain(|op| op.path() != assignment);
             }
         }
-        if let (TurnEnd::Before, Some(turn)) = (self.turn, self.before.turn()) {
-            txn::without_turn(job, &turn, &mut ops);
-        }
         self.gone.iter().for_each(|gone| txn::without_part(&self.after, gone, &mut ops));
         ops
     }
@@ -170,24 +157,14 @@ impl Close {
         matches!(self.ops().get(op), Some(Op::Create { .. }))
     }
 
-    /// Whether the operation at this position of [`Close::ops`] is the end of the turn.
-    pub(super) fn leaves_turn_at(&self, op: usize) -> bool {
-        self.ops().get(op).is_some_and(Op::leaves_turn)
+    /// The part of the job's end at this position of [`Close::ops`], if a hand was there before. A rejection there means
+    /// that the record was as expected: nobody else closed it.
+    pub(super) fn gone_part(&self, op: usize, reason: &Reason) -> Option<String> {
+        txn::gone_part(&self.ops(), op, reason)
     }
 
-    /// Its turn is gone already. A rejection there means that the record was as expected: nobody else closed it.
-    pub(super) fn without_turn(self) -> Self {
-        Self { turn: TurnEnd::Before, ..self }
-    }
-
-    /// Whether the operation at this position of [`Close::ops`] is what its group adds.
-    pub(super) fn leaves_group_at(&self, op: usize) -> bool {
-        self.ops().get(op).is_some_and(Op::leaves_group)
-    }
-
-    /// What stands at this position of [`Close::ops`] was done before. As for the turn: nobody else closed it.
-    pub(super) fn without_part_at(mut self, op: usize) -> Self {
-        self.gone.extend(self.ops().get(op).map(|op| op.path().to_owned()));
+    pub(super) fn without_part(mut self, gone: String) -> Self {
+        self.gone.push(gone);
         self
     }
 
