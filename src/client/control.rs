@@ -5,6 +5,8 @@
 //! would have made is there, or the write is tried again, which is harmless because its version has passed if
 //! the first copy is applied late.
 
+use std::collections::BTreeSet;
+
 use bellwether_actors::clock;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
@@ -179,8 +181,9 @@ impl Client {
         Err(Error::Contended { id: id.clone(), tries: TRIES })
     }
 
-    /// A turn or a place that is not there beside an open record, or a mark that is, was an operator's hand's, and need not
-    /// be ended: a session that has read the record would see it.
+    /// A turn or a place that is not there beside an open record, or a mark that is, or whose group is not, was an operator's
+    /// hand's, and need not be ended: a session that has read the record would see it. What takes the place of such a part
+    /// may be gone as well.
     async fn cancel_waiting(
         &self,
         id: &JobId,
@@ -191,23 +194,33 @@ impl Client {
     ) -> Result<Vec<Op>, Error> {
         let ended = record.cancel(clock::wall());
         let mut ops = txn::cancel(id, version, &ended, entry);
-        let parts = ops.iter().filter(|op| op.is_part_of_end()).cloned().collect::<Vec<_>>();
-        if parts.is_empty() {
-            return Ok(ops);
-        }
-        let paths = parts.iter().map(|op| op.path().to_owned()).collect::<Vec<_>>();
-        let nodes = self.0.link.read(by, |zk| zk.get_many(paths.clone())).await?;
-        for (part, node) in parts.iter().zip(nodes) {
-            let done = match part {
-                Op::Delete { .. } => node.is_none(),
-                Op::Create { .. } => node.is_some(),
-                Op::Check { .. } | Op::Set { .. } => false,
+        let mut looked = BTreeSet::new();
+        loop {
+            let parts = ops.iter().filter(|op| op.is_part_of_end() && !looked.contains(op.path()));
+            let parts = parts.cloned().collect::<Vec<_>>();
+            if parts.is_empty() {
+                return Ok(ops);
+            }
+            let parent = |path: &str| path.rsplit_once('/').map_or(path, |(parent, _)| parent).to_owned();
+            let paths = parts.iter().flat_map(|part| [part.path().to_owned(), parent(part.path())]);
+            let paths = paths.collect::<Vec<_>>();
+            let nodes = self.0.link.read(by, |zk| zk.get_many(paths.clone())).await?;
+            let is_there = |path: String| {
+                paths.iter().position(|asked| *asked == path).and_then(|at| nodes.get(at)?.as_ref()).is_some()
             };
-            if done {
-                txn::without_part(&ended, part.path(), &mut ops);
+            for part in &parts {
+                let there = is_there(part.path().to_owned());
+                let done = match part {
+                    Op::Delete { .. } => !there,
+                    Op::Create { .. } => there || !is_there(parent(part.path())),
+                    Op::Check { .. } | Op::Set { .. } => false,
+                };
+                if done {
+                    txn::without_part(&ended, part.path(), &mut ops);
+                }
+                looked.insert(part.path().to_owned());
             }
         }
-        Ok(ops)
     }
 
     async fn found(&self, id: &JobId, by: Deadline) -> Result<Found, Error> {

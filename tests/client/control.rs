@@ -1,9 +1,12 @@
 //! Cancelling and retrying in every state.
 
 use bellwether::client::{Cancelled, Error, Retried, Waiting};
-use bellwether::{Job, State};
-use bellwether_core::job::{Attempt, Ending, Payload};
+use bellwether::{Group, Job, State};
+use bellwether_core::group::{End, Mark};
+use bellwether_core::job::{Attempt, Ending, JobRecord, Payload};
 use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::txn::Op;
+use bellwether_core::wire::encode;
 use bellwether_core::{path, txn};
 use bellwether_testkit::namespace;
 
@@ -136,4 +139,25 @@ async fn a_stale_note_takes_no_job_from_its_queue_or_its_worker() {
     }
     assert_eq!(hand.record(job.id()).await.1, 0);
     hand.read(path::quarantine(job.id())).await;
+}
+
+/// S7: what an operator's hand took of a group holds up nobody's cancel.
+#[tokio::test]
+async fn a_waiting_member_is_cancelled_without_what_a_hand_took_of_its_groups() {
+    let to = namespace("cancel-group-by-hand");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let group = client.group(Group::new("sum", "g").unwrap()).await.unwrap();
+    let gone = |path: String| Op::Delete { path, version: None };
+    // Its attempt had sub-jobs, and their group is gone: its own place goes with its end.
+    let parent = group.submit(0, Job::new("sum", &1).unwrap()).await.unwrap();
+    let (record, _) = hand.record(parent.id()).await;
+    hand.overwrite(path::record(parent.id()), encode(&JobRecord { spawned: true, ..record })).await;
+    assert_eq!(client.cancel(parent.id()).await.unwrap(), Cancelled::Cancelled);
+    assert_eq!(hand.zk.get(path::place(group.id(), 0)).await.unwrap(), None);
+    let mark = path::mark(group.id(), Mark::Member(0), End::Cancelled);
+    hand.read(mark.clone()).await;
+    // Place and group of this one are gone.
+    let member = group.submit(1, Job::new("sum", &1).unwrap()).await.unwrap();
+    hand.apply([path::place(group.id(), 1), mark, path::mark_chunk(group.id(), 0)].map(gone).into()).await;
+    assert_eq!(client.cancel(member.id()).await.unwrap(), Cancelled::Cancelled);
 }
