@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use bellwether_actors::clock;
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
@@ -27,6 +29,10 @@ pub struct WorkerView {
     pub info: Result<WorkerInfo, WireError>,
     /// Jobs in its inbox.
     pub assigned: usize,
+    /// Until when it gets nothing, by ZooKeeper's clock, because an attempt was taken from it: it gave no sign of life within
+    /// the lease. Unless it registers anew before, or another leads. Past by up to a sweep of the leader, 15 s, it may still
+    /// get nothing.
+    pub shunned_until: Option<WallMillis>,
 }
 
 /// What a drain did.
@@ -128,13 +134,31 @@ pub(super) async fn workers(zk: Zk) -> ReadResult<Vec<WorkerView>> {
     ids.sort();
     let infos = get_all(&zk, ids.iter().copied().map(path::worker));
     let inboxes = get_all(&zk, ids.iter().copied().map(path::inbox));
-    let (infos, inboxes) = futures::try_join!(infos, inboxes)?;
+    let epoch = zk.get(path::EPOCH.to_owned());
+    let (infos, inboxes, epoch) = futures::try_join!(infos, inboxes, epoch)?;
     let views = ids.into_iter().zip(infos).zip(inboxes).filter_map(|((id, info), inbox)| {
         // Absent: it left since the names were listed.
-        let info = wire::decode(&info?.data);
-        Some(WorkerView { id, info, assigned: inbox.map_or(0, |inbox| inbox.children) })
+        let registered = info?;
+        let info = wire::decode(&registered.data);
+        let (assigned, shunned_until) = inbox.map_or((0, None), |inbox| {
+            (inbox.children, shunned_until(&registered, &inbox, epoch.as_ref(), clock::wall()))
+        });
+        Some(WorkerView { id, info, assigned, shunned_until })
     });
     Ok(views.collect())
+}
+
+/// What the leader remembers of a worker from which it took an attempt, as far as znodes tell: its inbox was set then. A
+/// registration since then makes it forget that, and another leader does not know of it.
+fn shunned_until(
+    registered: &Node,
+    inbox: &Node,
+    epoch: Option<&Node>,
+    now: WallMillis,
+) -> Option<WallMillis> {
+    let forgotten = registered.written.max(epoch.map_or(0, |epoch| epoch.written));
+    let until = inbox.modified + SHUNNED;
+    (inbox.version > 0 && inbox.written > forgotten && until > now).then_some(until)
 }
 
 async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
@@ -191,6 +215,7 @@ impl Cluster {
         let of_kind = || workers().filter(|(_, info)| info.kinds.binary_search(&job.kind).is_ok());
         let able = || workers().filter(|(_, info)| info.can_run(&job.kind, &job.placement));
         let taking = || able().filter(|(_, info)| !info.draining);
+        let with_room = || taking().filter(|(view, info)| view.assigned < info.slots as usize);
         if self.paused.contains_key(&job.kind) {
             Waiting::Paused
         } else if of_kind().next().is_none() {
@@ -201,11 +226,23 @@ impl Cluster {
             Waiting::Draining
         } else if !self.led {
             Waiting::NoLeader
-        } else if taking().all(|(view, info)| view.assigned >= info.slots as usize) {
+        } else if with_room().next().is_none() {
             Waiting::Busy
+        } else if with_room().all(|(view, _)| view.shunned_until.is_some()) {
+            Waiting::Shunned
         } else {
             Waiting::Assignment
         }
+    }
+
+    /// The workers that could take a job and get nothing for a while, each with its node and until when.
+    pub(super) fn shunned(&self, job: &JobRecord) -> Vec<(WorkerId, NodeId, WallMillis)> {
+        let able = self.workers.values().filter_map(|view| {
+            let info = view.info.as_ref().ok()?;
+            let able = info.can_run(&job.kind, &job.placement) && !info.draining;
+            Some((view.id, info.node.clone(), view.shunned_until.filter(|_| able)?))
+        });
+        able.collect()
     }
 
     /// The pause of a kind, if it is paused.

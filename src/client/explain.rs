@@ -70,6 +70,12 @@ pub enum Why {
         /// Their slots.
         slots: usize,
     },
+    /// Of the workers that could take it, those with a free slot get nothing for a while, because an attempt was taken from
+    /// each: it gave no sign of life within its lease.
+    Shunned {
+        /// Which, with its node, and until when unless it registers anew before: by ZooKeeper's clock, and up to 15 s late.
+        workers: Vec<(WorkerId, NodeId, WallMillis)>,
+    },
     /// Nobody leads, so nobody assigns.
     NoLeader,
     /// It may not start before this.
@@ -215,6 +221,7 @@ fn why_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: Opt
             let (workers, slots) = cluster.room(record);
             Why::Busy { workers, slots }
         }
+        Some(Waiting::Shunned) => Why::Shunned { workers: cluster.shunned(record) },
         Some(Waiting::NoLeader) => Why::NoLeader,
         Some(Waiting::NoTurn) => Why::NoTurn,
         Some(Waiting::Lane) => match (&view.lane, &view.behind) {
@@ -241,6 +248,7 @@ impl Why {
             Self::Paused { .. } => "paused",
             Self::Draining { .. } => "draining",
             Self::Busy { .. } => "busy",
+            Self::Shunned { .. } => "shunned",
             Self::NoLeader => "no_leader",
             Self::NotBefore { .. } => "not_before",
             Self::Backoff { .. } => "backoff",
@@ -277,6 +285,16 @@ impl fmt::Display for Why {
             Self::Draining { workers } => write!(f, "the {workers} workers that could take it are draining"),
             Self::Busy { workers, slots } => {
                 write!(f, "all {slots} slots of the {workers} workers that could take it are busy")
+            }
+            Self::Shunned { workers } => {
+                f.write_str(
+                    "workers that could take it gave no sign of life within a lease and get nothing: ",
+                )?;
+                for (n, (worker, node, until)) in workers.iter().enumerate() {
+                    let comma = if n == 0 { "" } else { ", " };
+                    write!(f, "{comma}{worker} of {node} until {}", rfc3339(*until))?;
+                }
+                f.write_str(", unless they register anew before")
             }
             Self::NoLeader => f.write_str("nobody leads, so nobody assigns it"),
             Self::NotBefore { at } => write!(f, "it may not start before {}", rfc3339(*at)),
@@ -334,6 +352,12 @@ impl Serialize for Explanation {
             }
             Why::Draining { workers } => json!({ "workers": workers }),
             Why::Busy { workers, slots } => json!({ "workers": workers, "slots": slots }),
+            Why::Shunned { workers } => {
+                let shunned = workers.iter().map(
+                    |(worker, node, until)| json!({ "worker": worker, "node": node, "until": at(until) }),
+                );
+                json!({ "workers": shunned.collect::<Vec<_>>() })
+            }
             Why::NotBefore { at: not_before } => json!({ "not_before": at(not_before) }),
             Why::Backoff { until, failures, error } => {
                 json!({ "until": at(until), "failures": failures, "error": error })

@@ -77,6 +77,9 @@ pub enum Waiting {
     Draining,
     /// The workers that could take it have no free slot.
     Busy,
+    /// Of the workers that could take it, those with a free slot gave no sign of life within a lease lately: the leader gives
+    /// them nothing for a while.
+    Shunned,
     /// Nobody leads, so nobody assigns.
     NoLeader,
     /// Its kind is paused.
@@ -106,6 +109,7 @@ impl Waiting {
             Self::Tags => "tags",
             Self::Draining => "draining",
             Self::Busy => "busy",
+            Self::Shunned => "shunned",
             Self::NoLeader => "no_leader",
             Self::Paused => "paused",
             Self::NotBefore => "not_before",
@@ -126,6 +130,7 @@ impl fmt::Display for Waiting {
             Self::Tags => "no live worker of this kind has all of its tags",
             Self::Draining => "the workers that could take it are draining",
             Self::Busy => "the workers that could take it have no free slot",
+            Self::Shunned => "the workers that could take it gave no sign of life lately",
             Self::NoLeader => "no leader is there to assign it",
             Self::Paused => "its kind is paused",
             Self::NotBefore => "it may not start yet",

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use bellwether::client::{DrainedWorker, Error, Waiting, Why};
 use bellwether::{Job, JobId, Kind};
+use bellwether_actors::clock;
 use bellwether_core::job::{Ending, Payload};
 use bellwether_core::path;
-use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
 use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
 
@@ -173,4 +174,36 @@ async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
     hand.close(done.id(), worker, Ending::Succeeded(Payload::json(*b"1").unwrap())).await;
     let done = explained.why(done.id()).await.to_string();
     assert!(done.starts_with("it is over since 20") && !done.contains("boom"), "{done}");
+}
+
+#[tokio::test]
+async fn a_job_whose_only_worker_is_shunned_names_it_and_until_when() {
+    let to = namespace("explain-shunned");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let explained = Explained { client: client.clone() };
+    let worker = hand.worker(&["sum"], 2, &[]).await;
+    hand.lead().await;
+    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    assert_eq!(explained.why(job.id()).await, Why::Assignment);
+    let taken = || hand.apply(vec![txn::shun(worker)]);
+    taken().await;
+    let why = explained.why(job.id()).await;
+    let Why::Shunned { workers } = &why else { panic!("{why}") };
+    let [(named, node, until)] = &workers[..] else { panic!("{why}") };
+    assert_eq!((*named, node.as_str()), (worker, "by-hand"));
+    let left = until.since(clock::wall());
+    assert!(left > Duration::ZERO && left <= Duration::from_secs(60), "{left:?}");
+    assert_eq!(client.workers().await.unwrap()[0].shunned_until, Some(*until));
+    // One that lives says so.
+    let registration = hand.read(path::worker(worker)).await.data;
+    hand.overwrite(path::worker(worker), registration).await;
+    assert_eq!(explained.why(job.id()).await, Why::Assignment);
+    // Another that is free is asked for nothing, and another leader does not know.
+    taken().await;
+    assert_eq!(explained.why(job.id()).await.as_str(), "shunned");
+    hand.worker(&["sum"], 1, &[]).await;
+    assert_eq!(explained.why(job.id()).await, Why::Assignment);
+    assert!(client.workers().await.unwrap()[0].shunned_until.is_some());
+    hand.lead().await;
+    assert_eq!(client.workers().await.unwrap()[0].shunned_until, None);
 }

@@ -11,6 +11,7 @@
 //! | [`submit`] | the record's absence | read the record: our token in it ⇒ ours; absent ⇒ send again; foreign ⇒ duplicate |
 //! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; gone ⇒ the inbox tells |
 //! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; moved on ⇒ zombie, drop |
+//! | [`shun`] | nothing: it goes with a close, and is for people | – |
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
 //! | [`release`] | the note, the record's version | read the job again: set aside at our version ⇒ again; else done |
@@ -159,6 +160,9 @@ impl Op {
         Self::Delete { path, version: None }
     }
 }
+
+/// As ZooKeeper spells it.
+const ANY_VERSION: i32 = -1;
 
 /// The first operation of every leader's multi: nothing of it happens once another leader has claimed (S3).
 #[must_use]
@@ -356,6 +360,13 @@ pub fn requeue(
     let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Released };
     let (closed, next) = record.carry(assignment).close(attempt, ending, at, 0);
     close(job, worker, version, Some(assignment_version), &closed, &next)
+}
+
+/// Says of a worker that an attempt was taken from it, for whoever asks why it gets nothing: by the time at which its inbox
+/// was set, beside which an earlier one does not count. Nobody is fenced by it.
+#[must_use]
+pub fn shun(worker: WorkerId) -> Op {
+    Op::Set { path: path::inbox(worker), data: Vec::new(), version: ANY_VERSION }
 }
 
 /// Removes the empty inbox of a worker that is gone.

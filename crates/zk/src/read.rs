@@ -22,7 +22,9 @@ pub struct Node {
     pub owner: i64,
     /// The transaction that created it: orders znodes by age.
     pub created: i64,
-    /// When it was made or its data last set, by the clock of ZooKeeper's leader then.
+    /// The transaction that made it or last set its data: tells which of two znodes was written later.
+    pub written: i64,
+    /// When that was, by the clock of ZooKeeper's leader then.
     pub modified: WallMillis,
     /// How many children it has.
     pub children: usize,
@@ -35,6 +37,7 @@ impl Node {
             version: stat.version,
             owner: stat.ephemeral_owner,
             created: stat.czxid,
+            written: stat.mzxid,
             modified: WallMillis(u64::try_from(stat.mtime).unwrap_or(0)),
             children: usize::try_from(stat.num_children).unwrap_or(0),
         }

@@ -15,7 +15,8 @@ use crate::cli::output::{Format, Output};
 pub(crate) enum Worker {
     /// List the live workers.
     ///
-    /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining, started_at, error.
+    /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining,
+    /// shunned_until, started_at, error.
     List,
     /// Have workers take no more jobs, finish what runs, hand back the rest, and leave.
     ///
@@ -50,7 +51,7 @@ fn document(worker: &WorkerView) -> Value {
         Ok(info) => json!({
             "id": id, "node": info.node, "host": info.host, "kinds": info.kinds, "tags": info.tags,
             "slots": info.slots, "assigned": worker.assigned, "draining": info.draining,
-            "started_at": rfc3339(info.started_at), "error": null,
+            "shunned_until": worker.shunned_until.map(rfc3339), "started_at": rfc3339(info.started_at), "error": null,
         }),
         Err(error) => json!({ "id": id, "assigned": worker.assigned, "error": error.to_string() }),
     }
@@ -60,7 +61,11 @@ fn row(worker: &WorkerView) -> [String; 6] {
     let (id, assigned) = (worker.id.to_string(), worker.assigned);
     match &worker.info {
         Ok(info) => {
-            let state = if info.draining { "draining" } else { "ready" };
+            let state = match (info.draining, worker.shunned_until) {
+                (true, _) => "draining",
+                (false, Some(_)) => "shunned",
+                (false, None) => "ready",
+            };
             let tags = info.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             let kinds = info.kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             let slots = format!("{assigned}/{}", info.slots);

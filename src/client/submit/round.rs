@@ -377,7 +377,10 @@ mod tests {
             change(&mut there);
             let data = wire::encode(&there);
             let modified = there.submitted_at;
-            let left = decide(job, &Node { data, version: 0, owner: 0, created: 1, modified, children: 0 });
+            let left = decide(
+                job,
+                &Node { data, version: 0, owner: 0, created: 1, written: 1, modified, children: 0 },
+            );
             assert!(left.is_none());
             let reply = answer.try_recv().unwrap();
             assert!(is_right(&reply), "{reply:?}");

@@ -29,7 +29,7 @@ pub(super) struct Capacity {
 
 /// For how long a worker that hangs gets nothing, unless it registers anew: it may hang still, and every job that it gets
 /// then is late by a lease. By the next sweep after that it is tried again.
-pub(super) const SHUNNED: Duration = Duration::from_secs(60);
+pub const SHUNNED: Duration = Duration::from_secs(60);
 
 /// Whether the last list is still true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -46,6 +46,7 @@ use crate::txn::{self, Batch, Locus};
 use crate::worker::WorkerInfo;
 
 use capacity::Capacity;
+pub use capacity::SHUNNED;
 use gate::Gate;
 pub use gate::{Order, Spot};
 use overdue::Overdue;

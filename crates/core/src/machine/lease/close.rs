@@ -42,6 +42,7 @@ pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(R
     let (closed, next) = record.carry(&assignment).close(attempt, ending, wall, 0);
     let mut ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
     gone.iter().for_each(|gone| txn::without_part(&closed, gone, &mut ops));
+    ops.push(txn::shun(worker));
     let end = match (assignment.cancel, closed.is_terminal()) {
         (true, _) => Recovered::Cancelled,
         (false, true) => Recovered::Dead,

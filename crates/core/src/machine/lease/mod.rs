@@ -26,6 +26,8 @@
 //! the record, so the hung run's result never commits (S9). A revocation that is applied after its read-back found nothing
 //! rejects the second one by the record's version.
 //!
+//! The multi also sets the inbox ([`txn::shun`]), so that everybody can see who gets nothing for a while, and since when.
+//!
 //! What cannot be read is left alone: its worker sets it aside when it wakes, or the recovery when it dies.
 //!
 //! Limits: an entry for each job in an inbox, so for each slot in use; one read and one batch in flight.

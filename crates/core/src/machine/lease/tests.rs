@@ -119,7 +119,7 @@ fn an_attempt_that_gives_no_sign_of_life_is_closed_behind_every_fence() {
     assert_eq!(closed.last.unwrap().how, AttemptEndKind::LeaseExpired);
     assert!(matches!(next, Next::Queue(_)));
     let close = txn::close(&job, worker, 5, Some(0), &closed, &next);
-    assert_eq!(ops, [vec![txn::fence(3)], close].concat());
+    assert_eq!(ops, [vec![txn::fence(3)], close, vec![txn::shun(worker)]].concat());
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Queued));
     assert!(leader.machine.is_empty());
@@ -176,8 +176,8 @@ fn one_that_was_closed_meanwhile_does_not_hold_up_the_others() {
     leader.on(Event::Looked((1..=3).map(|n| (place(n), Some((stand(0), LEASE)))).collect()));
     leader.after(LEASE + LEASE_MARGIN);
     let batch = committed(leader.on(Event::Judged((1..=3).map(|n| case(n, 0)).collect())));
-    // The fence, then three operations for each.
-    let rest = committed(leader.on(Event::Committed(batch, rejected(1 + 3, Reason::BadVersion))));
+    // The fence, then four operations for each.
+    let rest = committed(leader.on(Event::Committed(batch, rejected(1 + 4, Reason::BadVersion))));
     assert_eq!(rest.keys().map(|r| r.job.as_str()).collect::<Vec<_>>(), ["job-1", "job-3"]);
     assert_eq!(leader.on(Event::Committed(rest, Outcome::Applied(()))).len(), 2);
     assert_eq!(leader.machine.len(), 1);
@@ -278,7 +278,7 @@ fn a_job_whose_turn_or_group_was_changed_by_a_hand_is_closed_at_once_without_it(
         crate::path::mark(&outer, Mark::Member(3), End::Dead),
     ];
     assert_eq!(gone, expected);
-    assert_eq!(batch.ops().count(), 3, "the fence, the record and the assignment");
+    assert_eq!(batch.ops().count(), 4, "the fence, the record, the assignment, and a word of its worker");
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Dead));
 }
