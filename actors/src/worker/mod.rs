@@ -16,6 +16,7 @@ mod executor_pool;
 mod handler;
 mod inbox_watcher;
 mod meters;
+mod pulses;
 mod run;
 mod status_reporter;
 mod wing;

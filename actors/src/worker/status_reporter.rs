@@ -2,7 +2,6 @@
 //!
 //! Both write the same assignment, so both are here: an attempt's close goes out with what its last beat left.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bellwether_core::job::Assignment;
@@ -22,6 +21,7 @@ use super::executor_pool::ExecutorMsg;
 use super::handler::{Pulse, Said, Word};
 use super::inbox_watcher::{found, paths};
 use super::meters::Meters;
+use super::pulses::Pulses;
 use super::{Term, WorkerMsg};
 use crate::clock;
 use crate::spawn::actor;
@@ -66,7 +66,7 @@ pub(super) struct State {
     term: Term,
     wing: ActorRef<WorkerMsg>,
     beats: Beats,
-    pulses: HashMap<JobId, Arc<Pulse>>,
+    pulses: Pulses,
     machine: Reporter,
     meters: Meters,
     timers: Timers,
@@ -87,7 +87,7 @@ impl Actor for StatusReporter {
             term,
             wing,
             beats: Beats::new(worker),
-            pulses: HashMap::new(),
+            pulses: Pulses::default(),
             machine: Reporter::new(worker),
             meters: Meters::default(),
             timers: Timers::default(),
@@ -106,7 +106,7 @@ impl Actor for StatusReporter {
             ReporterMsg::Begun(begun, executor) => {
                 state.executor = Some(executor);
                 let begin = |(begun, pulse): (Begun, Arc<Pulse>)| {
-                    state.pulses.insert(begun.job.clone(), pulse);
+                    state.pulses.begin((begun.job.clone(), begun.assignment.attempt), pulse);
                     begun
                 };
                 let begun = begun.into_iter().map(begin).collect();
@@ -130,7 +130,12 @@ impl Actor for StatusReporter {
                 }
                 state.feed(&me, event);
             }
-            ReporterMsg::Beat(event) => state.beat(&me, event),
+            ReporterMsg::Beat(event) => {
+                if let beats::Event::Over(job, attempt) = &event {
+                    state.pulses.end(&(job.clone(), *attempt));
+                }
+                state.beat(&me, event);
+            }
         }
         Ok(())
     }
@@ -138,8 +143,9 @@ impl Actor for StatusReporter {
 
 impl State {
     /// What a handler said, if its attempt is not over.
-    fn said(&mut self, me: &ActorRef<ReporterMsg>, (job, attempt): Word) {
-        let Some(Said { renew, progress }) = self.pulses.get(&job).map(|pulse| pulse.take()) else { return };
+    fn said(&mut self, me: &ActorRef<ReporterMsg>, word: Word) {
+        let Some(Said { renew, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
+        let (job, attempt) = word;
         if renew.is_some() || progress.is_some() {
             self.beat(me, beats::Event::Asked { job, attempt, renew, progress });
         }
@@ -148,9 +154,9 @@ impl State {
     fn report(&mut self, me: &ActorRef<ReporterMsg>, finished: Vec<Finished>) {
         let mut closes = Vec::new();
         for finished in finished {
-            let (job, attempt) = (finished.start.job.clone(), finished.start.assignment.attempt);
-            self.said(me, (job.clone(), attempt));
-            self.pulses.remove(&job);
+            let word = (finished.start.job.clone(), finished.start.assignment.attempt);
+            self.said(me, word.clone());
+            self.pulses.end(&word);
             closes.extend(self.beats(me, beats::Event::Finished(Box::new(finished))));
         }
         self.close(me, closes);
@@ -182,8 +188,8 @@ impl State {
                     });
                 }
                 Effect::Read(jobs) => self.read_assignments(me, jobs),
-                Effect::Until(job, _, until) => {
-                    if let Some(pulse) = self.pulses.get(&job) {
+                Effect::Until(job, attempt, until) => {
+                    if let Some(pulse) = self.pulses.get(&(job, attempt)) {
                         pulse.set_until(clock::instant(until));
                     }
                 }
@@ -196,7 +202,7 @@ impl State {
                     self.tell(ToExecutor::Cancel { job, attempt, assignment, version });
                 }
                 Effect::Zombie(job, attempt) => {
-                    self.pulses.remove(&job);
+                    self.pulses.end(&(job.clone(), attempt));
                     self.tell(ToExecutor::Zombie(job, attempt));
                 }
                 Effect::Close(finished) => closes.push(*finished),

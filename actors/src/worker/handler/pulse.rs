@@ -64,7 +64,7 @@ impl Pulse {
         self.cell().until = until;
     }
 
-    pub(super) fn renew(&self, lease: Duration) {
+    pub(in crate::worker) fn renew(&self, lease: Duration) {
         self.say(|cell| cell.said.renew = cell.said.renew.max(Some(lease)));
     }
 

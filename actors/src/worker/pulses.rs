@@ -1,0 +1,70 @@
+//! The pulses of a worker's attempts, by job *and attempt*: a blocking handler that was given up goes on talking, and its
+//! words must not empty the pulse of the attempt that came after it.
+//!
+//! A pulse is here from its attempt's beginning until it is reported, or known to be closed by somebody else. So there are
+//! no more of them than jobs in the worker's inbox.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bellwether_core::name::JobId;
+
+use super::handler::{Pulse, Word};
+
+/// A job has one attempt at a time here.
+#[derive(Debug, Default)]
+pub(super) struct Pulses(HashMap<JobId, (u32, Arc<Pulse>)>);
+
+impl Pulses {
+    pub(super) fn begin(&mut self, (job, attempt): Word, pulse: Arc<Pulse>) {
+        self.0.insert(job, (attempt, pulse));
+    }
+
+    pub(super) fn get(&self, (job, attempt): &Word) -> Option<&Pulse> {
+        self.0.get(job).filter(|(current, _)| current == attempt).map(|(_, pulse)| pulse.as_ref())
+    }
+
+    pub(super) fn end(&mut self, word: &Word) {
+        if self.get(word).is_some() {
+            self.0.remove(&word.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use bellwether_core::job::Progress;
+
+    use super::*;
+
+    fn word(attempt: u32) -> Word {
+        (JobId::new("a").unwrap(), attempt)
+    }
+
+    fn pulse(attempt: u32) -> Arc<Pulse> {
+        Arc::new(Pulse::new(word(attempt), None, Instant::now(), Progress::default()))
+    }
+
+    #[test]
+    fn a_word_of_an_attempt_that_is_over_does_not_empty_the_pulse_of_the_next() {
+        let mut pulses = Pulses::default();
+        pulses.begin(word(1), pulse(1));
+        let second = pulse(2);
+        second.renew(Duration::from_secs(9));
+        pulses.begin(word(2), second);
+        assert!(pulses.get(&word(1)).is_none());
+        pulses.end(&word(1));
+        let said = pulses.get(&word(2)).map(Pulse::take);
+        assert_eq!(said.and_then(|said| said.renew), Some(Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn an_attempt_that_is_over_leaves_nothing() {
+        let mut pulses = Pulses::default();
+        pulses.begin(word(1), pulse(1));
+        pulses.end(&word(1));
+        assert!(pulses.0.is_empty());
+    }
+}
