@@ -44,7 +44,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         // What it waits for is not there yet: neither a failure nor a loss.
         .job("patient", |context, (): ()| async move {
             match context.attempt() {
-                1..=2 => Err(HandlerError::retry_later(Duration::from_millis(50))),
+                1..=2 => Err(HandlerError::retry_later(Duration::from_secs(1))),
                 _ => Ok(()),
             }
         })

@@ -53,7 +53,7 @@ async fn a_handler_of_invalid_jobs_that_panics_changes_nothing() {
 async fn a_job_that_asks_to_be_called_later_loses_nothing_by_it() {
     let handlers = Handlers::new().job("patient", |context, (): ()| async move {
         if context.attempt() <= 3 {
-            return Err(HandlerError::retry_later(Duration::from_millis(10)));
+            return Err(HandlerError::retry_later(Duration::from_secs(1)));
         }
         Ok(context.attempt())
     });

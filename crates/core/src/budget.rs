@@ -27,6 +27,10 @@ pub const MAX_COUNT: u32 = u32::MAX / 2;
 /// Longest wait between attempts, and longest timeout of one: a week.
 pub const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// Shortest time after which a handler may ask to be called again. Such a round costs the cluster four transactions, counts
+/// as nothing and has no bound on how often: a job that always asks for none would keep everybody busy.
+pub const MIN_DEFERRAL: Duration = Duration::from_secs(1);
+
 /// A job's lease unless it, or its kind, has another: longer than most jobs run, short enough that a hung one is noticed
 /// before its user does.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(300);
@@ -57,6 +61,7 @@ pub const MAX_MINUTES: usize = 20_000;
 
 /// Longest text that says who paused a kind: a line for people.
 pub const MAX_BY_BYTES: usize = 256;
+
 /// Longest name of a schedule: with `@` and a UUID behind it, as a triggered job's id has, it is a job's id.
 pub const MAX_SCHEDULE_ID_BYTES: usize = MAX_NAME_BYTES - 37;
 
@@ -66,6 +71,7 @@ pub const MAX_SCHEDULE_PAYLOAD_BYTES: usize = 16 * 1024;
 /// Most schedules of a namespace. They have one parent: a list of so many of the longest names stays under ZooKeeper's
 /// 1 MB reply limit for Java tools.
 pub const MAX_SCHEDULES: usize = 10_000;
+
 /// Members of a group that share a parent znode: under [`MAX_BUCKET_ENTRIES`], and with short names. The largest group
 /// has 245 such chunks.
 pub const MEMBERS_PER_CHUNK: u32 = 4_096;

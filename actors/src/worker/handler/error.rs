@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use bellwether_core::budget::MAX_WAIT;
+use bellwether_core::budget::{MAX_WAIT, MIN_DEFERRAL};
 use bellwether_core::machine::worker::executor::Run;
 
 /// Why an attempt has no result, and what shall follow: a text for people, kept with the job.
@@ -36,11 +36,11 @@ impl HandlerError {
         Self { message: reason(message.into()), follows: Follows::End }
     }
 
-    /// The job shall be tried again after that time, at most a week. It counts neither as a failure nor as a loss, and
-    /// there is no bound on how often: a job that waits for something is not a job that fails.
+    /// The job shall be tried again after that time: a second at least, and a week at most. It counts neither as a failure nor
+    /// as a loss, and there is no bound on how often: a job that waits for something is not a job that fails.
     #[must_use]
     pub fn retry_later(after: Duration) -> Self {
-        let after = after.min(MAX_WAIT);
+        let after = after.clamp(MIN_DEFERRAL, MAX_WAIT);
         Self { message: format!("to be tried again after {after:?}"), follows: Follows::Later(after) }
     }
 
@@ -132,5 +132,7 @@ mod tests {
         let later = HandlerError::retry_later(Duration::MAX);
         assert_eq!(later.retry_after(), Some(MAX_WAIT), "a week at most");
         assert_eq!(later.into_run(), Run::Deferred(MAX_WAIT));
+        let at_once = HandlerError::retry_later(Duration::ZERO);
+        assert_eq!(at_once.retry_after(), Some(MIN_DEFERRAL), "which would keep the cluster busy");
     }
 }

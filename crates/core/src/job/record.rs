@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT};
+use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
 use crate::job::{Assignment, Membership, Payload, Policy, Priority, Progress, QueueEntry, Turn};
 use crate::name::{AffinityKey, Kind, Lane, Tag, WorkerId};
 use crate::time::WallMillis;
@@ -146,7 +146,8 @@ pub enum Ending {
     Cancelled,
     /// The handler said that the job can never succeed, and why. It is not tried again.
     Invalid(String),
-    /// The handler asked to be called again after this time. Counts as neither failure nor loss.
+    /// The handler asked to be called again after this time, which is taken into [`MIN_DEFERRAL`] to [`MAX_WAIT`]. Counts as
+    /// neither failure nor loss.
     Deferred(Duration),
     /// It gave no sign of life within its lease. Counts as a loss.
     LeaseExpired,
@@ -274,7 +275,9 @@ impl JobRecord {
             Ending::Succeeded(result) => terminal(Verdict::Succeeded(result)),
             Ending::Cancelled => terminal(Verdict::Cancelled),
             Ending::Released => JobState::Open { not_before: None },
-            Ending::Deferred(wait) => JobState::Open { not_before: Some(at + wait.min(MAX_WAIT)) },
+            Ending::Deferred(wait) => {
+                JobState::Open { not_before: Some(at + wait.clamp(MIN_DEFERRAL, MAX_WAIT)) }
+            }
             Ending::Invalid(_) | Ending::Overdue => terminal(Verdict::Dead),
             Ending::Lost | Ending::LeaseExpired => {
                 self.losses += 1;
@@ -435,6 +438,14 @@ mod tests {
         let (job, next) = job(1, 1).close(attempt(1), Ending::Deferred(wait), NOW, 0);
         assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
         assert!(matches!(next, Next::Delay(ref entry) if entry.not_before == NOW + wait), "{next:?}");
+    }
+
+    #[test]
+    fn a_job_that_asks_to_be_called_at_once_is_not() {
+        for (asked, waits) in [(Duration::ZERO, MIN_DEFERRAL), (Duration::MAX, MAX_WAIT)] {
+            let (deferred, _) = job(1, 1).close(attempt(1), Ending::Deferred(asked), NOW, 0);
+            assert_eq!(deferred.state, JobState::Open { not_before: Some(NOW + waits) });
+        }
     }
 
     #[test]
