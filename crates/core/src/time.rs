@@ -52,14 +52,54 @@ impl Add<Duration> for WallMillis {
     }
 }
 
+/// RFC 3339 in UTC with milliseconds: `2026-11-21T11:33:00.123Z`.
 impl fmt::Display for WallMillis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ms", self.0)
+        const MILLIS_PER_DAY: u64 = 86_400_000;
+        let (days, millis) = (self.0 / MILLIS_PER_DAY, self.0 % MILLIS_PER_DAY);
+        let (year, month, day) = civil(days);
+        let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
+        let (second, milli) = (millis / 1_000 % 60, millis % 1_000);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
     }
+}
+
+/// Year, month and day of a count of days since 1970-01-01 (H. Hinnant, *chrono-Compatible Low-Level Date
+/// Algorithms*), with years that begin in March, so that the leap day is the last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    const DAYS_TO_1970: u64 = 719_468;
+    const DAYS_PER_ERA: u64 = 146_097;
+    let days = days + DAYS_TO_1970;
+    let (era, of_era) = (days / DAYS_PER_ERA, days % DAYS_PER_ERA);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 /// Whole milliseconds of a duration, saturating.
 #[must_use]
 pub fn as_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_read_as_the_calendar_has_them() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (1_609_459_199_999, "2020-12-31T23:59:59.999Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (1_795_260_780_123, "2026-11-21T11:33:00.123Z"),
+        ] {
+            assert_eq!(WallMillis(millis).to_string(), text);
+        }
+    }
 }

@@ -449,6 +449,13 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_expired_says_when_as_people_write_it() {
+        let expires = JobRecord { expires_at: Some(WallMillis(1_795_226_400_250)), ..job(1, 1) };
+        let error = expires.expire(NOW).last_error.unwrap();
+        assert_eq!(error, "not started before it expired, at 2026-11-21T02:00:00.250Z");
+    }
+
+    #[test]
     fn an_attempt_that_gave_no_sign_of_life_counts_as_a_loss() {
         let (job, next) = job(1, 2).close(attempt(1), Ending::LeaseExpired, NOW, 0);
         assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 2), "{next:?}");

@@ -222,6 +222,6 @@ mod tests {
         }
         assert!(When::every(MIN_INTERVAL).is_ok() && When::every(MAX_INTERVAL).is_ok());
         let late = When::Once(instant::END).check().unwrap_err().to_string();
-        assert_eq!(late, "instant must be before 2500-01-01T00:00:00Z, not 16725225600000 ms");
+        assert_eq!(late, "instant must be before 2500-01-01T00:00:00Z, not 2500-01-01T00:00:00.000Z");
     }
 }
