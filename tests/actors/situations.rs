@@ -7,7 +7,7 @@ use std::time::Duration;
 use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
-use bellwether::{Group, Job, Kind as JobKind, State};
+use bellwether::{Group, Job, JobId, Kind as JobKind, State};
 use bellwether_actors::session::SessionStatus;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
@@ -411,6 +411,13 @@ async fn removes(stage: &Stage) {
     let member = group.submit(0, Job::new("unserved", &()).unwrap()).await.unwrap();
     client.cancel(member.id()).await.unwrap();
     group.wait(SOON).await.unwrap();
+    let (zk, note) = (stage.onlooker().await, path::quarantine(&JobId::new("nobody").unwrap()));
+    let noted = Op::Create { path: note.clone(), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
+    assert_eq!(zk.commit(vec![noted]).await, Outcome::Applied(()));
+    eventually("a note about nobody's record is removed", SOON, async || {
+        zk.get(note.clone()).await.unwrap().is_none()
+    })
+    .await;
     eventually("they are removed", SOON, async || {
         client.get(job.id()).await.unwrap().is_none() && client.get_group(group.id()).await.unwrap().is_none()
     })

@@ -138,7 +138,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("session_is_killed", &[("node", &["Child.Terminated"])]),
     ("members_panic", &[("leader", &["Child.Failed"]), ("worker", &["Child.Failed"])]),
     ("members_are_killed", &[("leader", &["Child.Terminated"])]),
-    ("removes", &[("janitor", &["Committed", "Groups", "Names"])]),
+    ("removes", &[("janitor", &["Committed", "Groups", "Names", "Stats"])]),
     (
         "groups",
         &[(

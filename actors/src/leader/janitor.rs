@@ -36,13 +36,14 @@ pub(super) enum JanitorMsg {
     Read(Vec<JobId>, Result<Vec<Option<Node>>, ReadError>),
     Groups(Vec<GroupId>, Result<Vec<Option<Node>>, ReadError>),
     Names(Result<Vec<Option<Vec<String>>>, ReadError>),
+    Stats(Result<Vec<Option<Node>>, ReadError>),
     Committed(Batch<String>, Outcome<()>),
 }
 
 actor!(
     Janitor,
     "janitor",
-    JanitorMsg { Resume, Tick, Sweep, Settings, Counted, Listed, Read, Groups, Names, Committed }
+    JanitorMsg { Resume, Tick, Sweep, Settings, Counted, Listed, Read, Groups, Names, Stats, Committed }
 );
 
 pub(super) struct State {
@@ -101,6 +102,10 @@ impl Actor for Janitor {
                 Event::Groups(groups, found.map_err(note))
             }
             JanitorMsg::Names(names) => Event::Names(names.map_err(note)),
+            JanitorMsg::Stats(read) => {
+                let stat = |node: Option<Node>| node.map(|node| (node.modified, node.children));
+                Event::Stats(read.map(|nodes| nodes.into_iter().map(stat).collect()).map_err(note))
+            }
             JanitorMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
         state.feed(&myself, event);
@@ -131,6 +136,7 @@ impl State {
                     report(myself, read, move |nodes| JanitorMsg::Groups(groups, nodes));
                 }
                 Effect::Names(parents) => report(myself, zk.children_many(parents), JanitorMsg::Names),
+                Effect::Stat(paths) => report(myself, zk.get_many(paths), JanitorMsg::Stats),
                 Effect::Read(jobs) => {
                     let read = zk.get_many(jobs.iter().map(path::record).collect());
                     report(myself, read, move |nodes| JanitorMsg::Read(jobs, nodes));

@@ -24,6 +24,7 @@
 //! | [`set_schedule`], [`remove_schedule`] | the schedule's version | read it again and decide anew |
 //! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the schedule: its cursor tells |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
+//! | [`remove_note`] | the record's absence (the leader: epoch) | read it again: absent ⇒ gone |
 //! | [`remove_record`] | the record's version (the leader: epoch) | read it again: absent ⇒ gone |
 //!
 //! # Lanes
@@ -390,6 +391,13 @@ pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
 #[must_use]
 pub fn remove_record(job: &JobId, version: i32) -> Op {
     Op::Delete { path: path::record(job), version: Some(version) }
+}
+
+/// Removes a note of quarantine whose record is gone: rejected when there is one (again).
+#[must_use]
+pub fn remove_note(job: &JobId) -> Vec<Op> {
+    let absent = [Op::create(path::record(job), Vec::new()), Op::delete(path::record(job))];
+    absent.into_iter().chain([Op::delete(path::quarantine(job))]).collect()
 }
 
 /// Removes an assignment whose attempt is closed or whose record is gone, which only an operator's hand can

@@ -136,6 +136,8 @@ fn what_stands_for_nothing_goes_only_beside_what_was_read() {
     assert_eq!(dropped(Some(3)), ["check /jobs/1f/a at 3", "delete /assignments/W/a at 4"]);
     let absent = ["create /jobs/1f/a", "delete /jobs/1f/a", "delete /assignments/W/a at 4"];
     assert_eq!(dropped(None), absent);
+    let note = ["create /jobs/1f/a", "delete /jobs/1f/a", "delete /quarantine/a"];
+    assert_eq!(shape(&remove_note(&job())), note);
     assert_eq!(
         shape(&quarantine(&job(), worker(), "why")),
         ["delete /assignments/W/a", "create /quarantine/a"]

@@ -27,7 +27,10 @@
 //! there are. The count of each bucket is asked for in every round, by three requests.
 //!
 //! **Where it begins** is another bucket in each term ([`STRIDE`]), of jobs and of groups by turns: a term that is shorter
-//! than a pass over all of them would always clean the same ones, and never come to the last.
+//! than a pass over all of them would always clean the same ones, and never come to the last. So it is with corners.
+//!
+//! **Corners**: notes of quarantine whose record is gone, and containers that were never used, one corner a round: see
+//! `corner`.
 //!
 //! **Groups** go as a whole, with the records of their jobs: see `group`. The record of a job of a group is passed over
 //! here.
@@ -37,9 +40,11 @@
 //! thousands of records a second, as many as one leader assigns.
 //!
 //! Limits: memory is one bucket's list, [`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES) ids with their times,
-//! and [`READ`] records at a time.
+//! and [`READ`] records at a time; or one corner's list, as long as the lanes of a bucket, the delayed minutes or the notes
+//! are many.
 
 mod bucket;
+mod corner;
 mod group;
 mod look;
 
@@ -53,10 +58,13 @@ use crate::outcome::Outcome;
 use crate::path::{self, Bucket};
 use crate::retention::Retention;
 use crate::time::{Millis, WallMillis};
-use crate::txn::{self, Batch, Locus};
+use crate::txn::{self, Batch, Locus, Op};
 use crate::wire;
 
+pub use corner::{Stat, UNUSED};
+
 use bucket::Facts;
+use corner::{Corner, Tidying};
 use group::{Groups, Removals};
 use look::{Look, Next};
 
@@ -169,6 +177,8 @@ pub enum Event {
     Groups(Vec<GroupId>, Result<Vec<FoundGroup>, ()>),
     /// Children were listed, in the order in which they were asked for.
     Names(Result<Vec<Option<Vec<String>>>, ()>),
+    /// Znodes were looked at, in the order in which they were asked for; `None` is absent.
+    Stats(Result<Vec<Option<Stat>>, ()>),
     /// A batch was answered.
     Committed(Batch<String>, Outcome<()>),
 }
@@ -192,6 +202,8 @@ pub enum Effect {
     Groups(Vec<GroupId>),
     /// List the children of these, at most two.
     Names(Vec<String>),
+    /// Look at these znodes, at most [`READ`].
+    Stat(Vec<String>),
     /// Commit this and hand it back with its outcome.
     Commit(Batch<String>),
     /// So many records were removed.
@@ -210,6 +222,8 @@ pub struct Janitor {
     retention: Retention,
     buckets: Vec<Facts>,
     groups: Vec<Facts>,
+    /// Counts the rounds, for the corner of the next.
+    corner: usize,
     step: Step,
     /// When the request in flight was sent.
     asked: Option<Millis>,
@@ -240,6 +254,7 @@ enum Step {
 enum At {
     Jobs(Look),
     Groups(Box<Groups>),
+    Corner(Tidying),
 }
 
 impl Janitor {
@@ -255,6 +270,7 @@ impl Janitor {
             retention: Retention::default(),
             buckets: vec![Facts::default(); usize::from(BUCKETS)],
             groups: vec![Facts::default(); usize::from(BUCKETS)],
+            corner: terms * STRIDE,
             step: Step::Settings,
             asked: None,
             rest: Millis(0),
@@ -308,6 +324,7 @@ impl Janitor {
             | Event::Counted(..)
             | Event::Listed(..)
             | Event::Names(_)
+            | Event::Stats(_)
             | Event::Committed(..) => None,
         };
         if let Some(latest) = latest.filter(|latest| *latest > self.trusted(now, WallMillis(u64::MAX))) {
@@ -359,7 +376,7 @@ impl Janitor {
             }
             (Event::Read(_, found), Step::Look(At::Groups(mut look))) => {
                 let removals = look.read(found?, retention, wall);
-                Ok(self.remove(look, removals))
+                Ok(self.remove(At::Groups(look), removals))
             }
             (Event::Groups(groups, found), Step::Look(At::Groups(mut look))) => {
                 look.groups(groups.into_iter().zip(found?).collect(), retention, wall);
@@ -367,14 +384,27 @@ impl Janitor {
             }
             (Event::Names(names), Step::Look(At::Groups(mut look))) => {
                 let removals = look.names(names?, retention, wall);
-                Ok(self.remove(look, removals))
+                Ok(self.remove(At::Groups(look), removals))
+            }
+            (Event::Names(names), Step::Look(At::Corner(mut tidying))) => {
+                tidying.listed(names?.into_iter().flatten().flatten().collect());
+                Ok(Step::Look(At::Corner(tidying)))
+            }
+            (Event::Stats(stats), Step::Look(At::Corner(mut tidying))) => {
+                let removals = tidying.seen(stats?, wall);
+                Ok(self.remove(At::Corner(tidying), removals))
             }
             (Event::Committed(batch, outcome), Step::Sent(at, whole)) => {
                 self.committed(at, batch, whole, outcome, out)
             }
             // Of a request that this machine did not send.
             (
-                Event::Read(..) | Event::Groups(..) | Event::Names(_) | Event::Committed(..) | Event::Go,
+                Event::Read(..)
+                | Event::Groups(..)
+                | Event::Names(_)
+                | Event::Stats(_)
+                | Event::Committed(..)
+                | Event::Go,
                 step,
             ) => Ok(step),
         }
@@ -387,17 +417,17 @@ impl Janitor {
         }
     }
 
-    /// What a look at groups wants removed, in as many batches as it takes: the look goes on after the last.
-    fn remove(&self, look: Box<Groups>, removals: Removals) -> Step {
+    /// What a look wants removed: it goes on after that.
+    fn remove(&self, at: At, removals: Removals) -> Step {
         if removals.is_empty() {
-            return Step::Look(At::Groups(look));
+            return Step::Look(at);
         }
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for (what, ops) in removals {
             let fits = batch.push(what, ops).is_ok();
             debug_assert!(fits, "a hundred members are far below any budget");
         }
-        Step::Send(At::Groups(look), batch, true)
+        Step::Send(at, batch, true)
     }
 
     fn committed(
@@ -410,7 +440,9 @@ impl Janitor {
     ) -> Result<Step, Unanswered> {
         let rejection = match outcome {
             Outcome::Applied(()) => {
-                let records = batch.ops().filter(|op| op.path().starts_with(path::JOBS)).count();
+                // A record that is only asserted to be absent is deleted at no version.
+                let removed = |op: &&Op| matches!(op, Op::Delete { path, version: Some(_) } if path.starts_with(path::JOBS));
+                let records = batch.ops().filter(removed).count();
                 out.push(Effect::Removed(records));
                 return Ok(self.go_on(at, whole));
             }
@@ -437,10 +469,10 @@ impl Janitor {
 
     fn go_on(&self, at: At, whole: bool) -> Step {
         match at {
-            At::Jobs(look) => Step::Look(At::Jobs(look)),
+            at @ (At::Jobs(_) | At::Corner(_)) => Step::Look(at),
             At::Groups(mut look) => {
                 let removals = look.removed(whole);
-                self.remove(look, removals)
+                self.remove(At::Groups(look), removals)
             }
         }
     }
@@ -495,6 +527,13 @@ impl Janitor {
                 self.step = Step::Look(At::Groups(look));
                 effect
             }
+            Step::Look(At::Corner(mut tidying)) => match tidying.next() {
+                Some(paths) => {
+                    self.step = Step::Look(At::Corner(tidying));
+                    Effect::Stat(paths)
+                }
+                None => return out.push(Effect::Idle),
+            },
             Step::Send(at, batch, whole) => {
                 self.step = Step::Sent(at, whole);
                 Effect::Commit(batch)
@@ -531,8 +570,12 @@ impl Janitor {
             }
             (None, shelf) if shelf == self.begins => self.choose(shelf.other(), 0, now, wall, out),
             (None, Shelf::Jobs | Shelf::Groups) => {
-                self.step = Step::Settings;
-                out.push(Effect::Idle);
+                // The next round goes on, whatever becomes of this one.
+                let corner = Corner::nth(self.corner);
+                self.corner = self.corner.wrapping_add(1);
+                self.step = Step::Look(At::Corner(Tidying::new(corner)));
+                self.asked = Some(now);
+                out.push(Effect::Names(vec![corner.path()]));
             }
         }
     }

@@ -21,6 +21,7 @@ pub(crate) enum JanitorMsg {
     Read(Vec<JobId>, ReadResult<Vec<Option<Znode>>>),
     Groups(Vec<GroupId>, ReadResult<Vec<Option<Znode>>>),
     Names(ReadResult<Vec<Option<Vec<String>>>>),
+    Stats(ReadResult<Vec<Option<Znode>>>),
     Committed(Batch<String>, Outcome<()>),
 }
 
@@ -83,6 +84,10 @@ impl Janitor {
                 Event::Groups(groups, found.map_err(drop))
             }
             JanitorMsg::Names(names) => Event::Names(names.map_err(drop)),
+            JanitorMsg::Stats(read) => {
+                let stat = |node: Option<Znode>| node.map(|node| (node.modified, node.children));
+                Event::Stats(read.map(|nodes| nodes.into_iter().map(stat).collect()).map_err(drop))
+            }
             JanitorMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
         self.feed(cx, event);
@@ -115,6 +120,9 @@ impl Janitor {
                 }
                 Effect::Names(parents) => {
                     cx.children_many(zk, parents, move |names| place.janitor(JanitorMsg::Names(names)));
+                }
+                Effect::Stat(paths) => {
+                    cx.get_many(zk, paths, move |nodes| place.janitor(JanitorMsg::Stats(nodes)));
                 }
                 Effect::Read(jobs) => {
                     let paths: Vec<_> = jobs.iter().map(path::record).collect();
