@@ -17,6 +17,9 @@ pub const MAX_CATCH_UP: u32 = 100;
 /// costs no more. Those of an interval are divided.
 pub const MAX_COUNTED: u32 = 100;
 
+/// The most searches of its calendar that a step takes, for ticks that are made up and for those that are counted.
+pub const MAX_SEARCHES: usize = (MAX_CATCH_UP + MAX_COUNTED) as usize + 4;
+
 /// What becomes of ticks that were missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Misfire {

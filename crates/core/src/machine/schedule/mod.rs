@@ -33,7 +33,7 @@
 //! a count that is off costs a read, or a read that comes with the next sweep.
 //!
 //! Limits: [`READ_WINDOW`] reads and [`COMMIT_WINDOW`] batches of [`BATCH`] in flight, one write of each schedule. No
-//! more is prepared than these hold, however many are due.
+//! more is prepared than these hold, however many are due, and a call decides about [`LATE`] that missed ticks.
 
 mod calendars;
 mod event;
@@ -61,6 +61,10 @@ pub const COMMIT_WINDOW: usize = 4;
 
 /// Reads in flight, of schedules and of jobs.
 pub const READ_WINDOW: usize = 4;
+
+/// Schedules that missed ticks and are decided about in one call: each may take
+/// [`MAX_SEARCHES`](crate::schedule::MAX_SEARCHES), some milliseconds. The others follow with the answers to these.
+pub const LATE: usize = 20;
 
 /// How often a write of a schedule is refused for no reason that is known, before the next sweep is waited for.
 pub const PUZZLES: u32 = 3;
@@ -548,7 +552,9 @@ impl Keeper {
 
     /// Decides what becomes of those that are due, as many as there is room for on the way.
     fn prepare(&mut self, now: WallMillis) {
+        let mut late = 0;
         while self.busy < COMMIT_WINDOW * BATCH
+            && late < LATE
             && let Some((at, schedule)) = self.waiting.pop_first()
         {
             if at > now {
@@ -560,6 +566,7 @@ impl Keeper {
                 continue;
             };
             let spec = &record.spec;
+            late += usize::from(now.since(at) > spec.grace);
             let plan = match due(calendar, spec.misfire, spec.grace, record.cursor, now) {
                 // The clock has been set back since it began to wait.
                 Due::Later(next) => {

@@ -197,3 +197,25 @@ fn an_unknown_outcome_waits_for_the_session_and_is_read() {
     assert_eq!(stage.tick(20), []);
     assert_eq!(stage.feed(Event::Resync), [Effect::List, Effect::Read(vec![id("a")])]);
 }
+
+/// After a month without a leader: each of them has 2.6 million ticks behind it.
+#[test]
+fn a_call_decides_about_a_bounded_number_of_schedules_that_missed_ticks() {
+    let mut stage = Stage::new();
+    let missed = |_: &ScheduleId| {
+        let Found::Record(stamp, mut record) = every_ten(Overlap::Allow) else { unreachable!() };
+        record.spec.when = When::cron("* * * * * *", "Europe/Berlin").unwrap();
+        record.spec.misfire = Misfire::CatchUp { at_most: 100, within: Duration::from_secs(86_400) };
+        Found::Record(stamp, record)
+    };
+    let names = (0..50).map(|n| id(&format!("s{n}"))).collect::<Vec<_>>();
+    stage.feed(Event::Resync);
+    stage.feed(Event::Listed { removals: 3, schedules: names.clone() });
+    stage.now = at(30 * 86_400);
+    let found = names.iter().map(|name| (name.clone(), missed(name))).collect();
+    let mut sent = batch(&stage.feed(Event::Read(found)));
+    for _ in 0..10 {
+        assert_eq!(sent.len(), LATE);
+        sent = batch(&stage.feed(Event::Committed(sent, Outcome::Applied(()))));
+    }
+}
