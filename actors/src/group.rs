@@ -1,6 +1,12 @@
 //! Reading groups: as a whole, and what is open of them.
 //!
 //! A group is read in several requests, in the order that [`Sight`] relies on. Memory is bounded by one chunk's names.
+//!
+//! **Who has an open member** stands in no one place: its record names the worker of its *last closed* attempt, for an
+//! assignment does not touch the record. So either its assignment is asked for under each worker, or all inboxes are
+//! listed. Of a page of [`REST`] members few run, as all of a group that is stopped do no more than there are slots: the first
+//! is as good as always the cheaper. Where it would be more than [`PROBES`] znodes the inboxes are listed: a request for each
+//! hundred workers, and a name for each slot in use, for a page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +20,10 @@ use bellwether_core::path;
 use bellwether_core::txn::Waiting;
 use bellwether_core::wire;
 use bellwether_zk::{Node, ReadResult, Zk};
+
+/// Assignments that are asked for under each worker rather than by listing all inboxes: a few batched reads, each about as
+/// much as a get.
+const PROBES: usize = 4 * MAX_READ_BATCH;
 
 /// Looks at a group.
 ///
@@ -153,17 +163,22 @@ async fn stand(zk: &Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
     if sought.is_empty() {
         return Ok(rest);
     }
-    let holders = holders(zk).await?;
-    let held =
-        sought.into_iter().filter_map(|at| Some((at, *holders.get(&rest[at].job)?))).collect::<Vec<_>>();
-    if held.is_empty() {
-        return Ok(rest);
-    }
-    let paths = held.iter().map(|(at, worker)| path::assignment(*worker, &rest[*at].job)).collect();
-    for ((at, worker), node) in held.into_iter().zip(zk.get_many(paths).await?) {
-        let Some(node) = node else { continue };
-        if let Ok(assignment) = wire::decode::<Assignment>(&node.data) {
-            rest[at].standing = Standing::Assigned(worker, assignment, node.version);
+    let workers = zk.children(path::ASSIGNMENTS.to_owned()).await?.unwrap_or_default();
+    let workers = workers.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
+    let held = if sought.len() * workers.len() <= PROBES {
+        let of = |at: &usize| workers.iter().map(|worker| (*at, *worker)).collect::<Vec<_>>();
+        sought.iter().flat_map(of).collect::<Vec<_>>()
+    } else {
+        let holders = holders(zk, &workers).await?;
+        sought.into_iter().filter_map(|at| Some((at, *holders.get(&rest[at].job)?))).collect()
+    };
+    for held in held.chunks(MAX_READ_BATCH) {
+        let paths = held.iter().map(|(at, worker)| path::assignment(*worker, &rest[*at].job)).collect();
+        for ((at, worker), node) in held.iter().zip(zk.get_many(paths).await?) {
+            let Some(node) = node else { continue };
+            if let Ok(assignment) = wire::decode::<Assignment>(&node.data) {
+                rest[*at].standing = Standing::Assigned(*worker, assignment, node.version);
+            }
         }
     }
     Ok(rest)
@@ -186,9 +201,7 @@ fn sought(rest: &Rest) -> bool {
 }
 
 /// Who has which job: as many entries as there are slots in use.
-async fn holders(zk: &Zk) -> ReadResult<BTreeMap<JobId, WorkerId>> {
-    let workers = zk.children(path::ASSIGNMENTS.to_owned()).await?.unwrap_or_default();
-    let workers = workers.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
+async fn holders(zk: &Zk, workers: &[WorkerId]) -> ReadResult<BTreeMap<JobId, WorkerId>> {
     let mut held = BTreeMap::new();
     for workers in workers.chunks(MAX_READ_BATCH) {
         let lists = zk.children_many(workers.iter().copied().map(path::inbox).collect()).await?;
