@@ -150,17 +150,7 @@ impl Handlers {
         R: Serialize,
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
-        let handle = Arc::new(handle);
-        let run = move |context: JobContext| {
-            let handle = Arc::clone(&handle);
-            async move {
-                let Ended { group, .. } = decode(&context)?;
-                let members = Tools::of(&context)?.client().await?.group_members(&group);
-                encode(&handle(context, members).await?)
-            }
-            .boxed()
-        };
-        self.raw(&format!("{kind}.join"), Handler::Async(Arc::new(run)))
+        self.given(&format!("{kind}.join"), members, handle)
     }
 
     /// Runs when a job of `kind` that has sub-jobs has ended, and so have they and their join. It is a job of kind
@@ -175,16 +165,31 @@ impl Handlers {
         R: Serialize,
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
+        self.given(&format!("{kind}.finished"), finished, handle)
+    }
+
+    /// Runs jobs of `kind` with what is read for each from the namespace.
+    fn given<T, R, Read, Fut>(
+        self,
+        kind: &str,
+        read: impl Fn(JobContext) -> Read + Send + Sync + 'static,
+        handle: impl Fn(JobContext, T) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Serialize,
+        Read: Future<Output = Result<T, HandlerError>> + Send + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+    {
         let handle = Arc::new(handle);
         let run = move |context: JobContext| {
-            let handle = Arc::clone(&handle);
+            let (given, handle) = (read(context.clone()), Arc::clone(&handle));
             async move {
-                let finished = finished(&context).await?;
-                encode(&handle(context, finished).await?)
+                let given = given.await?;
+                encode(&handle(context, given).await?)
             }
             .boxed()
         };
-        self.raw(&format!("{kind}.finished"), Handler::Async(Arc::new(run)))
+        self.raw(kind, Handler::Async(Arc::new(run)))
     }
 
     /// Runs jobs of `kind` from and to bytes of any content type.
@@ -275,10 +280,15 @@ struct Ended {
     parent: Option<JobId>,
 }
 
-async fn finished(context: &JobContext) -> Result<Finished, HandlerError> {
-    let Ended { group, parent } = decode(context)?;
+async fn members(context: JobContext) -> Result<Members, HandlerError> {
+    let Ended { group, .. } = decode(&context)?;
+    Ok(Tools::of(&context)?.client().await?.group_members(&group))
+}
+
+async fn finished(context: JobContext) -> Result<Finished, HandlerError> {
+    let Ended { group, parent } = decode(&context)?;
     let parent = parent.ok_or_else(|| HandlerError::new("the group has no parent"))?;
-    let tools = Tools::of(context)?;
+    let tools = Tools::of(&context)?;
     let client = tools.client().await?;
     client.caught_up().await?;
     let gone = |what: &dyn fmt::Display| HandlerError::new(format!("{what} is gone"));
