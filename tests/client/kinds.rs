@@ -9,9 +9,9 @@ use bellwether_core::job::{Ending, Payload};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
-use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
+use bellwether_testkit::{Cut, Proxy, Request, eventually, namespace, op};
 
-use crate::hand::{Hand, client, id};
+use crate::hand::{Hand, SOON, client, id};
 
 fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
@@ -157,8 +157,10 @@ async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
     let later = client.submit(sum().id("d").delay(Duration::from_secs(3_600))).await.unwrap();
     assert!(matches!(explained.why(later.id()).await, Why::NotBefore { .. }));
     let expired = client.submit(sum().id("e").expires_in(Duration::from_millis(1))).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(2)).await;
-    assert!(matches!(explained.why(expired.id()).await, Why::Overdue { .. }));
+    eventually("it is overdue", SOON, async || {
+        matches!(explained.why(expired.id()).await, Why::Overdue { .. })
+    })
+    .await;
     hand.assign(busy.id(), worker).await;
     hand.set_aside(busy.id(), worker).await;
     let aside = explained.why(busy.id()).await.to_string();
