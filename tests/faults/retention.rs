@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bellwether::client::{Cancelled, Group, Schedule};
-use bellwether::{Job, Retention, State};
+use bellwether::{Handlers, Job, Node, Retention, Spawn, State};
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::ScheduleId;
 use bellwether_core::outcome::Outcome;
@@ -64,7 +64,7 @@ impl Stage {
     }
 }
 
-/// Jobs that succeed, that fail and wait, that die, of lanes, and one that is cancelled.
+/// Jobs that succeed, that fail and wait, that die, of lanes, and that start later.
 fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
     let wait = Duration::from_millis(100);
     let failing = |times: u32| {
@@ -77,7 +77,25 @@ fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
     });
     let failing_once = (0..20).map(|n| failing(1).id(format!("fails-{round}-{n}")));
     let dying = (0..20).map(|n| failing(9).max_attempts(2).id(format!("dies-{round}-{n}")));
-    plain.chain(lanes).collect::<Vec<_>>().into_iter().chain(failing_once).chain(dying).collect()
+    let later = (0..20).map(|n| {
+        let job = Job::new("sum", &[n, 1]).unwrap().id(format!("later-{round}-{n}"));
+        job.delay(Duration::from_secs(2))
+    });
+    let jobs = plain.chain(lanes).collect::<Vec<_>>().into_iter();
+    jobs.chain(failing_once).chain(dying).chain(later).collect()
+}
+
+/// Its sub-jobs are a node's that is another process.
+fn parents() -> Handlers {
+    Handlers::new()
+        .job("parent", |context, (): ()| async move {
+            let group = context.sub_jobs("sum").without_join().open().await?;
+            for number in 0..5 {
+                group.submit(number, Job::new("sum", &[number, 1])?).await?;
+            }
+            Ok(())
+        })
+        .finished("parent", |_, finished| async move { Ok(finished.group.succeeded) })
 }
 
 #[tokio::test]
@@ -89,14 +107,23 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
     let second = stage.node("second").candidate().start();
     let worker = stage.node("worker").worker().slots(32).start();
     stage.workers(1).await;
+    let settled = stage.znodes().await;
     let watches = || {
         // ZooKeeper goes on counting a connection whose last watch has fired: its paths and watches, then.
         let told = four_letter_word(server.address(), "wchs").unwrap();
         told.split_once("connections watching").unwrap().1.to_owned()
     };
-    let before = (stage.znodes().await, watches(), worker.open_files());
+    eventually("worker and candidates watch", SOON, async || {
+        let paths = four_letter_word(server.address(), "wchp").unwrap();
+        ["/workers/", "/assignments/", "/election/"].iter().all(|own| paths.contains(own))
+    })
+    .await;
+    let before = (settled, watches(), worker.open_files());
+    let spawning = Node::builder(&stage.to).node_id("spawning").candidate(false).handlers(parents());
+    let spawning = spawning.start().await.unwrap();
+    stage.workers(2).await;
 
-    let (mut ids, mut groups) = (Vec::new(), Vec::new());
+    let (mut ids, mut groups, mut parents) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..2 {
         stage.runs.hold();
         let held = stage.submit([stage.runs.held(&format!("held-{round}"))]).await;
@@ -107,7 +134,12 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
         group.submit_all((0..20).map(|n| Job::new("sum", &[n, 1]).unwrap())).await.unwrap();
         let schedule = Schedule::every(format!("every-{round}"), EVERY, Job::new("sum", &[1]).unwrap());
         stage.client.schedules().add(&schedule).await.unwrap();
-        let unserved = stage.submit([Job::new("unserved", &1).unwrap()]).await;
+        let parent = Job::new("parent", &()).unwrap().id(format!("parent-{round}"));
+        parents.extend(stage.submit([parent]).await);
+        let unserved = || Job::new("unserved", &1).unwrap();
+        let expiring = (0..10).map(|n| unserved().id(format!("expires-{round}-{n}")));
+        ids.extend(stage.submit(expiring.map(|job| job.expires_in(Duration::from_secs(1)))).await);
+        let unserved = stage.submit([unserved()]).await;
         assert_eq!(stage.client.cancel(&unserved[0]).await, Ok(Cancelled::Cancelled));
         // Whether it ends before it is stopped is all one here.
         stage.client.cancel(&held[0]).await.unwrap();
@@ -127,13 +159,19 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
             .await;
         schedules.remove(&id).await.unwrap();
     }
+    for parent in stage.over(&parents).await {
+        let group = stage.client.wait_group(&parent.sub_jobs.unwrap(), SOON).await.unwrap();
+        assert_eq!((group.succeeded, group.finish.is_some()), (5, true));
+    }
+    spawning.stop().await;
     let over = stage.over(&ids).await;
     let count = |state| over.iter().filter(|job| job.state == state).count();
     assert!(count(State::Cancelled) >= 2);
-    assert_eq!((count(State::Dead), over.len()), (40, 464));
+    assert_eq!((count(State::Dead), over.len()), (40 + 20, 464 + 40 + 20));
     stage.settled(1).await;
     let records = stage.records().await;
-    assert!(records >= 464 + 40 + 2, "all are kept for now, those of groups and of ticks, too: {records}");
+    // Those of groups, of ticks, and of parents with their sub-jobs and finished jobs, too.
+    assert!(records >= 524 + 40 + 2 + 2 * 7, "all are kept for now: {records}");
 
     stage.keep_nothing().await;
     // In the place of the one that was killed, so that there are as many sessions and candidates.
