@@ -19,6 +19,7 @@
 //! The actors of a term are one unit: when one dies, all are started again from what ZooKeeper says, within a
 //! restart intensity, beyond which the wing fails to its own supervisor.
 
+mod alarm;
 mod assigner;
 mod expirer;
 mod group_joiner;

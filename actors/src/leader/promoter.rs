@@ -1,7 +1,5 @@
 //! The promoter: moves delayed jobs to the queue when their time comes.
 
-use std::time::Duration;
-
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::promoter::{self, Effect, Event};
 use bellwether_core::metric;
@@ -14,15 +12,13 @@ use bellwether_zk::{ChangeKind, Node, ReadError};
 use metrics::gauge;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
+use super::alarm::Alarm;
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
 use crate::spawn::actor;
-use crate::task::{Owned, after, report, sweep};
+use crate::task::{Owned, report, sweep};
 use crate::unreadable::Unreadable;
-
-/// The longest sleep: a wall clock that was set is noticed within it, and so is a new minute.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 pub(super) struct Promoter;
 
@@ -55,7 +51,7 @@ pub(super) struct State {
     unreadable: Unreadable,
     _feed: Owned,
     _sweep: Owned,
-    _timer: Owned,
+    alarm: Alarm,
 }
 
 impl Actor for Promoter {
@@ -71,8 +67,8 @@ impl Actor for Promoter {
         let _feed = feed::watch(&term.zk, path::DELAYED.into(), &myself, PromoterMsg::Feed);
         let machine = promoter::Promoter::new(term.epoch);
         let _sweep = sweep(&myself, SWEEP, || PromoterMsg::Sweep);
-        let _timer = after(&myself, LONGEST_SLEEP, || PromoterMsg::Tick);
-        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _sweep, _timer })
+        let alarm = Alarm::start(&myself, || PromoterMsg::Tick);
+        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _sweep, alarm })
     }
 
     async fn handle(
@@ -133,7 +129,6 @@ impl Actor for Promoter {
 impl State {
     fn feed(&mut self, myself: &ActorRef<PromoterMsg>, event: Event) {
         let now = clock::wall();
-        let due_before = self.machine.next_due();
         let ticked = event == Event::Tick;
         let mut effects = Vec::new();
         self.machine.handle(now, event, &mut effects);
@@ -159,13 +154,7 @@ impl State {
                 Effect::FencedOut => self.fenced.tell(),
             }
         }
-        let due = self.machine.next_due();
-        if ticked || due != due_before {
-            // What is due already waits for an answer, not for the time.
-            let ahead = due.map(|due| due.since(now)).filter(|ahead| !ahead.is_zero());
-            let wait = ahead.map_or(LONGEST_SLEEP, |ahead| ahead.min(LONGEST_SLEEP));
-            self._timer = after(myself, wait, || PromoterMsg::Tick);
-        }
+        self.alarm.set(myself, now, self.machine.next_due(), ticked, || PromoterMsg::Tick);
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no count comes near 2^53")]
         gauge!(metric::DELAYED).set(self.machine.len() as f64);
     }

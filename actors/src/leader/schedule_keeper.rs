@@ -1,7 +1,5 @@
 //! The schedule keeper: makes the job of each schedule's tick.
 
-use std::time::Duration;
-
 use bellwether_core::job::JobRecord;
 use bellwether_core::machine::schedule::{self, Effect, Event, Found, Key, LastJob, Stamp};
 use bellwether_core::metric;
@@ -14,15 +12,13 @@ use bellwether_zk::{ChangeKind, Node, ReadError};
 use metrics::{counter, gauge};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
+use super::alarm::Alarm;
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
 use crate::spawn::actor;
-use crate::task::{Owned, after, report, sweep};
+use crate::task::{Owned, report, sweep};
 use crate::unreadable::Unreadable;
-
-/// The longest sleep: a wall clock that was set is noticed within it.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 pub(super) struct ScheduleKeeper;
 
@@ -59,7 +55,7 @@ pub(super) struct State {
     unreadable: Unreadable,
     _feed: Owned,
     _sweep: Owned,
-    _timer: Owned,
+    alarm: Alarm,
 }
 
 impl Actor for ScheduleKeeper {
@@ -75,8 +71,8 @@ impl Actor for ScheduleKeeper {
         let _feed = feed::watch(&term.zk, path::SCHEDULES.into(), &myself, ScheduleKeeperMsg::Feed);
         let machine = schedule::Keeper::new(term.epoch);
         let _sweep = sweep(&myself, SWEEP, || ScheduleKeeperMsg::Sweep);
-        let _timer = after(&myself, LONGEST_SLEEP, || ScheduleKeeperMsg::Tick);
-        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _sweep, _timer })
+        let alarm = Alarm::start(&myself, || ScheduleKeeperMsg::Tick);
+        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _sweep, alarm })
     }
 
     async fn handle(
@@ -150,7 +146,6 @@ impl Actor for ScheduleKeeper {
 impl State {
     fn feed(&mut self, myself: &ActorRef<ScheduleKeeperMsg>, event: Event) {
         let now = clock::wall();
-        let due_before = self.machine.next_due();
         let ticked = event == Event::Tick;
         let mut effects = Vec::new();
         self.machine.handle(now, event, &mut effects);
@@ -201,13 +196,7 @@ impl State {
                 Effect::FencedOut => self.fenced.tell(),
             }
         }
-        let due = self.machine.next_due();
-        if ticked || due != due_before {
-            // What is due already waits for an answer, not for the time.
-            let ahead = due.map(|due| due.since(now)).filter(|ahead| !ahead.is_zero());
-            let wait = ahead.map_or(LONGEST_SLEEP, |ahead| ahead.min(LONGEST_SLEEP));
-            self._timer = after(myself, wait, || ScheduleKeeperMsg::Tick);
-        }
+        self.alarm.set(myself, now, self.machine.next_due(), ticked, || ScheduleKeeperMsg::Tick);
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no count comes near 2^53")]
         gauge!(metric::SCHEDULES).set(self.machine.len() as f64);
     }
