@@ -20,6 +20,8 @@ pub mod election;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod handler;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod metrics;
 pub mod node;
 pub mod schedule;

@@ -9,13 +9,16 @@ use std::net::SocketAddr;
 use bellwether_core::metric::{self, Labels, Metric, MetricType, Unit};
 use bellwether_core::name::Kind;
 use metrics::{Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 /// From a fast round trip (0.3 ms) to a long job (an hour), about three to a decade.
 const SECONDS: [f64; 21] = [
     0.0003, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0,
     120.0, 300.0, 900.0, 3600.0,
 ];
+
+/// How often samples are moved into their histograms: those in between are kept one by one.
+const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Why metrics are not served.
 #[derive(Debug, thiserror::Error)]
@@ -38,24 +41,57 @@ pub enum MetricsError {
     Settings(#[source] BuildError),
 }
 
-/// Serves `/metrics` on `address` and records into it from now on, with every series at zero.
+/// Records this process's metrics from now on, with every series at zero, for whoever serves them: the handle renders
+/// them.
+///
+/// Must be called in a tokio runtime, which keeps the histograms small.
+///
+/// # Errors
+/// [`MetricsError::Installed`].
+pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .map_err(MetricsError::Settings)?;
+    let handle = builder.install_recorder().map_err(|error| match error {
+        BuildError::FailedToSetGlobalRecorder(_) => MetricsError::Installed,
+        other => MetricsError::Settings(other),
+    })?;
+    let kept = handle.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            kept.run_upkeep();
+        }
+    });
+    touch(kinds);
+    Ok(handle)
+}
+
+/// Serves `/metrics` on `address` and records into it from now on, with every series at zero. The handle renders the same
+/// for whoever else serves them.
 ///
 /// Must be called in a tokio runtime, which serves the scrapes.
 ///
 /// # Errors
 /// [`MetricsError`].
-pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<(), MetricsError> {
+pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
     let builder = PrometheusBuilder::new()
         .with_http_listener(address)
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
         .map_err(MetricsError::Settings)?;
-    builder.install().map_err(|error| match error {
+    let (recorder, exporter) = builder.build().map_err(|error| match error {
         BuildError::FailedToCreateHTTPListener(reason) => MetricsError::Listen { address, reason },
-        BuildError::FailedToSetGlobalRecorder(_) => MetricsError::Installed,
         other => MetricsError::Settings(other),
     })?;
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).map_err(|_| MetricsError::Installed)?;
+    tokio::spawn(async move {
+        if let Err(error) = exporter.await {
+            tracing::error!(?error, "metrics are not served any more");
+        }
+    });
     touch(kinds);
-    Ok(())
+    Ok(handle)
 }
 
 /// Describes every metric and makes its series, at zero.

@@ -18,8 +18,12 @@ pub use bellwether_actors::worker::Drained;
 pub use bellwether_core::machine::assigner::Strategy as Placement;
 pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
 
+#[cfg(feature = "http")]
+use crate::client::{Client, ConnectError};
 use crate::client::{Schedule, ScheduleError};
 use crate::handler::Handlers;
+#[cfg(feature = "http")]
+use crate::http::{Gateway, GatewayBuilder, GatewayError};
 pub use crate::session_timeout::check as check_session_timeout;
 use crate::session_timeout::{self, SessionTimeoutError};
 use crate::tools::Tools;
@@ -35,6 +39,8 @@ const DRAIN_GRACE: Duration = Duration::from_secs(60);
 pub struct Node {
     inner: bellwether_actors::node::Node,
     drain_grace: Duration,
+    #[cfg(feature = "http")]
+    gateway: Option<Gateway>,
 }
 
 /// Why a node was not started. Nothing was connected to.
@@ -64,6 +70,10 @@ pub enum StartError {
     /// A worker's bound is broken.
     #[error(transparent)]
     Worker(#[from] WorkerConfigError),
+    /// The gateway does not serve.
+    #[cfg(feature = "http")]
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
     /// It has no role.
     #[error("a node needs a role: give it handlers, or let it be a candidate for leadership")]
     NoRole,
@@ -78,6 +88,10 @@ pub enum RunError {
     /// The node ended by itself: its namespace was refused, or its actors kept dying.
     #[error(transparent)]
     Ended(#[from] NodeError),
+    /// The gateway ended by itself. The rest of the node runs.
+    #[cfg(feature = "http")]
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
     /// Signals cannot be heard. The node runs.
     #[error("signals cannot be heard")]
     Signals(#[source] io::Error),
@@ -104,6 +118,8 @@ pub struct NodeBuilder {
     tags: Vec<String>,
     handlers: Option<Handlers>,
     schedules: Vec<Schedule>,
+    #[cfg(feature = "http")]
+    gateway: Option<GatewayBuilder>,
 }
 
 impl Node {
@@ -124,6 +140,8 @@ impl Node {
             tags: Vec::new(),
             handlers: None,
             schedules: Vec::new(),
+            #[cfg(feature = "http")]
+            gateway: None,
         }
     }
 
@@ -139,6 +157,7 @@ impl Node {
         let mut signals = Signals::listen().map_err(RunError::Signals)?;
         let first = tokio::select! {
             ended = self.inner.ended() => return Ok(ended?),
+            error = self.gateway_died() => return Err(error),
             first = signals.next() => first,
         };
         tracing::info!("{first}: draining; again to stop at once");
@@ -164,6 +183,10 @@ impl Node {
     /// # Cancellation
     /// Dropping the future leaves the node somewhere between: call it again.
     pub async fn stop(&self) -> Option<Drained> {
+        #[cfg(feature = "http")]
+        if let Some(gateway) = &self.gateway {
+            gateway.stop().await;
+        }
         self.inner.stop(self.drain_grace).await
     }
 
@@ -173,6 +196,30 @@ impl Node {
     /// What it ended of.
     pub async fn ended(&self) -> Result<(), NodeError> {
         self.inner.ended().await
+    }
+
+    /// Its gateway, if it plays that role.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.as_ref()
+    }
+
+    #[cfg(feature = "http")]
+    async fn gateway_died(&self) -> RunError {
+        match &self.gateway {
+            // One that was asked to end is part of a stop, which ends this wait.
+            Some(gateway) => match gateway.ended().await {
+                Err(error) => error.into(),
+                Ok(()) => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    #[cfg(not(feature = "http"))]
+    async fn gateway_died(&self) -> RunError {
+        std::future::pending().await
     }
 
     /// The actors beneath.
@@ -194,6 +241,15 @@ impl NodeBuilder {
     #[must_use]
     pub fn handlers(mut self, handlers: Handlers) -> Self {
         self.handlers = Some(handlers);
+        self
+    }
+
+    /// Makes it a gateway too: it serves HTTP in front of its namespace, with a session of its own, from its start to its
+    /// stop, whether or not ZooKeeper serves.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn gateway(mut self, gateway: GatewayBuilder) -> Self {
+        self.gateway = Some(gateway);
         self
     }
 
@@ -278,14 +334,20 @@ impl NodeBuilder {
             let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
             CandidateConfig { election, strategy: self.placement }
         });
-        if worker.is_none() && candidate.is_none() {
+        if worker.is_none() && candidate.is_none() && !self.is_gateway() {
             return Err(StartError::NoRole);
         }
+        // Before the actors, so that an address that is taken leaves nothing behind.
+        #[cfg(feature = "http")]
+        let gateway = self.start_gateway().await?;
         let session = SessionConfig { connect, session_timeout, create_namespace: true };
         let config = NodeConfig { session, candidate, worker };
-        let inner = bellwether_actors::node::Node::start(config)
-            .await
-            .map_err(|error| StartError::Actors(Box::new(error)))?;
+        let inner = bellwether_actors::node::Node::start(config).await;
+        #[cfg(feature = "http")]
+        if let (Err(_), Some(gateway)) = (&inner, &gateway) {
+            gateway.stop().await;
+        }
+        let inner = inner.map_err(|error| StartError::Actors(Box::new(error)))?;
         if !self.schedules.is_empty() {
             let (node, schedules) = (inner.clone(), self.schedules);
             tokio::spawn(async move {
@@ -297,7 +359,35 @@ impl NodeBuilder {
                 }
             });
         }
-        Ok(Node { inner, drain_grace: self.drain_grace })
+        Ok(Node {
+            inner,
+            drain_grace: self.drain_grace,
+            #[cfg(feature = "http")]
+            gateway,
+        })
+    }
+
+    #[cfg(feature = "http")]
+    fn is_gateway(&self) -> bool {
+        self.gateway.is_some()
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn is_gateway(&self) -> bool {
+        false
+    }
+
+    #[cfg(feature = "http")]
+    async fn start_gateway(&self) -> Result<Option<Gateway>, StartError> {
+        let Some(gateway) = self.gateway.clone() else { return Ok(None) };
+        gateway.check()?;
+        let client = Client::builder().session_timeout(self.session_timeout).open(&self.zookeeper).await;
+        let client = client.map_err(|error| match error {
+            ConnectError::ConnectString(error) => StartError::ConnectString(error),
+            ConnectError::SessionTimeout(error) => StartError::SessionTimeout(error),
+            ConnectError::Unavailable(error) => StartError::Actors(Box::new(error)),
+        })?;
+        Ok(Some(gateway.start(client).await?))
     }
 
     fn worker(

@@ -42,7 +42,7 @@ pub(super) async fn measure(
 }
 
 /// The nearest-rank percentile of sorted values; zero of none.
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+pub(super) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()
 }

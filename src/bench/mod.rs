@@ -7,6 +7,8 @@
 //! shares the machine.
 
 mod cluster;
+#[cfg(feature = "http")]
+pub mod http;
 mod idle;
 mod load;
 mod memory;

@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct NodeProcess {
     child: Child,
     metrics: String,
+    #[cfg(feature = "http")]
+    http: String,
 }
 
 /// What it sent to ZooKeeper so far.
@@ -34,18 +36,51 @@ impl NodeProcess {
         client: &Client,
     ) -> Result<Self, String> {
         let before = claim(client).await?;
-        let metrics = free_address()?;
-        let binary = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = Command::new(binary);
-        command.args(["--zookeeper", &namespace.to_string(), "-q", "node", "--roles", roles]);
-        command.args(["--metrics-addr", &metrics]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
-        let child = command.spawn().map_err(|error| error.to_string())?;
+        let node = Self::start(namespace, roles, &[])?;
         let by = Instant::now() + PATIENCE;
         while claim(client).await? == before {
             wait(by, "the node to lead").await?;
         }
-        Ok(Self { child, metrics })
+        Ok(node)
+    }
+
+    /// Starts it as a gateway for so many connections, and waits until it serves.
+    #[cfg(feature = "http")]
+    pub(super) async fn gateway(namespace: &ConnectString, connections: usize) -> Result<Self, String> {
+        let most = connections.to_string();
+        let node =
+            Self::start(namespace, "gateway", &["--http-connections", &most, "--http-streams", &most])?;
+        let by = Instant::now() + PATIENCE;
+        while !get(&node.http, "/readyz").await.is_ok_and(|answer| answer.contains(" 200 ")) {
+            wait(by, "the gateway to serve").await?;
+        }
+        Ok(node)
+    }
+
+    fn start(namespace: &ConnectString, roles: &str, more: &[&str]) -> Result<Self, String> {
+        let metrics = free_address()?;
+        let binary = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(binary);
+        command.args(["--zookeeper", &namespace.to_string(), "-q", "node", "--roles", roles]);
+        command.args(["--metrics-addr", &metrics]).args(more);
+        #[cfg(feature = "http")]
+        let http = free_address()?;
+        #[cfg(feature = "http")]
+        command.args(["--http-addr", &http]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        Ok(Self {
+            child,
+            metrics,
+            #[cfg(feature = "http")]
+            http,
+        })
+    }
+
+    /// Where it serves HTTP.
+    #[cfg(feature = "http")]
+    pub(super) fn http(&self) -> Result<std::net::SocketAddr, String> {
+        self.http.parse().map_err(|error| format!("{error}"))
     }
 
     /// Kills it, and waits until it is dead.
@@ -64,12 +99,12 @@ impl NodeProcess {
 
     /// The sum of a metric's series.
     pub(super) async fn metric(&self, name: &str) -> Result<f64, String> {
-        let text = scrape(&self.metrics).await.map_err(|error| error.to_string())?;
+        let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
         Ok(sum(&text, name, ""))
     }
 
     pub(super) async fn sent(&self) -> Result<Sent, String> {
-        let text = scrape(&self.metrics).await.map_err(|error| error.to_string())?;
+        let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
         let requests = sum(&text, metric::ZK_REQUESTS, "");
         Ok(Sent { requests, operations: sum(&text, metric::ZK_OPERATIONS, "") })
     }
@@ -102,10 +137,10 @@ fn free_address() -> Result<String, String> {
     listener.local_addr().map(|address| address.to_string()).map_err(|error| error.to_string())
 }
 
-async fn scrape(address: &str) -> std::io::Result<String> {
+async fn get(address: &str, path: &str) -> std::io::Result<String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
     let mut text = String::new();
     stream.read_to_string(&mut text).await?;
     Ok(text)

@@ -1,5 +1,6 @@
 //! `bellwether bench`.
 
+use bellwether::bench::http::{self, HttpConfig, HttpReport, HttpStep};
 use bellwether::bench::scenario::{self, Part, Scenario, ScenarioConfig};
 use bellwether::bench::{BenchConfig, BenchReport, Step};
 use bellwether_zk::ConnectString;
@@ -18,12 +19,16 @@ pub(crate) struct Bench {
     /// What to measure.
     #[arg(value_enum, default_value_t)]
     pub(crate) scenario: What,
-    /// How many of what the scenario is about: jobs that wait, members, lanes, or schedules. As the scenario says by default.
+    /// How many of what the scenario is about: jobs that wait, members, lanes, schedules, or event streams. As the scenario
+    /// says by default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub(crate) size: Option<u32>,
     /// Jobs under load.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub(crate) jobs: u32,
+    /// Callers that submit at a time, by HTTP and natively.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub(crate) callers: u32,
     /// Jobs submitted one at a time.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) idle_jobs: u32,
@@ -54,12 +59,14 @@ pub(crate) enum What {
     Schedules,
     /// 1,000,000 jobs that are due in a month, and others that run beside them, before and after a change of leader.
     Later,
+    /// Submissions over HTTP beside the native client's, and 10,000 connected event streams.
+    Http,
 }
 
 impl What {
     fn scenario(self) -> Option<Scenario> {
         match self {
-            Self::Load => None,
+            Self::Load | Self::Http => None,
             Self::Backlog => Some(Scenario::Backlog),
             Self::Lanes => Some(Scenario::Lanes),
             Self::Group => Some(Scenario::Group),
@@ -80,6 +87,15 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
         let (workers, slots) = (bench.workers as usize, bench.slots);
         let config = ScenarioConfig { zookeeper, scenario, size, workers, slots };
         return measure(global, output, &config).await;
+    }
+    if bench.scenario == What::Http {
+        let config = HttpConfig {
+            zookeeper,
+            jobs: bench.jobs as usize,
+            callers: bench.callers as usize,
+            streams: bench.size.map_or(http::USUAL_STREAMS, |size| size as usize),
+        };
+        return over_http(global, output, &config).await;
     }
     let config = BenchConfig {
         zookeeper,
@@ -121,6 +137,42 @@ async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Re
             }
         }
     }
+}
+
+async fn over_http(global: &Global, output: Output, config: &HttpConfig) -> Result<(), Failure> {
+    let bar = global.progress("starting", 0);
+    let report = http::run(config, |now| {
+        bar.set_message(match now {
+            HttpStep::Native => "submitting natively",
+            HttpStep::Http => "submitting over HTTP",
+            HttpStep::Streams => "event streams",
+        });
+    })
+    .await;
+    bar.finish_and_clear();
+    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
+    match output.format {
+        Format::Json => output.json(&report),
+        Format::Table => output.rows(["MEASURED", "VALUE", "WHAT IT IS"], http_rows(&report)),
+    }
+}
+
+fn http_rows(report: &HttpReport) -> Vec<[String; 3]> {
+    let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
+    let HttpReport { jobs, callers, native, http, ratio, streams } = report;
+    let what = format!("{jobs} jobs each, {callers} callers, one at a time from each");
+    let (connected, before) = (streams.streams, streams.bytes_before / (1024 * 1024));
+    let connected = format!("resident, of {connected} connected event streams; {before} MiB without them");
+    vec![
+        row("native", format!("{:.0} jobs/s", native.jobs_per_second), &what),
+        row("native p50, p99", format!("{:.2} ms, {:.2} ms", native.p50_ms, native.p99_ms), ""),
+        row("HTTP", format!("{:.0} jobs/s", http.jobs_per_second), "the same over HTTP, on kept connections"),
+        row("HTTP p50, p99", format!("{:.2} ms, {:.2} ms", http.p50_ms, http.p99_ms), ""),
+        row("ratio", format!("{ratio:.2}"), "HTTP / native"),
+        row("stream", format!("{:.0} bytes", streams.bytes_per_stream), &connected),
+        row("stream after an event", format!("{:.0} bytes", streams.bytes_per_stream_after_events), ""),
+        row("last event", format!("{:.0} ms", streams.last_event_ms), "from a submission to the last stream"),
+    ]
 }
 
 fn part(part: &Part) -> [String; 6] {

@@ -32,6 +32,7 @@ pub(crate) struct Dev {
 struct Started<'a> {
     zookeeper: &'a str,
     metrics: Option<SocketAddr>,
+    http: Option<SocketAddr>,
 }
 
 pub(crate) async fn run(output: Output, dev: Dev) -> Result<(), Failure> {
@@ -39,9 +40,10 @@ pub(crate) async fn run(output: Output, dev: Dev) -> Result<(), Failure> {
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
     let metrics = dev.node.metrics_addr;
     let node = node::start(&zookeeper, dev.node).await?;
+    let http = node.gateway().map(bellwether::http::Gateway::address);
     match output.format {
-        Format::Json => output.json(&Started { zookeeper: &zookeeper, metrics })?,
-        Format::Table => output.text(&greeting(&zookeeper, metrics, dev.data_dir.as_deref()))?,
+        Format::Json => output.json(&Started { zookeeper: &zookeeper, metrics, http })?,
+        Format::Table => output.text(&greeting(&zookeeper, (metrics, http), dev.data_dir.as_deref()))?,
     }
     tokio::select! {
         ended = node::ended(node) => ended?,
@@ -50,7 +52,14 @@ pub(crate) async fn run(output: Output, dev: Dev) -> Result<(), Failure> {
     keeper.stop().await
 }
 
-fn greeting(zookeeper: &str, metrics: Option<SocketAddr>, data: Option<&std::path::Path>) -> String {
+fn greeting(
+    zookeeper: &str,
+    (metrics, http): (Option<SocketAddr>, Option<SocketAddr>),
+    data: Option<&std::path::Path>,
+) -> String {
+    let http = http.map_or("none (--roles candidate,worker,gateway serves it)".to_owned(), |at| {
+        format!("http://{at}/docs/")
+    });
     let metrics =
         metrics.map_or("none (--metrics-addr serves them)".to_owned(), |at| format!("http://{at}/metrics"));
     let data = data.map_or("in memory, gone at the end (--data-dir keeps them)".to_owned(), |dir| {
@@ -60,7 +69,7 @@ fn greeting(zookeeper: &str, metrics: Option<SocketAddr>, data: Option<&std::pat
     let command = std::env::args().next().unwrap_or_else(|| "bellwether".to_owned());
     format!(
         "Bellwether for development: one keeper, one node, no failover.\n\
-         \n  ZooKeeper  {zookeeper}\n  metrics    {metrics}\n  data       {data}\n\
+         \n  ZooKeeper  {zookeeper}\n  metrics    {metrics}\n  HTTP       {http}\n  data       {data}\n\
          \nTry in another terminal:\n\
          \n  export BELLWETHER_ZOOKEEPER={zookeeper}\
          \n  {command} job submit sum '{{\"first\": 1, \"second\": 2}}' --wait\n\

@@ -8,6 +8,7 @@ mod dev;
 mod exit;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod gateway;
 mod group;
 mod input;
 mod install;
@@ -103,6 +104,9 @@ enum Command {
     /// Have jobs submitted at the times of a calendar.
     #[command(subcommand, after_help = EXIT_CODES)]
     Schedule(schedule::ScheduleCommand),
+    /// Make tokens for the HTTP gateway.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Token(gateway::Token),
     /// Run a node in the foreground, until SIGTERM or Ctrl-C; a second one stops it at once.
     ///
     /// Exit code 1 when it left jobs behind: after a second signal, or when ZooKeeper could not be reached to hand
@@ -167,6 +171,7 @@ async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(
         Command::Config(command) => config::run(output, &command, said),
         Command::Completions(command) => command.run(output),
         Command::InstallFiles(command) => command.run(),
+        Command::Token(command) => gateway::run(output, command),
         Command::Node(command) => node::run(global, command).await,
         Command::Keeper(command) => keeper::run(output, command).await,
         Command::Dev(command) => dev::run(output, command).await,

@@ -10,7 +10,7 @@ use bellwether_core::machine::assigner::Strategy;
 use clap::{Args, ValueEnum};
 
 use super::exit::{Failure, Kind, chain};
-use super::{Global, config, input};
+use super::{Global, config, gateway, input};
 
 /// What a node does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -19,6 +19,8 @@ pub(crate) enum Role {
     Candidate,
     /// Runs jobs.
     Worker,
+    /// Serves HTTP.
+    Gateway,
 }
 
 /// How candidates are ordered.
@@ -75,6 +77,8 @@ pub(crate) struct Node {
     /// How long running jobs may take to end when the node stops; then they are handed back.
     #[arg(long, default_value = "30s", value_parser = input::duration, value_name = "DURATION")]
     pub(crate) drain_grace: Duration,
+    #[command(flatten, next_help_heading = "The gateway, with --roles …,gateway")]
+    pub(crate) gateway: gateway::HttpOptions,
 }
 
 fn session_timeout(text: &str) -> Result<Duration, String> {
@@ -109,11 +113,20 @@ pub(crate) async fn start(zookeeper: &str, node: Node) -> Result<bellwether::Nod
     if let Some(id) = &node.node_id {
         builder = builder.node_id(id.as_str());
     }
+    let gateway = node.roles.contains(&Role::Gateway).then(|| node.gateway.builder()).transpose()?;
     if let Some(address) = node.metrics_addr {
-        bellwether::metrics::serve(address, &kinds).map_err(|error| Failure::failed(error.to_string()))?;
         tracing::info!(%address, "metrics are served");
     }
-    builder.start().await.map_err(|error| match error {
+    let metrics = match (node.metrics_addr, &gateway) {
+        (Some(address), _) => Some(bellwether::metrics::serve(address, &kinds)),
+        (None, Some(_)) => Some(bellwether::metrics::record(&kinds)),
+        (None, None) => None,
+    };
+    let metrics = metrics.transpose().map_err(|error| Failure::failed(error.to_string()))?;
+    if let (Some(gateway), Some(metrics)) = (gateway, metrics) {
+        builder = builder.gateway(gateway.metrics(metrics));
+    }
+    let started = builder.start().await.map_err(|error| match error {
         StartError::ConnectString(_)
         | StartError::SessionTimeout(_)
         | StartError::Name(_)
@@ -121,8 +134,12 @@ pub(crate) async fn start(zookeeper: &str, node: Node) -> Result<bellwether::Nod
         | StartError::Worker(_)
         | StartError::NoRole => Failure::usage(error.to_string()),
         StartError::Schedule { .. } => Failure::usage(chain(&error)),
-        StartError::Actors(_) => Failure::failed(chain(&error)),
-    })
+        StartError::Actors(_) | StartError::Gateway(_) => Failure::failed(chain(&error)),
+    })?;
+    if let Some(gateway) = started.gateway() {
+        tracing::info!(address = %gateway.address(), "HTTP is served");
+    }
+    Ok(started)
 }
 
 /// Runs until a signal has ended it, or something it cannot live without did.
@@ -130,6 +147,7 @@ pub(crate) async fn ended(node: bellwether::Node) -> Result<(), Failure> {
     node.run().await.map_err(|error| match error {
         RunError::Ended(NodeError::Namespace(_)) => Failure::new(Kind::Unreachable, chain(&error)),
         RunError::Ended(NodeError::Actors(_))
+        | RunError::Gateway(_)
         | RunError::Signals(_)
         | RunError::Interrupted(_)
         | RunError::Abandoned => Failure::failed(chain(&error)),

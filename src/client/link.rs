@@ -46,6 +46,16 @@ impl Link {
         Ok(Self { session, servers })
     }
 
+    /// Whether there is a session that serves now.
+    pub(super) fn is_usable(&self) -> bool {
+        match &*self.session.status().borrow() {
+            SessionStatus::Connected(zk) => zk.state() == SessionState::Connected,
+            SessionStatus::Connecting { .. } | SessionStatus::Disconnected | SessionStatus::Refused(_) => {
+                false
+            }
+        }
+    }
+
     /// Waits for a session that serves, for as long as it takes.
     pub(super) async fn usable(&self) -> Result<Zk, Unavailable> {
         let mut status = self.session.status();

@@ -22,7 +22,7 @@ use super::locate::{inboxes, locate};
 use super::view::{JobView, State};
 
 /// Parents whose names are held at once: 8 full buckets are 40,000 names.
-const PARENTS_AT_ONCE: usize = 8;
+pub(super) const PARENTS_AT_ONCE: usize = 8;
 
 /// Which jobs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +31,13 @@ pub struct Filter {
     pub state: Option<State>,
     /// Only those of this kind; one whose record cannot be read has none.
     pub kind: Option<Kind>,
+}
+
+impl Filter {
+    /// Whether it lets a job through.
+    pub(super) fn lets(&self, view: &JobView) -> bool {
+        self.state.is_none_or(|state| view.state == state) && (self.kind.is_none() || view.kind == self.kind)
+    }
 }
 
 /// A listing under way; see [`Client::list`].
@@ -97,10 +104,7 @@ impl Listing {
             // Absent: deleted since it was listed.
             Some(view(id, found?, self.cluster.as_ref()))
         });
-        let views = views.filter(|view| {
-            self.filter.state.is_none_or(|state| view.state == state)
-                && (self.filter.kind.is_none() || view.kind == self.filter.kind)
-        });
+        let views = views.filter(|view| self.filter.lets(view));
         let mut views = views.collect::<Vec<_>>();
         self.turns.tell(link, by, &mut views).await?;
         // Last, and without a wait between: whatever fails before, or is dropped, reads this page again.
@@ -143,13 +147,13 @@ impl Listing {
     }
 }
 
-async fn running(zk: Zk) -> ReadResult<Vec<JobId>> {
+pub(super) async fn running(zk: Zk) -> ReadResult<Vec<JobId>> {
     let mut held = inboxes(&zk).await?.into_keys().collect::<Vec<_>>();
     held.sort();
     Ok(held)
 }
 
-async fn minutes(zk: Zk) -> ReadResult<VecDeque<String>> {
+pub(super) async fn minutes(zk: Zk) -> ReadResult<VecDeque<String>> {
     let minutes = zk.children(path::DELAYED.to_owned()).await?.unwrap_or_default();
     let mut minutes = minutes.iter().filter_map(|minute| path::parse_minute(minute)).collect::<Vec<u64>>();
     minutes.sort_unstable();

@@ -12,15 +12,18 @@
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `schedule/` | adding, changing and listing schedules |
 //! | `group/` | groups: making, sealing, members, views |
-//! | `wait`, `list`, `control` | waiting, listing, cancelling and retrying |
+//! | `wait`, `list`, `page`, `control` | waiting, listing, cancelling and retrying |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
 //! | `timing` | from when and until when a job may start |
+//! | `events/` | what happens to jobs, by one watch for all who follow |
 //! | `kinds`, `explain` | pausing kinds; why a job is not running |
 
 mod cluster;
 mod control;
+mod depths;
 mod document;
 mod error;
+mod events;
 mod explain;
 mod get;
 mod group;
@@ -30,6 +33,7 @@ mod lanes;
 mod link;
 mod list;
 mod locate;
+mod page;
 mod purge;
 mod retention;
 mod schedule;
@@ -51,7 +55,9 @@ pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use cluster::{DrainedWorker, LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
+pub use depths::Depths;
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
+pub use events::{Event, Events, Heard, MAX_PENDING, RING};
 pub use explain::{Explanation, Why};
 pub use group::{
     Group, GroupHandle, GroupStage, GroupView, GroupWaitError, Member, MemberEnd, Members, Spawn, SpawnError,
@@ -60,6 +66,7 @@ pub use group::{
 pub use job::{Job, JobError, JobKind, Untyped};
 pub use kinds::{KindView, Paused};
 pub use list::{Filter, Listing};
+pub use page::{Cursor, CursorError, MAX_PAGE, Page};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
 pub use schedule::{Added, Schedule, ScheduleError, ScheduleView, Schedules};
@@ -69,7 +76,7 @@ pub use timing::TimingError;
 pub use view::{JobView, State, Waiting};
 pub use wait::MAX_WATCHED;
 
-use link::{Deadline, Link};
+use link::Link;
 use submit::Inbox;
 
 use crate::session_timeout;
@@ -91,6 +98,7 @@ struct Inner {
     deadline: Duration,
     /// A permit for each job that is watched.
     watches: Semaphore,
+    events: events::Known,
 }
 
 impl fmt::Debug for Client {
@@ -142,15 +150,24 @@ impl ClientBuilder {
     /// When the string is malformed, the session timeout is out of its bounds, no server serves within the deadline (each is named, with its reason), or
     /// the namespace is absent, foreign or of another layout.
     pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
+        let client = self.open(to).await?;
+        client.0.link.usable_by(client.by()).await?;
+        Ok(client)
+    }
+
+    /// As [`ClientBuilder::connect`], and does not wait for a server: calls do, up to the deadline.
+    ///
+    /// # Errors
+    /// When the string is malformed, or the session timeout is out of its bounds.
+    pub async fn open(self, to: &str) -> Result<Client, ConnectError> {
         let connect = to.parse::<ConnectString>()?;
         let Self { session_timeout, create_namespace, deadline } = self;
         let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig { connect, session_timeout, create_namespace };
         let link = Arc::new(Link::start(config).await?);
-        link.usable_by(Deadline::after(deadline)).await?;
         let inbox = submit::start(Arc::clone(&link));
         let watches = Semaphore::new(MAX_WATCHED);
-        Ok(Client(Arc::new(Inner { inbox, link, deadline, watches })))
+        Ok(Client(Arc::new(Inner { inbox, link, deadline, watches, events: events::Known::default() })))
     }
 }
 
@@ -167,6 +184,12 @@ impl Client {
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
+    }
+
+    /// Whether ZooKeeper serves this client at the moment.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.0.link.is_usable()
     }
 
     /// Ends the session now, for all clones, and waits until ZooKeeper knows, up to 3 s. Calls under way end as

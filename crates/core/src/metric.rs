@@ -110,6 +110,11 @@ metrics! {
     ZK_OPERATIONS = "bellwether_zookeeper_operations_total", Counter, Labels::Fixed("request", &["read", "write"]), "Operations inside these requests.";
     UNKNOWN_OUTCOMES = "bellwether_zookeeper_unknown_outcomes_total", Counter, Labels::None, "Writes whose reply was lost.";
     UNKNOWN_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("as", &["applied", "not_applied"]), "Lost replies that were resolved by reading back.";
+    HTTP_REQUESTS = "bellwether_http_requests_total", Counter, Labels::Fixed("code", &["ok", "client_error", "refused", "server_error"]), "Requests that this gateway answered; refused are 429 and 503.";
+    HTTP_SECONDS = "bellwether_http_request_seconds", Histogram(Seconds), Labels::None, "How long requests took up to the first byte of the answer; long polls, event streams and health aside.";
+    HTTP_REFUSED = "bellwether_http_refused_total", Counter, Labels::Fixed("why", &["connections", "requests", "one_caller", "waits", "streams", "batches", "purges"]), "What this gateway turned away because there was no room for it.";
+    HTTP_CONNECTIONS = "bellwether_http_connections", Gauge, Labels::None, "Connections that are open to this gateway.";
+    HTTP_STREAMS = "bellwether_http_event_streams", Gauge, Labels::None, "Event streams that this gateway serves.";
     ACTOR_RESTARTS = "bellwether_actor_restarts_total", Counter, Labels::None, "Actors, or groups of them, that a supervisor started again.";
     ZK_REQUEST_SECONDS = "bellwether_zookeeper_request_seconds", Histogram(Seconds), Labels::Fixed("request", &["read", "write"]), "From sending a request to ZooKeeper to its answer.";
     SESSION_MARGIN = "bellwether_session_margin_seconds", Gauge(Seconds), Labels::None, "The least time, in the last minute or half minute, for which this node could still trust its session; 0 once it could not.";

@@ -170,6 +170,17 @@ impl Client {
         self.open_group(id, record, None).await
     }
 
+    /// The group of this id, which somebody made.
+    ///
+    /// # Errors
+    /// [`GroupError::Absent`], [`Error::GroupUnreadable`], or no answer within the client's deadline.
+    pub async fn existing_group(&self, id: &GroupId) -> Result<GroupHandle, Error> {
+        let node = self.0.link.read(self.by(), |zk| zk.get(path::group(id))).await?;
+        let node = node.ok_or_else(|| GroupError::Absent { group: id.clone() })?;
+        let record = Mutex::new((decode(id, &node)?, node.version));
+        Ok(GroupHandle { client: self.clone(), known: Arc::new(Known { id: id.clone(), record }) })
+    }
+
     /// Makes the group, as that of a running job's sub-jobs if one is given, unless it is there.
     async fn open_group(
         &self,

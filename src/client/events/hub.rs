@@ -1,0 +1,269 @@
+//! The hub: turns changes of znodes into events, for all followers of a client.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::path::{self, Place};
+use bellwether_core::wire;
+use bellwether_zk::{Change, ChangeKind, Node, ReadResult, Watch, Zk};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::{Event, Heard, MAX_PENDING, RING};
+use crate::client::link::Link;
+use crate::client::view::{JobView, State};
+
+/// Until a watch that was refused, or that a connection ended under, is asked for again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The whole namespace: one watch, so that changes of different places come in the order of their commits.
+const ROOT: &str = "/";
+
+#[derive(Debug, Clone)]
+pub(super) enum Sent {
+    Heard(Heard),
+    End,
+}
+
+/// Ends with the last follower.
+#[derive(Debug)]
+pub(in crate::client) struct Hub {
+    to: broadcast::Sender<Sent>,
+    watching: watch::Receiver<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Hub {
+    pub(super) fn start(link: Arc<Link>) -> Self {
+        let (to, _) = broadcast::channel(RING);
+        let (set, watching) = watch::channel(false);
+        let task = tokio::spawn(run(link, to.clone(), set));
+        Self { to, watching, task }
+    }
+
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Sent> {
+        self.to.subscribe()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    pub(super) async fn watching(&self) -> bool {
+        self.watching.clone().wait_for(|watching| *watching).await.is_ok()
+    }
+}
+
+/// Nobody hears it when nobody follows just now.
+fn tell(to: &broadcast::Sender<Sent>, sent: Sent) {
+    if to.send(sent).is_err() {
+        tracing::trace!("nobody follows");
+    }
+}
+
+async fn run(link: Arc<Link>, to: broadcast::Sender<Sent>, watching: watch::Sender<bool>) {
+    let mut first = true;
+    while let Ok(zk) = link.usable().await {
+        match zk.watch(ROOT).await {
+            Ok(watch) => {
+                if !std::mem::take(&mut first) {
+                    tell(&to, Sent::Heard(Heard::Gap));
+                }
+                watching.send_replace(true);
+                follow(&zk, watch, &to).await;
+                watching.send_replace(false);
+            }
+            Err(error) => tracing::debug!(%error, "no watch: asking again"),
+        }
+        sleep(RETRY).await;
+    }
+    tell(&to, Sent::End);
+}
+
+/// Jobs to read, each with where it was seen last, in the order in which they were first seen.
+#[derive(Debug, Default)]
+struct Pending {
+    order: VecDeque<JobId>,
+    seen: HashMap<JobId, Seen>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Queued,
+    Delayed,
+    Running(WorkerId),
+    /// It left a place, and was not seen in another: it is over, or the next change tells.
+    Left,
+}
+
+impl Pending {
+    /// `false` when there are too many.
+    fn note(&mut self, change: &Change) -> bool {
+        let (job, seen) = match (&change.place, change.kind) {
+            (Place::QueueEntry(job), ChangeKind::Created) => (job, Seen::Queued),
+            (Place::DelayedEntry(_, job), ChangeKind::Created) => (job, Seen::Delayed),
+            (Place::Assignment(worker, job), ChangeKind::Created) => (job, Seen::Running(*worker)),
+            (
+                Place::QueueEntry(job) | Place::DelayedEntry(_, job) | Place::Assignment(_, job),
+                ChangeKind::Deleted,
+            ) => (job, Seen::Left),
+            // Data tells of leases and flags; the rest is of no job, or of one whose move is told by its places.
+            (_, ChangeKind::Created | ChangeKind::Deleted | ChangeKind::DataChanged) => return true,
+        };
+        if self.seen.insert(job.clone(), seen).is_none() {
+            self.order.push_back(job.clone());
+        }
+        self.order.len() <= MAX_PENDING
+    }
+
+    fn take(&mut self) -> Vec<(JobId, Seen)> {
+        let few = self.order.len().min(MAX_READ_BATCH);
+        let few = self.order.drain(..few);
+        few.filter_map(|job| self.seen.remove(&job).map(|seen| (job, seen))).collect()
+    }
+}
+
+type Read = (Vec<(JobId, Seen)>, ReadResult<Vec<Option<Node>>>);
+
+/// Returns when the connection is lost.
+async fn follow(zk: &Zk, mut watch: Watch, to: &broadcast::Sender<Sent>) {
+    let mut pending = Pending::default();
+    let mut reading: FuturesUnordered<BoxFuture<'static, Read>> = FuturesUnordered::new();
+    loop {
+        if reading.is_empty() {
+            let jobs = pending.take();
+            if !jobs.is_empty() {
+                let asked = zk.get_many(jobs.iter().map(|(job, _)| path::record(job)).collect());
+                reading.push(async move { (jobs, asked.await) }.boxed());
+            }
+        }
+        tokio::select! {
+            changes = watch.changes() => {
+                let Some(changes) = changes else { return };
+                for change in &changes {
+                    if !pending.note(change) {
+                        pending = Pending::default();
+                        tell(to, Sent::Heard(Heard::Gap));
+                    }
+                }
+            }
+            Some((jobs, read)) = reading.next(), if !reading.is_empty() => {
+                // Lost with the connection: the watch ends too, and all are told of the gap.
+                let Ok(nodes) = read else { return };
+                for ((job, seen), node) in jobs.into_iter().zip(nodes) {
+                    if let Some(event) = event(job, seen, node) {
+                        tell(to, Sent::Heard(Heard::Event(Arc::new(event))));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a job's record and its place say together; nothing when it is on its way, or was removed.
+fn event(job: JobId, seen: Seen, node: Option<Node>) -> Option<Event> {
+    let view = match wire::decode::<JobRecord>(&node?.data) {
+        Ok(record) => JobView::of(job, record),
+        Err(reason) => JobView::unreadable(job, &reason),
+    };
+    let (state, worker) = match (view.state, seen) {
+        (State::Queued, Seen::Queued) => (State::Queued, None),
+        (State::Queued, Seen::Delayed) => (State::Delayed, None),
+        (State::Queued, Seen::Running(worker)) => (State::Running, Some(worker)),
+        (State::Queued, Seen::Left) => return None,
+        (over, _) => (over, None),
+    };
+    let attempt = view.attempt + u32::from(state == State::Running);
+    let error = view.error.filter(|_| state != State::Succeeded);
+    let JobView { id, kind, generation, .. } = view;
+    Some(Event { job: id, kind, state, worker, attempt, generation, error })
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::job::{Payload, Verdict};
+    use bellwether_core::name::Kind;
+    use bellwether_core::time::WallMillis;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn job(n: usize) -> JobId {
+        JobId::new(format!("job-{n}")).unwrap()
+    }
+
+    fn change(path: &str, kind: ChangeKind) -> Change {
+        Change { place: path::parse(path), kind }
+    }
+
+    fn stored(record: &JobRecord) -> Option<Node> {
+        Some(Node {
+            data: wire::encode(record),
+            version: 0,
+            owner: 0,
+            created: 1,
+            modified: WallMillis(1),
+            children: 0,
+        })
+    }
+
+    #[test]
+    fn a_job_is_told_where_it_was_seen_last() {
+        let worker = WorkerId::new(Uuid::from_u128(7));
+        let mut pending = Pending::default();
+        let (queued, assigned) = (path::queue_entry(&job(1)), path::assignment(worker, &job(1)));
+        let assign = [change(&queued, ChangeKind::Deleted), change(&assigned, ChangeKind::Created)];
+        assert!(pending.note(&change(&queued, ChangeKind::Created)));
+        assert!(pending.note(&change(&path::queue_entry(&job(2)), ChangeKind::Created)));
+        assert!(assign.iter().all(|change| pending.note(change)));
+        assert!(pending.note(&change(&path::record(&job(3)), ChangeKind::DataChanged)));
+        assert_eq!(pending.take(), [(job(1), Seen::Running(worker)), (job(2), Seen::Queued)]);
+        assert_eq!(pending.take(), []);
+    }
+
+    #[test]
+    fn more_jobs_than_may_be_held_are_too_many_and_one_job_is_one() {
+        let mut pending = Pending::default();
+        let created = |n: usize| change(&path::queue_entry(&job(n)), ChangeKind::Created);
+        for _ in 0..2 {
+            assert!((0..MAX_PENDING).all(|n| pending.note(&created(n))));
+        }
+        assert!(!pending.note(&created(MAX_PENDING)));
+    }
+
+    #[test]
+    fn what_is_told_is_what_the_record_says() {
+        let kind = Kind::new("sum").unwrap();
+        let payload = Payload::json(b"1".as_slice()).unwrap();
+        let open = JobRecord::new(kind, payload, Uuid::from_u128(1), WallMillis(1));
+        let worker = WorkerId::new(Uuid::from_u128(7));
+        let running = event(job(1), Seen::Running(worker), stored(&open)).unwrap();
+        assert_eq!((running.state, running.worker, running.attempt), (State::Running, Some(worker), 1));
+        assert_eq!(event(job(1), Seen::Delayed, stored(&open)).unwrap().state, State::Delayed);
+        // Between two places, or removed.
+        assert_eq!(event(job(1), Seen::Left, stored(&open)), None);
+        assert_eq!(event(job(1), Seen::Left, None), None);
+        let over = open.cancel(WallMillis(2));
+        assert!(matches!(
+            over.state,
+            bellwether_core::job::JobState::Terminal { verdict: Verdict::Cancelled, .. }
+        ));
+        for seen in [Seen::Left, Seen::Queued, Seen::Running(worker)] {
+            let told = event(job(1), seen, stored(&over)).unwrap();
+            assert_eq!((told.state, told.worker), (State::Cancelled, None));
+        }
+    }
+}

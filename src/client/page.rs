@@ -1,0 +1,203 @@
+//! Listing jobs by pages that stand for themselves.
+//!
+//! A [`Listing`](super::Listing) lives in its caller's memory. A page carries where it ended instead, so that a caller
+//! without memory, such as an HTTP request, goes on from there, with any client of the namespace. Parents are visited in
+//! order and names in theirs, so a job that stays where it is is told exactly once over all pages; one that moves while
+//! it is paged by state may be told twice or not at all, as its place is what is listed.
+//!
+//! A page looks at a bounded number of jobs, so that a filter which nothing matches does not read a million records in
+//! one call: it may then hold fewer jobs than were asked for, or none, and still have a next one.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::name::JobId;
+use bellwether_core::path::{self, Bucket};
+
+use super::Client;
+use super::error::Error;
+use super::get::view;
+use super::lanes::Turns;
+use super::list::{Filter, PARENTS_AT_ONCE, minutes, running};
+use super::locate::locate;
+use super::view::{JobView, State};
+
+/// Most jobs of one page.
+pub const MAX_PAGE: usize = 1_000;
+
+/// Most jobs that one page looks at, of which its filter may take none: a full bucket, about 50 batched reads.
+const MAX_LOOKED_AT: usize = 5_000;
+
+/// Jobs, and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The jobs, in no order that means anything.
+    pub jobs: Vec<JobView>,
+    /// Where the next page begins; `None` after the last.
+    pub next: Option<Cursor>,
+}
+
+/// Where a page ended: after this name in this parent. Its text is for handing back, not for reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    parent: String,
+    after: Option<JobId>,
+}
+
+/// A cursor that no page gave.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not the `next` of a page: give it back as it was, with the same filter")]
+pub struct CursorError;
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}~{}", self.parent, self.after.as_ref().map_or("", JobId::as_str))
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = CursorError;
+
+    fn from_str(text: &str) -> Result<Self, CursorError> {
+        let (parent, after) = text.split_once('~').ok_or(CursorError)?;
+        if parent.len() > 16 || !parent.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err(CursorError);
+        }
+        let after = (!after.is_empty()).then(|| JobId::new(after)).transpose().map_err(|_| CursorError)?;
+        Ok(Self { parent: parent.to_owned(), after })
+    }
+}
+
+/// Names of one parent, as far as they come after the cursor.
+struct Names {
+    parent: String,
+    ids: VecDeque<JobId>,
+}
+
+impl Client {
+    /// One page of the jobs that the filter lets through, at most `limit` (1 to [`MAX_PAGE`]), from where an earlier
+    /// page with the same filter ended.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline, which is for each read.
+    ///
+    /// # Consistency
+    /// Each job is told as it is when its page is read.
+    pub async fn list_page(
+        &self,
+        filter: &Filter,
+        from: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Page, Error> {
+        let limit = limit.clamp(1, MAX_PAGE);
+        let cluster = self.cluster(self.by()).await?;
+        let (mut turns, mut jobs, mut looked_at) = (Turns::default(), Vec::new(), 0);
+        let mut parents = self.parents(filter, from).await?;
+        while !parents.is_empty() {
+            for mut names in self.names(filter, &mut parents, from).await? {
+                while !names.ids.is_empty() {
+                    let few = names.ids.len().min(MAX_READ_BATCH);
+                    let ids = names.ids.drain(..few).collect::<Vec<_>>();
+                    let found = locate(&self.0.link, self.by(), &ids).await?;
+                    let views = ids.iter().zip(found);
+                    let views =
+                        views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
+                    let mut views = views.filter(|view| filter.lets(view)).collect::<Vec<_>>();
+                    let room = limit - jobs.len();
+                    let full = views.len() > room;
+                    views.truncate(room);
+                    turns.tell(&self.0.link, self.by(), &mut views).await?;
+                    looked_at += few;
+                    // Cut within what was looked at: after the last that is told. Else after the last looked at.
+                    let last =
+                        if full { views.last().map(|view| view.id.clone()) } else { ids.last().cloned() };
+                    jobs.append(&mut views);
+                    if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
+                        let next = Some(Cursor { parent: names.parent, after: last });
+                        return Ok(Page { jobs, next });
+                    }
+                }
+            }
+        }
+        Ok(Page { jobs, next: None })
+    }
+
+    /// The parents that are left, by the last component of their paths.
+    async fn parents(&self, filter: &Filter, from: Option<&Cursor>) -> Result<VecDeque<String>, Error> {
+        let buckets = || Bucket::all().map(|bucket| last_component(&bucket.jobs())).collect::<Vec<_>>();
+        let all = match filter.state {
+            Some(State::Running) => vec![INBOXES.to_owned()],
+            Some(State::Delayed) => {
+                let paths = self.0.link.read(self.by(), |zk| minutes(zk.clone())).await?;
+                paths.iter().map(|path| last_component(path)).collect()
+            }
+            Some(State::Queued | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined)
+            | None => buckets(),
+        };
+        // Minutes are numbers and not of one length; buckets are two digits, whose order is that of their texts.
+        let order = |name: &str| (name.len(), name.to_owned());
+        let first = from.map(|from| order(&from.parent));
+        Ok(all.into_iter().filter(|name| first.as_ref().is_none_or(|first| order(name) >= *first)).collect())
+    }
+
+    /// Lists the next few parents.
+    async fn names(
+        &self,
+        filter: &Filter,
+        parents: &mut VecDeque<String>,
+        from: Option<&Cursor>,
+    ) -> Result<Vec<Names>, Error> {
+        let few = parents.drain(..parents.len().min(PARENTS_AT_ONCE)).collect::<Vec<_>>();
+        let link = &self.0.link;
+        let lists = if filter.state == Some(State::Running) {
+            vec![link.read(self.by(), |zk| running(zk.clone())).await?]
+        } else {
+            let root = match filter.state {
+                Some(State::Queued) => path::QUEUE,
+                Some(State::Delayed) => path::DELAYED,
+                Some(
+                    State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
+                )
+                | None => path::JOBS,
+            };
+            let paths = few.iter().map(|name| format!("{root}/{name}")).collect::<Vec<_>>();
+            let lists = link.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
+            // A name that is not an id is not a job's.
+            let ids =
+                |names: Vec<String>| names.into_iter().filter_map(|name| JobId::new(name).ok()).collect();
+            lists.into_iter().map(|names| ids(names.unwrap_or_default())).collect()
+        };
+        let names = few.into_iter().zip(lists).map(|(parent, mut ids)| {
+            ids.sort_unstable();
+            if let Some(Cursor { after: Some(after), .. }) = from.filter(|from| from.parent == parent) {
+                ids.retain(|id| id > after);
+            }
+            Names { parent, ids: ids.into() }
+        });
+        Ok(names.collect())
+    }
+}
+
+/// Stands for all inboxes, which are read at once: they hold as many jobs as there are slots.
+const INBOXES: &str = "inboxes";
+
+fn last_component(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_given_back_as_it_was_and_another_text_is_refused() {
+        for text in ["0a~sum-1", "29000000~nightly@2026-11-21", "inboxes~", "ff~a:b:7"] {
+            assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
+        }
+        for text in ["", "0a", "../jobs~x", "0a~a/b", "0a~..", "0a~x~y", "12345678901234567~x"] {
+            assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
+        }
+    }
+}

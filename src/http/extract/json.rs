@@ -1,0 +1,54 @@
+//! A JSON body, no longer than its route allows.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use crate::http::problem::{Fault, Problem};
+
+/// A body that has a bound.
+pub(in crate::http) trait Bounded: DeserializeOwned {
+    const MAX_BYTES: usize;
+}
+
+/// A body that was read, decoded and is of the right form.
+pub(in crate::http) struct Json<T>(pub(in crate::http) T);
+
+impl<S: Send + Sync, T: Bounded> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Fault::NotJson.because("send it with `Content-Type: application/json`"));
+        }
+        // Told before anything is read. A length that is not there is one of no body.
+        let announced =
+            request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if announced.is_some_and(|length: u64| length > T::MAX_BYTES as u64) {
+            return Err(too_large::<T>());
+        }
+        let body = Limited::new(request.into_body(), T::MAX_BYTES).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                too_large::<T>()
+            } else {
+                Fault::Invalid.because("the body ended before its length")
+            }
+        })?;
+        let value = serde_json::from_slice(&body.to_bytes());
+        Ok(Self(value.map_err(|error| Fault::Invalid.because(format!("the body is not valid: {error}")))?))
+    }
+}
+
+fn too_large<T: Bounded>() -> Problem {
+    Fault::TooLarge.because(format!("the body may have at most {} bytes", T::MAX_BYTES))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let essence = |value: &HeaderValue| {
+        let text = value.to_str().ok()?;
+        Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    };
+    headers.get(CONTENT_TYPE).and_then(essence).is_some_and(|essence| essence == "application/json")
+}

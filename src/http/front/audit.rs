@@ -1,0 +1,98 @@
+//! A line for each call that may change something: who, what, from where, with which outcome.
+//!
+//! It is written when the call ends, however it ends: also when it was refused, and when its caller went away before the
+//! answer. What was submitted is named by ids; payloads, query parameters and tokens are never in it.
+
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Method, StatusCode};
+
+use super::credentials::Caller;
+use super::operations::Operations;
+use super::request_id::RequestId;
+use super::{Peer, mutates};
+
+/// The target of the lines, to filter them by.
+const TARGET: &str = "bellwether::audit";
+
+/// What a route did, for the line: put into the answer's extensions.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Told(pub(in crate::http) String);
+
+/// A line that is written at the end.
+pub(super) struct Line {
+    /// Nothing for a call that only reads.
+    line: Option<Begun>,
+}
+
+struct Begun {
+    started: Instant,
+    id: RequestId,
+    method: Method,
+    path: String,
+    operation: Option<&'static str>,
+    peer: Option<Peer>,
+    caller: Option<Caller>,
+}
+
+impl Line {
+    pub(super) fn begin(request: &Request, id: &RequestId, operations: &Operations) -> Self {
+        if !mutates(request.method()) {
+            return Self { line: None };
+        }
+        let route = request.extensions().get::<MatchedPath>();
+        let line = Begun {
+            started: Instant::now(),
+            id: id.clone(),
+            method: request.method().clone(),
+            path: request.uri().path().chars().take(512).collect(),
+            operation: operations.of(request.method(), route).map(|operation| operation.name),
+            peer: request.extensions().get::<Peer>().copied(),
+            caller: None,
+        };
+        Self { line: Some(line) }
+    }
+
+    pub(super) fn by(&mut self, caller: &Caller) {
+        if let Some(line) = &mut self.line {
+            line.caller = Some(caller.clone());
+        }
+    }
+
+    pub(super) fn end(mut self, status: StatusCode, told: Option<&Told>) {
+        if let Some(line) = self.line.take() {
+            line.write(Some(status), told);
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        // The connection is gone: what was sent on may be done all the same.
+        if let Some(line) = self.line.take() {
+            line.write(None, None);
+        }
+    }
+}
+
+impl Begun {
+    fn write(self, status: Option<StatusCode>, told: Option<&Told>) {
+        let Self { started, id, method, path, operation, peer, caller } = self;
+        tracing::info!(
+            target: TARGET,
+            who = caller.as_ref().map_or("-", |caller| &*caller.name),
+            role = caller.as_ref().map_or("-", |caller| caller.role.as_str()),
+            from = peer.map(|peer| tracing::field::display(peer.0)),
+            operation = operation.unwrap_or("-"),
+            %method,
+            path,
+            status = status.map_or(0, |status| status.as_u16()),
+            what = told.map_or("-", |told| told.0.as_str()),
+            millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            request_id = id.as_str(),
+            "{}",
+            if status.is_some() { "answered" } else { "the caller went away before the answer" },
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! Who asks, by the bearer token that is shown.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+
+use crate::http::access::{Role, Tokens};
+use crate::http::problem::{Fault, Problem};
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::http) struct Caller {
+    /// The token's name, or `anonymous` where no token is needed.
+    pub(in crate::http) name: Arc<str>,
+    pub(in crate::http) role: Role,
+    pub(super) address: Option<IpAddr>,
+}
+
+/// The caller, or why there is none. A header that is there and wrong is refused with the same words as a token that is
+/// not known, so that nothing tells them apart.
+pub(super) fn caller(
+    tokens: Option<&Tokens>,
+    headers: &HeaderMap,
+    address: Option<IpAddr>,
+) -> Result<Caller, Problem> {
+    let Some(tokens) = tokens else {
+        return Ok(Caller { name: Arc::from("anonymous"), role: Role::Admin, address });
+    };
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    let (Some(header), None) = (shown.next(), shown.next()) else {
+        return Err(Fault::Unauthenticated.because("show a token: `Authorization: Bearer TOKEN`, once"));
+    };
+    let found = bearer(header.as_bytes()).and_then(|token| tokens.find(token));
+    let (name, role) =
+        found.ok_or_else(|| Fault::Unauthenticated.because("the token that was shown is not known here"))?;
+    Ok(Caller { name, role, address })
+}
+
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}

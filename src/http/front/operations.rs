@@ -1,0 +1,62 @@
+//! What each operation is called, and the role that it needs: read from the OpenAPI document, so that what is documented
+//! is what is enforced.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::MatchedPath;
+use axum::http::Method;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::{HttpMethod, Operation as Described};
+
+use crate::http::access::Role;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub(super) name: &'static str,
+    pub(super) role: Role,
+}
+
+/// All operations, by path and method.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Operations(Arc<HashMap<(String, Method), Operation>>);
+
+impl Operations {
+    pub(in crate::http) fn of_document(document: &OpenApi) -> Self {
+        let mut operations = HashMap::new();
+        for (path, item) in &document.paths.paths {
+            let described = [
+                (Method::GET, HttpMethod::Get, &item.get),
+                (Method::POST, HttpMethod::Post, &item.post),
+                (Method::PUT, HttpMethod::Put, &item.put),
+                (Method::PATCH, HttpMethod::Patch, &item.patch),
+                (Method::DELETE, HttpMethod::Delete, &item.delete),
+            ];
+            for (method, _, operation) in described {
+                if let Some(operation) = operation {
+                    operations.insert((path.clone(), method), described_as(operation));
+                }
+            }
+        }
+        Self(Arc::new(operations))
+    }
+
+    /// `None` for what is not an operation: a path or method that is not there, and the documentation.
+    pub(super) fn of(&self, method: &Method, route: Option<&MatchedPath>) -> Option<Operation> {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        self.0.get(&(route?.as_str().to_owned(), method.clone())).copied()
+    }
+}
+
+/// One that does not say what it needs, needs all.
+fn described_as(operation: &Described) -> Operation {
+    let scopes = operation.security.iter().flatten().flat_map(|security| {
+        let security = serde_json::to_value(security).unwrap_or_default();
+        let scopes = security.get("token").and_then(|scopes| scopes.as_array()).cloned().unwrap_or_default();
+        scopes.into_iter().filter_map(|scope| scope.as_str()?.parse::<Role>().ok())
+    });
+    let role = scopes.max().unwrap_or(Role::Admin);
+    let name = operation.operation_id.clone().unwrap_or_default();
+    // One per operation and gateway: a line names it without a copy.
+    Operation { name: Box::leak(name.into_boxed_str()), role }
+}

@@ -1,0 +1,112 @@
+//! The routes, one file per resource, and the OpenAPI document that is made from them.
+
+mod batch;
+mod change;
+mod cluster;
+mod demo;
+mod document;
+mod events;
+mod groups;
+mod health;
+mod kinds;
+mod list;
+mod metrics;
+mod retention;
+mod schedules;
+mod show;
+mod submit;
+mod wait;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{Components, Info, License, OpenApi, OpenApiBuilder};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::SwaggerUi;
+
+use super::front::{self, Front, Operations};
+use super::state::App;
+
+/// Has a bound of its own.
+pub(super) const WAIT: &str = "/v1/jobs/{id}/wait";
+/// Has a bound of its own.
+pub(super) const WAIT_GROUP: &str = "/v1/groups/{id}/wait";
+/// Has a bound of its own.
+pub(super) const EVENTS: &str = "/v1/events";
+
+const DOCUMENT: &str = "/openapi.json";
+const DOCS: &str = "/docs";
+
+/// Whether anybody may see it: what the API is, which every copy of this program tells.
+pub(super) fn is_open(path: &str) -> bool {
+    path == DOCUMENT || path == DOCS || path.starts_with("/docs/")
+}
+
+/// Everything that is served.
+pub(super) fn router(app: App) -> Router {
+    let (router, document) = described().split_for_parts();
+    let operations = Operations::of_document(&document);
+    let front = Front { app: app.clone(), operations };
+    router
+        .merge(SwaggerUi::new(DOCS).url(DOCUMENT, document))
+        .route("/", get(|| async { axum::response::Redirect::temporary("/docs/") }))
+        .with_state(app)
+        .layer(from_fn_with_state(front, front::pass))
+}
+
+/// The OpenAPI 3.1 document of the gateway's API.
+#[must_use]
+pub fn openapi() -> OpenApi {
+    described().into_openapi()
+}
+
+fn described() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(about())
+        .routes(routes!(submit::submit_job, list::list_jobs))
+        .routes(routes!(batch::submit_batch))
+        .routes(routes!(show::show_job))
+        .routes(routes!(show::explain_job))
+        .routes(routes!(wait::wait_for_job))
+        .routes(routes!(change::cancel_job))
+        .routes(routes!(change::retry_job))
+        .routes(routes!(groups::make_group))
+        .routes(routes!(groups::show_group))
+        .routes(routes!(groups::wait_for_group))
+        .routes(routes!(groups::submit_members))
+        .routes(routes!(events::follow_events))
+        .routes(routes!(schedules::list_schedules, schedules::add_schedule))
+        .routes(routes!(schedules::show_schedule, schedules::remove_schedule))
+        .routes(routes!(schedules::pause_schedule))
+        .routes(routes!(schedules::resume_schedule))
+        .routes(routes!(schedules::trigger_schedule))
+        .routes(routes!(kinds::list_kinds))
+        .routes(routes!(kinds::pause_kind))
+        .routes(routes!(kinds::resume_kind))
+        .routes(routes!(cluster::list_workers))
+        .routes(routes!(cluster::drain_worker))
+        .routes(routes!(cluster::show_leader))
+        .routes(routes!(cluster::show_cluster))
+        .routes(routes!(retention::show_retention, retention::set_retention))
+        .routes(routes!(retention::purge_jobs))
+        .routes(routes!(demo::submit_sum))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::scrape))
+}
+
+fn about() -> OpenApi {
+    let mut info = Info::new("Bellwether", env!("CARGO_PKG_VERSION"));
+    info.description = Some(ABOUT.to_owned());
+    info.license = Some(License::new(env!("CARGO_PKG_LICENSE")));
+    let mut components = Components::new();
+    components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    OpenApiBuilder::new().info(info).components(Some(components)).build()
+}
+
+const ABOUT: &str = "A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.\n\n\
+    A job with an `id` may be submitted again after any doubt: the same id, kind and payload is the same job. \
+    Errors are `application/problem+json`; `type` tells programs what happened. 429 and 503 carry `Retry-After`. \
+    Where tokens are needed, the scope of an operation is the role that it needs: read, submit, operate or admin, each \
+    of which includes those before it.";

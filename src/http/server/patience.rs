@@ -1,0 +1,109 @@
+//! A stream whose peer must go on reading.
+//!
+//! hyper bounds how long a request may take to arrive, and nothing bounds how long an answer may take to leave: a peer
+//! that reads nothing would keep its connection, and what it was sent, for ever. Here a write that cannot go on for a
+//! while is an error, which ends the connection. Any progress starts the time afresh.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// The stream, and the timer while a write waits.
+pub(super) struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    pub(super) fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, stalled: None }
+    }
+
+    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let deadline = Instant::now() + self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing")))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.watch(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.watch(cx, shut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(500);
+
+    #[tokio::test]
+    async fn a_peer_that_reads_nothing_is_given_up_and_one_that_is_slow_is_not() {
+        let (near, mut far) = tokio::io::duplex(4);
+        let mut near = Patient::new(near, PATIENCE);
+        let slow = async {
+            let mut read = [0; 4];
+            for _ in 0..3 {
+                tokio::time::sleep(PATIENCE / 5).await;
+                far.read_exact(&mut read).await.unwrap();
+            }
+            far
+        };
+        let (written, far) = tokio::join!(near.write_all(&[0; 16]), slow);
+        written.unwrap();
+        let error = near.write_all(&[0; 16]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(far);
+    }
+}
