@@ -1,0 +1,193 @@
+//! Jobs, from submission to result.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::ask::Ask;
+use crate::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_submitted_waited_for_and_shown() {
+    let stage = Stage::new("http-life").await;
+    let node = stage.node().await;
+    let body = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 2}, "max_attempts": 2}"#;
+    let made = stage.post("/v1/jobs", body).await.is(201);
+    assert_eq!(made.header("location"), Some("/v1/jobs/sum-1"));
+    assert_eq!(made.json(), json!({ "id": "sum-1", "duplicate": false, "accepted": "new" }));
+
+    let over = stage.get("/v1/jobs/sum-1/wait?timeout_ms=20000").await.is(200).json();
+    assert_eq!((&over["state"], &over["result"]), (&json!("succeeded"), &json!(3)));
+    assert_eq!(stage.get("/v1/jobs/sum-1").await.is(200).json(), over);
+    let why = stage.get("/v1/jobs/sum-1/explain").await.is(200).json();
+    assert_eq!((&why["state"], &why["why"]), (&json!("succeeded"), &json!("over")));
+
+    // The same again is the same job; another payload is a conflict.
+    let again = stage.post("/v1/jobs", body).await.is(200);
+    assert_eq!(again.json(), json!({ "id": "sum-1", "duplicate": true, "accepted": "same" }));
+    let other = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 3}}"#;
+    let conflict = stage.post("/v1/jobs", other).await;
+    let conflict = conflict.problem(409, "conflict", "job id sum-1 belongs to another job");
+    assert_eq!(conflict.json()["job"], "sum-1");
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_prototypes_request_still_adds_two_numbers() {
+    let stage = Stage::new("http-demo").await;
+    let node = stage.node().await;
+    let made = stage.post("/v1/client?first=1&second=2", "").await.is(201);
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    let over = stage.get(&format!("/v1/jobs/{id}/wait")).await.is(200).json();
+    assert_eq!(over["result"], 3);
+    stage.post("/v1/client?first=1", "").await.problem(400, "invalid", "missing field `second`");
+    stage.post("/v1/client?first=1&second=x", "").await.problem(400, "invalid", "second: invalid digit");
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_runs_out_tells_how_the_job_is() {
+    let stage = Stage::new("http-wait").await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);
+    for timeout in [0, 300] {
+        let open = stage.get(&format!("/v1/jobs/a/wait?timeout_ms={timeout}")).await.is(202).json();
+        assert_eq!((&open["state"], &open["waiting"]), (&json!("queued"), &json!("unknown_kind")));
+    }
+    let beyond = stage.get("/v1/jobs/a/wait?timeout_ms=50001").await;
+    beyond.problem(400, "invalid", "timeout_ms must be at most 50000");
+    stage.get("/v1/jobs/b/wait").await.problem(404, "not-found", "there is no job b");
+    stage.get("/v1/jobs/b").await.problem(404, "not-found", "there is no job b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_cancelled_and_retried() {
+    let stage = Stage::new("http-change").await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum", "payload": [1]}"#).await.is(201);
+    let change = async |verb: &str| stage.post(&format!("/v1/jobs/a/{verb}"), "").await;
+    assert_eq!(change("retry").await.is(200).json()["outcome"], "still_open");
+    assert_eq!(change("cancel").await.is(200).json()["outcome"], "cancelled");
+    assert_eq!(change("cancel").await.is(200).json()["outcome"], "already_cancelled");
+    let reopened = change("retry").await.is(200).json();
+    assert_eq!(reopened, json!({ "id": "a", "outcome": "reopened", "generation": 2 }));
+    let node = stage.node().await;
+    stage.get("/v1/jobs/a/wait").await.is(200);
+    change("cancel").await.problem(409, "conflict", "it cannot be cancelled");
+    change("retry").await.problem(409, "conflict", "job a succeeded");
+    stage.post("/v1/jobs/b/cancel", "").await.problem(404, "not-found", "there is no job b");
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_checked_as_a_whole_and_then_answered_one_by_one() {
+    let stage = Stage::new("http-batch").await;
+    stage.post("/v1/jobs", r#"{"id": "taken", "kind": "other"}"#).await.is(201);
+    let jobs = r#"{"jobs": [{"id": "a", "kind": "sum"}, {"id": "taken", "kind": "sum"}, {"kind": "sum"}]}"#;
+    let answer = stage.post("/v1/batch", jobs).await.is(200).json();
+    assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(2), &json!(1)));
+    assert_eq!(answer["jobs"][0], json!({ "id": "a", "duplicate": false, "accepted": "new" }));
+    assert_eq!(answer["jobs"][1]["problem"]["type"], "urn:bellwether:problem:conflict");
+    assert_eq!(answer["jobs"][2]["duplicate"], false);
+
+    let wrong = r#"{"jobs": [{"id": "never", "kind": "sum"}, {"id": "a b", "kind": "sum"}]}"#;
+    let refused = stage.post("/v1/batch", wrong).await;
+    refused.problem(400, "invalid", "jobs[1]: job id has ' ' at byte 1");
+    stage.get("/v1/jobs/never").await.is(404);
+    stage.post("/v1/batch", r#"{"jobs": []}"#).await.problem(400, "invalid", "1 to 1000 jobs, not 0");
+    let many = format!(r#"{{"jobs": [{}]}}"#, vec![r#"{"kind": "sum"}"#; 1_001].join(","));
+    stage.post("/v1/batch", &many).await.problem(400, "invalid", "1 to 1000 jobs, not 1001");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_paged_and_filtered_and_misses_nothing() {
+    let stage = Stage::new("http-list").await;
+    let jobs = (0..250)
+        .map(|n| json!({ "id": format!("job-{n}"), "kind": if n % 50 == 0 { "rare" } else { "sum" } }));
+    let jobs = json!({ "jobs": jobs.collect::<Vec<_>>() }).to_string();
+    assert_eq!(stage.post("/v1/batch", &jobs).await.is(200).json()["accepted"], 250);
+    stage.post("/v1/jobs/job-7/cancel", "").await.is(200);
+
+    for (filter, expected) in
+        [("", 250), ("&state=queued", 249), ("&kind=rare", 5), ("&state=cancelled", 1), ("&state=running", 0)]
+    {
+        for limit in [1, 33, 100, 1_000] {
+            if limit == 1 && expected > 5 {
+                continue;
+            }
+            let (mut seen, mut after, mut pages) = (Vec::new(), String::new(), 0);
+            loop {
+                let page = stage.get(&format!("/v1/jobs?limit={limit}{filter}{after}")).await.is(200).json();
+                let jobs = page["jobs"].as_array().unwrap();
+                assert!(jobs.len() <= limit);
+                seen.extend(jobs.iter().map(|job| job["id"].as_str().unwrap().to_owned()));
+                pages += 1;
+                assert!(pages < 300, "{filter}");
+                let Some(next) = page["next"].as_str() else { break };
+                after = format!("&after={next}");
+            }
+            let different = seen.iter().collect::<BTreeSet<_>>().len();
+            assert_eq!((seen.len(), different), (expected, expected), "{filter} {limit}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_request_is_told_with_its_field_and_the_way_out() {
+    let stage = Stage::new("http-wrong").await;
+    for (body, said) in [
+        ("{", "the body is not valid: EOF while parsing an object at line 1 column 1"),
+        ("[]", "the body is not valid"),
+        (r#"{"id": "a"}"#, "missing field `kind`"),
+        (
+            r#"{"kind": "sum", "paylod": 1}"#,
+            "unknown field `paylod`, expected one of `id`, `kind`, `payload`",
+        ),
+        (r#"{"kind": "sum", "kind": "sum"}"#, "duplicate field `kind`"),
+        (r#"{"kind": "a/b"}"#, "kind has '/' at byte 1"),
+        (r#"{"kind": "sum", "id": "../epoch"}"#, "job id has '/' at byte 2"),
+        (r#"{"kind": "sum", "id": ".."}"#, "ZooKeeper reserves it"),
+        (r#"{"kind": "sum", "max_attempts": 0}"#, "max"),
+        (r#"{"kind": "sum", "max_attempts": -1}"#, "invalid value: integer `-1`"),
+        (r#"{"kind": "sum", "timeout_ms": 604800001}"#, "timeout"),
+        (r#"{"kind": "sum", "lane": "a b"}"#, "lane has ' ' at byte 1"),
+        (r#"{"kind": "sum", "content_type": "text/plain", "payload": 1}"#, "payload must be a string"),
+        (r#"{"kind": "sum", "content_type": "a\nb", "payload": "x"}"#, "content type"),
+    ] {
+        stage.post("/v1/jobs", body).await.problem(400, "invalid", said);
+    }
+    for (path, said) in [
+        ("/v1/jobs?limit=0", "limit must be 1 to 1000, not 0"),
+        ("/v1/jobs?limit=1001", "limit must be 1 to 1000, not 1001"),
+        ("/v1/jobs?limit=x", "limit: invalid digit"),
+        ("/v1/jobs?state=odd", "unknown variant `odd`, expected one of `queued`"),
+        ("/v1/jobs?kind=a%2Fb", "kind has '/' at byte 1"),
+        ("/v1/jobs?after=x", "`after` is not the `next` of a page"),
+        ("/v1/jobs?stat=dead", "unknown field `stat`"),
+        ("/v1/jobs/a%2F..%2Fb", "job id has '/' at byte 1"),
+        ("/v1/jobs/%2e%2e", "ZooKeeper reserves it"),
+        ("/v1/jobs/%ff", "not UTF-8"),
+    ] {
+        stage.get(path).await.problem(400, "invalid", said);
+    }
+    stage.get("/v1/nothing").await.problem(404, "not-found", "see /docs");
+    stage.get("/../../etc/passwd").await.problem(404, "not-found", "see /docs");
+    Ask::new("DELETE", "/v1/jobs/a").of(stage.address()).await.problem(405, "not-allowed", "Allow");
+    let form = Ask::new("POST", "/v1/jobs").header("content-type: text/plain").body(b"{}");
+    form.of(stage.address()).await.problem(415, "not-json", "application/json");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_is_kept_byte_for_byte() {
+    let stage = Stage::new("http-payload").await;
+    stage
+        .post(
+            "/v1/jobs",
+            r#"{"id": "a", "kind": "sum", "payload":  {"n": 1e400, "m": 10000000000000000000001}}"#,
+        )
+        .await
+        .is(201);
+    let text = stage.get("/v1/jobs/a").await.is(200).text();
+    assert!(text.contains(r#""payload":{"n": 1e400, "m": 10000000000000000000001}"#), "{text}");
+    let plain = r#"{"id": "b", "kind": "sum", "content_type": "text/plain", "payload": "a\nb"}"#;
+    stage.post("/v1/jobs", plain).await.is(201);
+    assert_eq!(stage.get("/v1/jobs/b").await.is(200).json()["payload"], "a\nb");
+}

@@ -1,0 +1,14 @@
+//! The HTTP gateway against a real server, as its callers see it.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod access;
+mod ask;
+mod audit;
+mod crowd;
+mod document;
+mod events;
+mod hostile;
+mod jobs;
+mod operators;
+mod retention;
+mod stage;

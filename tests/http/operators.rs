@@ -1,0 +1,144 @@
+//! What operators see and change: workers, leader, kinds, schedules.
+
+use bellwether_testkit::eventually;
+use serde_json::{Value, json};
+
+use crate::ask::Ask;
+use crate::stage::{SOON, Stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cluster_is_told_on_one_page() {
+    let stage = Stage::new("http-cluster").await;
+    stage.get("/v1/leader").await.problem(404, "not-found", "nobody leads");
+    let empty = stage.get("/v1/cluster").await.is(200).json();
+    assert_eq!(empty["leader"], Value::Null);
+    let none = json!({ "stored": 0, "queued": 0, "delayed": 0, "assigned": 0, "quarantined": 0 });
+    assert_eq!(empty["jobs"], none);
+
+    stage.post("/v1/jobs", r#"{"kind": "nobody"}"#).await.is(201);
+    stage.post("/v1/jobs", r#"{"kind": "nobody", "delay_ms": 3600000}"#).await.is(201);
+    let node = stage.node().await;
+    eventually("a worker is there, and a leader", SOON, async || {
+        let leader = stage.get("/v1/leader").await;
+        leader.status == 200 && !stage.get("/v1/workers").await.json().as_array().unwrap().is_empty()
+    })
+    .await;
+    let page = stage.get("/v1/cluster").await.is(200).json();
+    assert_eq!(page["leader"]["standing"], true);
+    assert_eq!(page["workers"], stage.get("/v1/workers").await.is(200).json());
+    assert_eq!(page["kinds"], stage.get("/v1/kinds").await.is(200).json());
+    assert_eq!(page["workers"][0]["slots"], 8);
+    let one = json!({ "stored": 2, "queued": 1, "delayed": 1, "assigned": 0, "quarantined": 0 });
+    assert_eq!(page["jobs"], one);
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drained_worker_finishes_what_it_has_and_leaves() {
+    let stage = Stage::new("http-drain").await;
+    let node = stage.node().await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sleep", "payload": {"millis": 3000}}"#).await.is(201);
+    eventually("it runs", SOON, async || stage.get("/v1/jobs/a").await.json()["state"] == "running").await;
+    let id = stage.get("/v1/workers").await.is(200).json()[0]["id"].as_str().unwrap().to_owned();
+    let drain = async || stage.post(&format!("/v1/workers/{id}/drain"), "").await.is(200).json();
+    assert_eq!(drain().await, json!({ "id": id, "outcome": "draining" }));
+    assert_eq!(drain().await, json!({ "id": id, "outcome": "already_draining" }));
+    stage.post("/v1/jobs", r#"{"id": "b", "kind": "sum", "payload": [1, 2]}"#).await.is(201);
+    let over = stage.get("/v1/jobs/a/wait").await.is(200).json();
+    assert_eq!((&over["state"], &over["attempt"]), (&json!("succeeded"), &json!(1)));
+    let second = stage.node().await;
+    let over = stage.get("/v1/jobs/b/wait").await.is(200).json();
+    assert_eq!(over["state"], "succeeded");
+    assert_ne!(over["worker"], id);
+    let none = "00000000-0000-0000-0000-000000000007";
+    stage.post(&format!("/v1/workers/{none}/drain"), "").await.problem(404, "not-found", "no worker");
+    stage.post("/v1/workers/none/drain", "").await.problem(400, "invalid", "a worker's id is a UUID");
+    second.stop().await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_is_paused_and_its_jobs_say_so() {
+    let stage = Stage::new("http-kinds").await;
+    assert_eq!(stage.get("/v1/kinds").await.is(200).json(), json!([]));
+    let change = async |verb: &str| stage.post(&format!("/v1/kinds/sum/{verb}"), "").await.is(200).json();
+    assert_eq!(change("pause").await, json!({ "kind": "sum", "outcome": "paused" }));
+    assert_eq!(change("pause").await["outcome"], "already_paused");
+    let kinds = stage.get("/v1/kinds").await.is(200).json();
+    assert_eq!(kinds[0]["paused"]["by"], "anonymous, over HTTP");
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum", "payload": [1, 2]}"#).await.is(201);
+    let why = stage.get("/v1/jobs/a/explain").await.is(200).json();
+    assert_eq!((&why["why"], &why["by"]), (&json!("paused"), &json!("anonymous, over HTTP")));
+    let node = stage.node().await;
+    assert_eq!(stage.get("/v1/jobs/a/wait?timeout_ms=300").await.is(202).json()["state"], "queued");
+    assert_eq!(change("resume").await["outcome"], "resumed");
+    assert_eq!(change("resume").await["outcome"], "not_paused");
+    assert_eq!(stage.get("/v1/jobs/a/wait").await.is(200).json()["result"], 3);
+    stage.post("/v1/kinds/a%2Fb/pause", "").await.problem(400, "invalid", "kind has '/' at byte 1");
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
+    let stage = Stage::new("http-schedules").await;
+    let nightly = r#"{"id": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "misfire": {"catch_up": {"at_most": 3, "within_ms": 60000}},
+        "overlap": "queue", "job": {"kind": "sum", "payload": [1, 2], "priority": 7}}"#;
+    let made = stage.post("/v1/schedules", nightly).await.is(201).json();
+    assert_eq!(made["when"], json!({ "cron": "0 3 * * *", "zone": "Europe/Berlin" }));
+    assert_eq!((&made["state"], &made["priority"]), (&json!("ticking"), &json!(7)));
+    stage.post("/v1/schedules", nightly).await.is(200);
+    assert_eq!(stage.get("/v1/schedules").await.is(200).json(), json!([made]));
+    let other = r#"{"id": "nightly", "every_ms": 60000, "job": {"kind": "sum"}}"#;
+    stage.post("/v1/schedules", other).await.problem(409, "conflict", "another time to tick");
+
+    let change = async |verb: &str| stage.post(&format!("/v1/schedules/nightly/{verb}"), "").await;
+    assert_eq!(change("pause").await.is(200).json()["state"], "paused");
+    assert_eq!(change("resume").await.is(200).json()["state"], "ticking");
+    let job = change("trigger").await.is(201);
+    let shown = stage.get(job.header("location").unwrap()).await.is(200).json();
+    assert_eq!((&shown["kind"], &shown["payload"]), (&json!("sum"), &json!([1, 2])));
+
+    for (body, said) in [
+        (r#"{"id": "a", "job": {"kind": "sum"}}"#, "give one of cron, every_ms and once"),
+        (r#"{"id": "a", "cron": "61 * * * *", "job": {"kind": "sum"}}"#, "cron"),
+        (r#"{"id": "a", "cron": "* * * * *", "zone": "Mars/Base", "job": {"kind": "sum"}}"#, "zone"),
+        (r#"{"id": "a", "every_ms": 1, "job": {"kind": "sum"}}"#, "interval"),
+        (r#"{"id": "a", "every_ms": 60000, "job": {"kind": "s m"}}"#, "job: kind has ' ' at byte 1"),
+        (r#"{"id": "a", "every_ms": 60000, "job": {"kind": "sum", "id": "x"}}"#, "no id of its own"),
+        (r#"{"id": "a", "once": "soon", "job": {"kind": "sum"}}"#, "once is not an instant"),
+    ] {
+        stage.post("/v1/schedules", body).await.problem(400, "invalid", said);
+    }
+    let remove = async || Ask::new("DELETE", "/v1/schedules/nightly").of(stage.address()).await;
+    remove().await.is(204);
+    remove().await.is(204);
+    stage.get("/v1/schedules/nightly").await.problem(404, "not-found", "there is no schedule nightly");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_is_made_filled_sealed_and_waited_for() {
+    let stage = Stage::new("http-groups").await;
+    let new = |total: &str| format!(r#"{{"kind": "sum", "name": "night", "join": false{total}}}"#);
+    let made = stage.post("/v1/groups", &new("")).await.is(200);
+    let at = made.header("location").unwrap().to_owned();
+    assert_eq!((&made.json()["stage"], &made.json()["total"]), (&json!("open"), &Value::Null));
+    let members = r#"{"jobs": [{"kind": "sum", "payload": [1]}, {"kind": "sum", "payload": [2]}]}"#;
+    for duplicate in [false, true] {
+        let answer = stage.post(&format!("{at}/members"), members).await.is(200).json();
+        assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(2), &json!(0)), "{answer}");
+        assert_eq!(answer["jobs"][1]["duplicate"], duplicate);
+    }
+    assert_eq!(stage.get(&format!("{at}/wait?timeout_ms=100")).await.is(202).json()["open"], 2);
+    assert_eq!(stage.post("/v1/groups", &new(r#", "total": 2"#)).await.is(200).json()["total"], 2);
+    stage.post("/v1/groups", &new(r#", "total": 3"#)).await.problem(409, "conflict", "a total is said once");
+    let beyond = stage.post(&format!("{at}/members"), r#"{"first": 7, "jobs": [{"kind": "sum"}]}"#).await;
+    assert_eq!(beyond.is(200).json()["refused"], 1);
+    let node = stage.node().await;
+    let done = stage.get(&format!("{at}/wait")).await.is(200).json();
+    assert_eq!((&done["stage"], &done["succeeded"]), (&json!("done"), &json!(2)));
+    assert_eq!(stage.get(&at).await.is(200).json(), done);
+    stage.get("/v1/groups/none").await.problem(404, "not-found", "there is no group none");
+    let odd = stage.post("/v1/groups", r#"{"kind": "a b", "name": "x"}"#).await;
+    odd.problem(400, "invalid", "kind has ' '");
+    node.stop().await;
+}
