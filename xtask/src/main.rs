@@ -3,6 +3,7 @@
 mod cargo;
 mod compat;
 mod failure;
+mod fuzz_http;
 mod install;
 mod mutate;
 mod zookeeper;
@@ -41,6 +42,13 @@ enum Task {
     /// Compare the keeper with a real ZooKeeper: kazoo's test suite and a zkCli session on both. Needs Python and pip.
     Compat {
         /// Passed on, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        arguments: Vec<String>,
+    },
+    /// Have schemathesis make requests from the gateway's OpenAPI document: none may be answered with a 5xx. Needs Python
+    /// and pip.
+    FuzzHttp {
+        /// Passed on, e.g. `--seconds 600` or `--seed 1`.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<String>,
     },
@@ -105,6 +113,7 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             compat::run(&arguments)
         }
+        Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
         Task::Dashboards => {
             cargo::run(cargo::cargo().args(["run", "--quiet", "--package", "bellwether-dashboards"]))
         }

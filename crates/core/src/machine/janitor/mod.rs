@@ -270,7 +270,7 @@ impl Janitor {
             retention: Retention::default(),
             buckets: vec![Facts::default(); usize::from(BUCKETS)],
             groups: vec![Facts::default(); usize::from(BUCKETS)],
-            corner: terms * STRIDE,
+            corner: term as usize % usize::from(BUCKETS) * STRIDE,
             step: Step::Settings,
             asked: None,
             rest: Millis(0),
