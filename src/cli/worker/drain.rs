@@ -68,24 +68,32 @@ async fn told(
         };
         told.push((worker, outcome));
     }
-    while drain.wait {
+    if drain.wait { left(global, client, told, by).await } else { Ok((told, Ok(()))) }
+}
+
+/// Waits until they have left.
+async fn left(
+    global: &Global,
+    client: &Client,
+    mut told: Told,
+    by: Instant,
+) -> Result<(Told, Result<(), Failure>), Failure> {
+    loop {
         let live = client.workers().await?;
-        let left = |worker: &WorkerView| live.iter().all(|live| live.id != worker.id);
-        if told.iter().all(|(worker, _)| left(worker)) {
+        let stays = |worker: &WorkerView| live.iter().any(|live| live.id == worker.id);
+        let waiting = told.iter().filter(|(worker, _)| stays(worker)).count();
+        if waiting == 0 {
             told.iter_mut().for_each(|(_, outcome)| *outcome = "left");
-            break;
+            return Ok((told, Ok(())));
         }
         if Instant::now() >= by {
-            let waiting = told.iter().filter(|(worker, _)| !left(worker)).count();
-            let said = format!(
-                "{waiting} workers have not left within {:?}: wait longer with --timeout",
-                global.timeout
-            );
+            let within = global.timeout;
+            let said =
+                format!("{waiting} workers have not left within {within:?}: wait longer with --timeout");
             return Ok((told, Err(Failure::new(Kind::TimedOut, said))));
         }
         sleep(LOOK).await;
     }
-    Ok((told, Ok(())))
 }
 
 /// The workers that are meant, each once. A node has one worker at most.

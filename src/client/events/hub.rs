@@ -215,6 +215,7 @@ mod tests {
             version: 0,
             owner: 0,
             created: 1,
+            written: 1,
             modified: WallMillis(1),
             children: 0,
         })

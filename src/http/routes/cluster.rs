@@ -37,6 +37,9 @@ pub(super) struct WorkerDocument {
     /// Whether it takes no more.
     #[schema(required)]
     draining: Option<bool>,
+    /// Until when the leader gives it nothing, as a job was taken from it.
+    #[schema(required, format = DateTime)]
+    shunned_until: Option<String>,
     /// When it was started, by its clock.
     #[schema(required, format = DateTime)]
     started_at: Option<String>,
@@ -46,8 +49,8 @@ pub(super) struct WorkerDocument {
 }
 
 impl From<WorkerView> for WorkerDocument {
-    fn from(WorkerView { id, info, assigned }: WorkerView) -> Self {
-        let id = id.to_string();
+    fn from(WorkerView { id, info, assigned, shunned_until }: WorkerView) -> Self {
+        let (id, shunned_until) = (id.to_string(), shunned_until.map(rfc3339));
         match info {
             Ok(info) => Self {
                 id,
@@ -58,6 +61,7 @@ impl From<WorkerView> for WorkerDocument {
                 slots: Some(info.slots),
                 assigned,
                 draining: Some(info.draining),
+                shunned_until,
                 started_at: Some(rfc3339(info.started_at)),
                 error: None,
             },
@@ -70,6 +74,7 @@ impl From<WorkerView> for WorkerDocument {
                 slots: None,
                 assigned,
                 draining: None,
+                shunned_until,
                 started_at: None,
                 error: Some(error.to_string()),
             },

@@ -356,6 +356,7 @@ impl Caller {
             Error::NotFound(_)
             | Error::Unreadable { .. }
             | Error::Refused(_)
+            | Error::WorkerUnreadable { .. }
             | Error::Settings { .. }
             | Error::GroupUnreadable { .. }
             | Error::Invalid { .. }
@@ -457,6 +458,7 @@ fn not_done(error: &Error) -> Answer {
         Error::NotFound(_)
         | Error::Unreadable { .. }
         | Error::Refused(_)
+        | Error::WorkerUnreadable { .. }
         | Error::Settings { .. }
         | Error::Group(_)
         | Error::GroupUnreadable { .. }

@@ -56,7 +56,18 @@ pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<Stri
             }
             Effect::Commit(batch) => return Some((janitor, batch)),
             Effect::Idle => return None,
-            other @ (Effect::Groups(_) | Effect::Names(_) | Effect::Removed(_) | Effect::FencedOut) => {
+            Effect::Names(paths) => {
+                let names = |path: &String| {
+                    let names = zk.children(path)?.into_iter().map(str::to_owned);
+                    Some(names.collect())
+                };
+                Event::Names(Ok(paths.iter().map(names).collect()))
+            }
+            Effect::Stat(paths) => {
+                let stat = |path: &String| zk.get(path).map(|_| (EXPIRED, zk.names(path).count()));
+                Event::Stats(Ok(paths.iter().map(stat).collect()))
+            }
+            other @ (Effect::Groups(_) | Effect::Removed(_) | Effect::FencedOut) => {
                 unreachable!("there are no groups, and nothing was sent: {other:?}")
             }
         };
