@@ -4,9 +4,8 @@
     cargo xtask fuzz-http [--seconds 45] [--seed N] [--binary PATH]
 
 Needs pip with a package index. Makes a virtual environment with pinned packages below `target/`, and runs a keeper with
-a node in one process (`bellwether dev`). What an answer is, its status, content type and schema, must be as the document says,
-too. The seed is printed first: with it the same requests are made again. Exit code 0 when nothing was found, 1 when
-something was, 2 when nothing could be tried.
+a node in one process (`bellwether dev`). The seed is printed first: with it the same requests are made again. Exit code 0
+when nothing was found, 1 when something was, 2 when nothing could be tried.
 
 Left out is `/v1/events`, whose answer never ends: tests/http/events.rs has its own.
 """
@@ -28,7 +27,7 @@ ROOT = HERE.parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 WORK = TARGET / "fuzz-http"
 SCHEMATHESIS = WORK / "venv" / "bin" / "st"
-CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+CHECKS = "not_a_server_error"
 # Also what it does before the budget counts: reading the document, and shrinking what it found.
 BESIDE_SECONDS = 60
 READY_SECONDS = 60
