@@ -13,6 +13,9 @@
 //! | zombie | what it sent before it heard is a late write too, as if under a new session |
 //! | cancel, failure | a client cancels the job wherever it is; a handler fails |
 //! | silence | a leader finds the lease of what is assigned over, and takes it, at any time; a handler renews at any time |
+//! | expiry | each leader's clock, and that of the workers, comes to it at any time; slots are granted at any time |
+//! | the same id again | a client opens the job, or submits it anew; an operator retries it; replies are lost |
+//! | removal | a janitor, or a purge, decides on what stands a minute after the end, and is served at any time |
 //! | a strange hand | deletes the ephemeral of a worker that lives, and so has its attempts closed under it |
 
 mod act;
