@@ -237,14 +237,15 @@ async fn outstayed(stage: &Stage) {
     stage.over().await;
 }
 
-/// An operator has a worker drain; the other takes what is left.
+/// An operator has a worker drain; the other takes what is left. Its node runs on, until it is stopped.
 async fn told_to_drain(stage: &Stage) {
     stage.submit_some("told").await;
     let client = stage.cluster.client();
-    let worker = client.workers().await.unwrap()[0].id;
+    let worker = client.workers().await.unwrap().remove(0);
     // One that a fault has ended before is gone.
-    client.drain_worker(worker).await.unwrap();
+    client.drain_worker(worker.id).await.unwrap();
     stage.over().await;
+    stage.cluster.named(worker.info.unwrap().node.as_str()).unwrap().stop().await;
 }
 
 /// The leader steps down, and takes part again.
