@@ -169,12 +169,7 @@ impl Incarnation {
             },
             Event::Idle => self.idle(out),
             Event::Drain(grace) => self.drain(now, grace, out),
-            Event::Anew => {
-                self.say = match self.say {
-                    Say::Nothing | Say::Wanted => Say::Wanted,
-                    Say::Sent | Say::SentBefore => Say::SentBefore,
-                }
-            }
+            Event::Anew => self.anew(),
             Event::Said(outcome) => self.said(now, &outcome, out),
             Event::Look => match self.state {
                 State::Serving { check: Check::Seen, .. } => out.push(Effect::Read),
@@ -189,6 +184,13 @@ impl Incarnation {
             Event::Wake => self.wake(now, out),
         }
         self.say(out);
+    }
+
+    fn anew(&mut self) {
+        self.say = match self.say {
+            Say::Nothing | Say::Wanted => Say::Wanted,
+            Say::Sent | Say::SentBefore => Say::SentBefore,
+        }
     }
 
     fn say(&mut self, out: &mut Vec<Effect>) {
@@ -252,6 +254,9 @@ impl Incarnation {
             State::Serving { check, .. } => {
                 *check = Check::Asked;
                 out.push(Effect::Read);
+                // What was assigned and taken back meanwhile it will never hear of, and a leader that took it for hung waits
+                // for its word.
+                self.anew();
             }
             State::Draining { step, .. } => {
                 if let Draining::Marking(_, children) = step {
