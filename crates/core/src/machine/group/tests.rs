@@ -178,6 +178,7 @@ fn what_is_left_of_a_stopped_group_is_cancelled_behind_the_epoch() {
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
     let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(batch.ops().next(), Some(&txn::fence(7)));
     let paths = batch.ops().map(Op::path).collect::<Vec<_>>();
     assert_eq!(
         paths[..4],
