@@ -5,7 +5,7 @@
 //! **Who has an open member** stands in no one place: its record names the worker of its *last closed* attempt, for an
 //! assignment does not touch the record. So either its assignment is asked for under each worker, or all inboxes are
 //! listed. Of a page of [`REST`] members few run, as all of a group that is stopped do no more than there are slots: the first
-//! is as good as always the cheaper. Where it would be more than [`PROBES`] znodes the inboxes are listed: a request for each
+//! is as good as always the cheaper. Where it would be more than `PROBES` znodes the inboxes are listed: a request for each
 //! hundred workers, and a name for each slot in use, for a page.
 
 use std::collections::{BTreeMap, BTreeSet};
