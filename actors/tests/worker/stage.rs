@@ -11,7 +11,7 @@ use bellwether_actors::worker::{
 use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Assignment, JobRecord, Payload, Policy};
 use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
-use bellwether_core::outcome::Outcome;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::time::WallMillis;
 use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
@@ -138,7 +138,12 @@ impl Stage {
 
     pub(crate) async fn given(&self, name: &str, kind: &str, policy: Policy, worker: WorkerId) -> JobId {
         let job = self.submit(name, kind, policy).await;
-        assert_eq!(self.assign(&job, worker).await, Outcome::Applied(()));
+        let mut outcome = self.assign(&job, worker).await;
+        // The worker said meanwhile what it offers now: a leader hears of it, and assigns at the new version.
+        while matches!(&outcome, Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })) {
+            outcome = self.assign(&job, worker).await;
+        }
+        assert_eq!(outcome, Outcome::Applied(()));
         job
     }
 
