@@ -53,8 +53,9 @@ use crate::zk::link::{Conn, Link};
 const PANIC: &str = "P";
 
 /// How long after the healing everything must be over. Far beyond any bound of L3, so that what is late is found by the
-/// liveness rules, with their reason.
-const SETTLING_US: u64 = 240_000_000;
+/// liveness rules, with their reason, and beyond the timeouts and backoffs of all jobs of a plan one after another in the
+/// only slot that there may be.
+const SETTLING_US: u64 = 420_000_000;
 
 /// How often it is asked whether everything is over.
 const LOOK_US: u64 = 1_000_000;

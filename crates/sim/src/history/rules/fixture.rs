@@ -569,6 +569,11 @@ impl Story {
         assert!(violations.is_empty(), "{id} should hold: {violations:#?}");
     }
 
+    /// Whether something that is said so is found, by whichever rule of this id: for one of several.
+    pub(super) fn finds(self, id: &str, what: &str) -> bool {
+        self.violations().iter().any(|violation| violation.id == id && violation.what.contains(what))
+    }
+
     #[track_caller]
     pub(super) fn assert_breaks(self, id: &str) {
         let violations = self.violations();
