@@ -12,9 +12,9 @@
 //! | [`election`] | campaign, leadership, claim | S3, S4, S5, L5 |
 //! | [`attempts`] | assigner, membership, recovery, leases, expirer, janitor, inbox, executor, beats, reporter, record, identity | S1, S2, S3, S5, S9, S10, S11, S12, S14, S16, L3 |
 //! | [`lanes`] | assigner with its gate, record | S6, S10 |
+//! | [`groups`] | joiner, group, record, identity | S2, S3, S7, S10, L3 |
 //!
-//! Joins (S7) are not here yet; `machine/group/model.rs` of the core draws at random. Ticks (S8) are explored there, in
-//! `machine/schedule/model.rs`.
+//! Ticks (S8) are explored in the core, in `machine/schedule/model.rs`.
 //!
 //! # What is and what is not explored
 //!
@@ -23,12 +23,14 @@
 //! * A lost write may be applied at any later time, also after its session ended: more than ZooKeeper would do.
 //! * Clients (but for a submission again, a cancel, a retry and a purge), the promoter, the backlog of waiting jobs, draining
 //!   and re-registration are the simulator's.
+//! * Retries and removals of a group's members are drawn at random, by `machine/group/model.rs` of the core and the simulator.
 //! * A model must always be able to go on and must reach its *sights*, states without which it would prove nothing.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a model picks what it looks for")]
 
 mod attempts;
 mod election;
 mod explore;
+mod groups;
 mod kit;
 mod lanes;
 mod part;

@@ -1,0 +1,264 @@
+//! What each step does.
+
+use bellwether_core::group::{GroupRecord, Stage, Stop};
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
+use bellwether_core::machine::group::Event;
+use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::path::{self, GroupPlace, Place};
+use bellwether_core::txn::{self, Op};
+
+use super::calls::{Phase, What};
+use super::law;
+use super::leader::{Leader, Write};
+use super::model::{Action, Groups, Law, Sight, State};
+use super::stage::{self, SESSION, worker};
+use crate::kit::WALL;
+use crate::part::Part;
+use crate::zookeeper::ZooKeeper;
+
+impl Groups {
+    /// Applies a transaction, checks it, and tells whoever watches. `epoch` is of the leader that sent it.
+    fn commit(&self, state: &mut State, epoch: Option<i32>, ops: &[Op]) -> Outcome<()> {
+        let after = match state.zk.after(SESSION, ops) {
+            Ok(after) => after,
+            Err(rejection) => return Outcome::Rejected(rejection),
+        };
+        let mut broken = law::broken(&self.cast, &state.zk, &after, ops);
+        if epoch.is_some_and(|epoch| state.zk.get(path::EPOCH).map(|(_, version)| version) != Some(epoch)) {
+            broken = Some(Law::Fence);
+        }
+        for (at, part) in self.cast.jobs.iter().enumerate() {
+            let comes =
+                !state.zk.znodes.contains_key(&part.record) && after.znodes.contains_key(&part.record);
+            if comes && !state.made.insert(at) {
+                broken = broken.or(Some(Law::Once));
+            }
+        }
+        state.broken = state.broken.or(broken);
+        self.look_around(&state.zk, &after, ops);
+        state.zk = Part::new(after);
+        ops.iter().for_each(|op| tell(state, op));
+        Outcome::Applied(())
+    }
+
+    fn look_around(&self, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) {
+        for op in ops {
+            match (op, path::parse(op.path())) {
+                (Op::Set { path, .. }, Place::Group(GroupPlace::Record(group))) => {
+                    let (before, after) = (was.value::<GroupRecord>(path), is.value::<GroupRecord>(path));
+                    let (Some((before, _)), Some((after, _))) = (before, after) else { continue };
+                    self.taken_on(&before, &after, group == stage::inner());
+                }
+                (Op::Set { path, .. }, Place::Assignment(..))
+                    if is.value::<Assignment>(path).is_some_and(|(assignment, _)| assignment.cancel) =>
+                {
+                    self.note(Sight::Asked);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn taken_on(&self, before: &GroupRecord, after: &GroupRecord, sub_jobs: bool) {
+        let done = matches!(after.stage, Stage::Done { .. });
+        match (after.stopped, done) {
+            (Some(Stop::Member(_)), true) => self.note(Sight::Stopped),
+            (Some(Stop::Parent), true) => self.note(Sight::StoppedByParent),
+            (None, true) if sub_jobs => self.note(Sight::Told),
+            (None, true) => self.note(Sight::Joined),
+            _ => {}
+        }
+        if sub_jobs && before.stage == Stage::Open && after.stage == Stage::Joining && after.closed {
+            self.note(Sight::Counted);
+        }
+    }
+
+    fn lead(&self, state: &mut State, n: usize, act: impl FnOnce(&mut Leader, &ZooKeeper)) {
+        let zk = state.zk.clone();
+        act(&mut state.leaders[n], &zk);
+    }
+
+    fn serve(&self, state: &mut State, n: usize) -> (Write, Outcome<()>) {
+        let write = state.leaders[n].sent.pop_front().expect("something was sent");
+        let epoch = state.leaders[n].epoch;
+        let outcome = self.commit(state, Some(epoch), &write.ops());
+        match (&write, &outcome) {
+            (_, Outcome::Rejected(rejection)) if rejection.at == 0 => self.note(Sight::Stale),
+            (Write::Advance(..), Outcome::Rejected(rejection)) if rejection.reason == Reason::BadVersion => {
+                self.note(Sight::Raced);
+            }
+            (Write::Cancel(_, batch), Outcome::Applied(())) => {
+                let waited = batch.ops().any(|op| matches!(path::parse(op.path()), Place::QueueEntry(_)));
+                if waited {
+                    self.note(Sight::Cancelled);
+                }
+            }
+            _ => {}
+        }
+        (write, outcome)
+    }
+
+    fn answer(&self, state: &mut State, n: usize, outcome: &Outcome<()>) {
+        let zk = state.zk.clone();
+        state.calls[n].answered(&zk, outcome);
+        self.accepted(state, n);
+    }
+
+    /// All calls are made, one after the other.
+    pub(super) fn submit_all(&self, state: &mut State) {
+        for n in 0..state.calls.len() {
+            let zk = state.zk.clone();
+            state.calls[n].make(&zk);
+            let Phase::Sent(ops) = state.calls[n].phase.clone() else { unreachable!("it is taken") };
+            let outcome = self.commit(state, None, &ops);
+            self.answer(state, n, &outcome);
+        }
+    }
+
+    /// The group of sub-jobs is there: now its chunk is made, which a lost copy may have done.
+    fn accepted(&self, state: &mut State, n: usize) {
+        if state.calls[n].phase == Phase::Accepted && state.calls[n].what == What::Spawn {
+            self.commit(state, None, &txn::make_chunk(&stage::inner(), 0));
+        }
+    }
+
+    fn begin(&self, state: &mut State, job: usize) {
+        let assignment = Assignment::new(1, 0, WALL);
+        let ops = txn::assign(&self.cast.jobs[job].id, worker(), &assignment, None);
+        assert_eq!(self.commit(state, None, &ops), Outcome::Applied(()), "nobody else assigns");
+    }
+
+    /// A job that waits is assigned, and ends.
+    pub(super) fn end_at_once(&self, state: &mut State, job: usize, well: bool) {
+        if state.zk.znodes.contains_key(&self.cast.jobs[job].queued) {
+            self.begin(state, job);
+        }
+        let ops = self.end(state, job, well);
+        assert_eq!(self.commit(state, None, &ops), Outcome::Applied(()), "it is its worker's");
+    }
+
+    /// What a worker sends to end what it has.
+    fn end(&self, state: &State, job: usize, well: bool) -> Vec<Op> {
+        let part = &self.cast.jobs[job];
+        let (assignment, at) = state.zk.value::<Assignment>(&part.assigned).expect("it is assigned");
+        let (record, version) = state.zk.value::<JobRecord>(&part.record).expect("it is there");
+        let ending = match (well, assignment.cancel) {
+            (true, _) => Ending::Succeeded(Payload::json(*b"2").expect("small")),
+            (false, true) => Ending::Cancelled,
+            (false, false) => Ending::Failed("no".into()),
+        };
+        let attempt = Attempt { number: 1, worker: worker() };
+        let (closed, next) = record.carry(&assignment).close(attempt, ending, WALL, 0);
+        txn::close(&part.id, worker(), version, Some(at), &closed, &next)
+    }
+
+    fn late(&self, state: &mut State, at: usize) {
+        let (epoch, ops) = state.late.remove(at);
+        let outcome = self.commit(state, epoch, &ops);
+        let about_group = |op: &Op| matches!(path::parse(op.path()), Place::Group(GroupPlace::Record(_)));
+        match (epoch, outcome) {
+            (Some(_), Outcome::Applied(())) => self.note(Sight::LateApplied),
+            (Some(_), Outcome::Rejected(_)) => self.note(Sight::LateAdvance),
+            (None, Outcome::Rejected(_)) if ops.len() == 1 => self.note(Sight::LateSeal),
+            (None, Outcome::Rejected(rejection)) if ops.get(rejection.at).is_some_and(about_group) => {
+                self.note(Sight::LateMember);
+            }
+            (None, Outcome::Rejected(_)) if matches!(ops[0], Op::Set { .. }) => self.note(Sight::LateEnd),
+            _ => {}
+        }
+    }
+
+    pub(super) fn step(&self, before: &State, action: Action) -> State {
+        let mut state = before.clone();
+        let groups = &self.cast.groups;
+        match action {
+            Action::Claim => {
+                state.left.claims -= 1;
+                let claim = Op::Set { path: path::EPOCH.to_owned(), data: Vec::new(), version: 0 };
+                assert_eq!(self.commit(&mut state, None, &[claim]), Outcome::Applied(()), "once");
+                state.leaders[0].replaced();
+                self.lead(&mut state, 1, |leader, zk| leader.begin(1, zk, groups));
+            }
+            Action::Serve(n) => {
+                let (write, outcome) = self.serve(&mut state, n);
+                self.lead(&mut state, n, |leader, zk| leader.answered(zk, write, outcome));
+            }
+            Action::Look(n) => self.lead(&mut state, n, Leader::look),
+            Action::Hint(n) => self.lead(&mut state, n, Leader::hear_hint),
+            Action::Cut { served } => {
+                state.left.cuts -= 1;
+                let mut unheard = Vec::new();
+                while served && !state.leaders[0].sent.is_empty() {
+                    unheard.push(self.serve(&mut state, 0).0);
+                }
+                state.leaders[0].sent.extend(unheard);
+                let epoch = state.leaders[0].epoch;
+                let mut lost = Vec::new();
+                self.lead(&mut state, 0, |leader, zk| lost = leader.cut(zk));
+                if !served {
+                    state.late.extend(lost.into_iter().map(|write| (Some(epoch), write.ops())));
+                }
+            }
+            Action::Connect => self.lead(&mut state, 0, |leader, zk| leader.connect(zk, groups)),
+            Action::Make(n) => {
+                let zk = state.zk.clone();
+                state.calls[n].make(&zk);
+                if state.calls[n].phase == Phase::Refused {
+                    self.note(match state.calls[n].what {
+                        What::Spawn => Sight::NoSubJobs,
+                        What::Member(..) | What::Seal(_) => Sight::Refused,
+                    });
+                }
+            }
+            Action::Answer(n) => {
+                let Phase::Sent(ops) = &before.calls[n].phase else { unreachable!("it was sent") };
+                let outcome = self.commit(&mut state, None, ops);
+                self.answer(&mut state, n, &outcome);
+            }
+            Action::Lose { call, served } => {
+                state.left.lost_replies -= 1;
+                let Phase::Sent(ops) = &before.calls[call].phase else { unreachable!("it was sent") };
+                if served {
+                    self.commit(&mut state, None, ops);
+                } else {
+                    state.late.push((None, ops.clone()));
+                }
+                self.answer(&mut state, call, &Outcome::Unknown);
+            }
+            Action::LookBack(n) => {
+                let zk = state.zk.clone();
+                state.calls[n].look_back(&zk);
+                self.accepted(&mut state, n);
+            }
+            Action::Begin(job) => {
+                state.left.begins -= 1;
+                self.begin(&mut state, job);
+            }
+            Action::End { job, well } => {
+                state.left.failures -= u8::from(!well);
+                self.end_at_once(&mut state, job, well);
+            }
+            Action::LoseEnd(job) => {
+                state.left.lost_ends -= 1;
+                let ops = self.end(&state, job, true);
+                state.late.push((None, ops));
+            }
+            Action::Late(at) => self.late(&mut state, at),
+        }
+        state
+    }
+}
+
+/// Hints to the leaders of what an operation changed: they watch the groups, not the places.
+fn tell(state: &mut State, op: &Op) {
+    let hint = match (path::parse(op.path()), op) {
+        (Place::Group(GroupPlace::Record(group)), Op::Create { .. } | Op::Set { .. }) => {
+            Event::Changed(group)
+        }
+        (Place::Group(GroupPlace::Mark(group, mark, end)), Op::Create { .. }) => {
+            Event::Ended(group, mark, end)
+        }
+        _ => return,
+    };
+    state.leaders.iter_mut().for_each(|leader| leader.hint(hint.clone()));
+}

@@ -1,0 +1,118 @@
+//! What clients and the parent's handler ask for: members, a seal, the group of sub-jobs.
+//!
+//! A call reads the group, decides by the record whether it may go on (`GroupRecord::admits`, `sealed`), and sends. When
+//! that is rejected, or the reply is lost, it looks what stands: as `src/client/submit` and `src/client/group` do.
+
+use bellwether_core::group::GroupRecord;
+use bellwether_core::job::identity::{self, IfExists, Sight};
+use bellwether_core::job::{Assignment, JobRecord};
+use bellwether_core::name::GroupId;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::txn::{self, Op};
+
+use super::stage::{self, MEMBERS, member, worker};
+use crate::zookeeper::ZooKeeper;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    Member(GroupId, u32),
+    Seal(GroupId),
+    /// The group of sub-jobs, with the mark in the parent's assignment.
+    Spawn,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    /// To be made (again).
+    Not,
+    Sent(Vec<Op>),
+    /// The reply was lost.
+    Unknown,
+    Accepted,
+    Refused,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Call {
+    pub(crate) what: What,
+    pub(crate) phase: Phase,
+}
+
+impl Call {
+    pub(crate) fn new(what: What) -> Self {
+        Self { what, phase: Phase::Not }
+    }
+
+    /// Whether it may be made now: a handler submits members once it has their group.
+    pub(crate) fn can_be_made(&self, zk: &ZooKeeper) -> bool {
+        match &self.what {
+            What::Member(group, _) | What::Seal(group) => zk.znodes.contains_key(&path::group(group)),
+            What::Spawn => true,
+        }
+    }
+
+    /// Reads, and sends what is to be sent.
+    pub(crate) fn make(&mut self, zk: &ZooKeeper) {
+        let ops = match &self.what {
+            What::Member(group, number) => {
+                let (record, version) = read(zk, group);
+                record.admits(group, *number).ok().map(|()| {
+                    let submit = txn::submit(&member(group, *number), &stage::job(group, *number), 0);
+                    [submit, txn::join_group(group, version, *number).to_vec()].concat()
+                })
+            }
+            What::Seal(group) => {
+                let (record, version) = read(zk, group);
+                record.sealed(group, MEMBERS).ok().map(|sealed| txn::seal(group, version, &sealed))
+            }
+            What::Spawn => spawn(zk),
+        };
+        self.phase = match ops {
+            Some(ops) => Phase::Sent(ops),
+            // It is not taken: what is there may be ours all the same.
+            None if self.is_done(zk) => Phase::Accepted,
+            None => Phase::Refused,
+        };
+    }
+
+    pub(crate) fn answered(&mut self, zk: &ZooKeeper, outcome: &Outcome<()>) {
+        self.phase = match outcome {
+            Outcome::Applied(()) => Phase::Accepted,
+            Outcome::Unknown => Phase::Unknown,
+            Outcome::Rejected(_) if self.is_done(zk) => Phase::Accepted,
+            Outcome::Rejected(_) => Phase::Not,
+        };
+    }
+
+    /// The reply was lost.
+    pub(crate) fn look_back(&mut self, zk: &ZooKeeper) {
+        self.phase = if self.is_done(zk) { Phase::Accepted } else { Phase::Not };
+    }
+
+    fn is_done(&self, zk: &ZooKeeper) -> bool {
+        match &self.what {
+            What::Member(group, number) => {
+                let there = zk.value::<JobRecord>(&path::record(&member(group, *number)));
+                let ours = stage::job(group, *number);
+                let sight = there.map(|(there, _)| identity::look(&there, &ours, IfExists::Same));
+                matches!(sight, Some(Sight::Accepted(_)))
+            }
+            What::Seal(group) => read(zk, group).0.total == Some(MEMBERS),
+            What::Spawn => zk.znodes.contains_key(&path::group(&stage::inner())),
+        }
+    }
+}
+
+fn read(zk: &ZooKeeper, group: &GroupId) -> (GroupRecord, i32) {
+    zk.value(&path::group(group)).expect("nobody removes it")
+}
+
+/// While the parent's attempt has it.
+fn spawn(zk: &ZooKeeper) -> Option<Vec<Op>> {
+    let parent = member(&stage::group(), 0);
+    let (_, token) = zk.value::<JobRecord>(&path::record(&parent))?;
+    let (assignment, version) = zk.value::<Assignment>(&path::assignment(worker(), &parent))?;
+    let (id, record) = (stage::inner(), stage::sub_group());
+    Some(txn::make_sub_group(&id, &record, &parent, token, worker(), version, &assignment))
+}

@@ -1,0 +1,115 @@
+//! What must hold of each transaction.
+
+use bellwether_core::group::{End, GroupRecord, Stage, Stop};
+use bellwether_core::job::{JobRecord, Role};
+use bellwether_core::name::GroupId;
+use bellwether_core::path::{self, GroupPlace, Place};
+use bellwether_core::txn::Op;
+
+use super::leader::{ended, open};
+use super::model::Law;
+use super::stage::Cast;
+use crate::zookeeper::ZooKeeper;
+
+/// What a transaction that led from `was` to `is` broke.
+pub(super) fn broken(cast: &Cast, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) -> Option<Law> {
+    for part in &cast.jobs {
+        let Some((record, version)) = is.value::<JobRecord>(&part.record) else { continue };
+        let places = [&part.queued, &part.assigned].into_iter().filter(|at| is.znodes.contains_key(*at));
+        if places.count() != usize::from(!record.is_terminal()) {
+            return Some(Law::OnePlace);
+        }
+        match was.value::<JobRecord>(&part.record) {
+            Some((before, then)) if then != version && before.is_terminal() => return Some(Law::OneEnd),
+            Some(_) => {}
+            None => {
+                if let Some(law) = made(was, is, &record) {
+                    return Some(law);
+                }
+            }
+        }
+        if !is_where_it_counts(is, &record, &part.id) {
+            return Some(Law::PlaceOrMark);
+        }
+    }
+    ops.iter().find_map(|op| marked(was, is, op))
+}
+
+/// A job of a group came.
+fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
+    let membership = record.membership.as_ref()?;
+    let group = &membership.group;
+    let (before, _) = was.value::<GroupRecord>(&path::group(group))?;
+    let (after, _) = is.value::<GroupRecord>(&path::group(group))?;
+    let holds = match membership.role {
+        Role::Member(number) => before.admits(group, number).is_ok(),
+        Role::Join => {
+            before.stage == Stage::Open && (all_ended(was, group, &after) || stopped(was, group, &after))
+        }
+        Role::Finish => {
+            let joined = ends(was, group, "join").is_some();
+            before.stage == Stage::Joining && joined && ends(was, group, "parent").is_some()
+        }
+    };
+    let law = if matches!(membership.role, Role::Member(_)) { Law::Sealed } else { Law::AfterTheLast };
+    (!holds).then_some(law)
+}
+
+/// All members have, and the parent that might submit more.
+fn all_ended(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
+    let ended = ended(zk, group).len();
+    let parent = record.parent.is_none() || ends(zk, group, "parent").is_some();
+    record.stopped.is_none()
+        && parent
+        && record.total.is_some_and(|total| usize::try_from(total).is_ok_and(|total| total == ended))
+        && open(zk, group).is_empty()
+}
+
+/// It did not wait, and has a reason.
+fn stopped(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
+    let failed = |end: End| end != End::Succeeded;
+    match record.stopped {
+        Some(Stop::Member(number)) => {
+            record.fail_fast && ended(zk, group).get(&number).is_some_and(|end| failed(*end))
+        }
+        Some(Stop::Parent) => ends(zk, group, "parent").is_some_and(failed),
+        Some(Stop::Outer) => {
+            let outer = record.parent.as_ref().and_then(|parent| parent.membership.as_ref());
+            let outer = outer.and_then(|outer| zk.value::<GroupRecord>(&path::group(&outer.group)));
+            outer.is_some_and(|(outer, _)| outer.stopped.is_some())
+        }
+        None => false,
+    }
+}
+
+/// How a group's other job ended.
+fn ends(zk: &ZooKeeper, group: &GroupId, who: &str) -> Option<End> {
+    let there = |end: &End| zk.znodes.contains_key(&format!("{}/{who}-{}", path::group(group), end.letter()));
+    End::ALL.into_iter().find(there)
+}
+
+/// A member has a place while it is open, and a mark afterwards; one with sub-jobs, from when their group is done.
+fn is_where_it_counts(zk: &ZooKeeper, record: &JobRecord, job: &bellwether_core::name::JobId) -> bool {
+    let Some(membership) = &record.membership else { return true };
+    let Role::Member(number) = membership.role else { return true };
+    let sub_jobs =
+        record.spawned.then(|| zk.value(&path::group(&GroupId::of_sub_jobs(job, record)))).flatten();
+    let waits =
+        sub_jobs.is_some_and(|(group, _): (GroupRecord, _)| !matches!(group.stage, Stage::Done { .. }));
+    let over = record.is_terminal() && !waits;
+    let place = zk.znodes.contains_key(&path::place(&membership.group, number));
+    let mark = ended(zk, &membership.group).contains_key(&number);
+    (place, mark) == (!over, over)
+}
+
+/// Of a mark that is made: that of a parent whose sub-jobs' group is done comes after its finished job.
+fn marked(was: &ZooKeeper, is: &ZooKeeper, op: &Op) -> Option<Law> {
+    let Op::Set { path, .. } = op else { return None };
+    let Place::Group(GroupPlace::Record(group)) = path::parse(path) else { return None };
+    let (before, _) = was.value::<GroupRecord>(path)?;
+    let (after, _) = is.value::<GroupRecord>(path)?;
+    let done = !matches!(before.stage, Stage::Done { .. }) && matches!(after.stage, Stage::Done { .. });
+    let finishes = after.parent.as_ref().is_some_and(|parent| parent.finish);
+    let last = if finishes { "finish" } else { "join" };
+    (done && (ends(was, &group, last).is_none() || !open(was, &group).is_empty())).then_some(Law::Done)
+}

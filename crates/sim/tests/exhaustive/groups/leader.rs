@@ -1,0 +1,274 @@
+//! A leader's joiner, its looks, and what is on its way to ZooKeeper.
+//!
+//! A look is several reads, one after the other, in the order of `actors/src/group.rs`: each is of its own moment.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bellwether_core::group::{End, GroupRecord, Mark, Stage};
+use bellwether_core::machine::group::{Effect, Event, Joiner, Look, Rest, Sight, Standing};
+use bellwether_core::machine::recovery::Stored;
+use bellwether_core::name::{GroupId, JobId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::txn::{Batch, Op, Waiting};
+
+use super::stage::{member, worker};
+use crate::kit::WALL;
+use crate::zookeeper::ZooKeeper;
+
+/// On its way to ZooKeeper.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Write {
+    Advance(GroupId, Vec<Op>),
+    Cancel(GroupId, Batch<JobId>),
+}
+
+impl Write {
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        match self {
+            Self::Advance(_, ops) => ops.clone(),
+            Self::Cancel(_, batch) => batch.ops().cloned().collect(),
+        }
+    }
+
+    fn answered(self, outcome: Outcome<()>) -> Event {
+        match self {
+            Self::Advance(group, _) => Event::Committed(group, outcome),
+            Self::Cancel(group, batch) => Event::Cancelled(group, batch, outcome),
+        }
+    }
+}
+
+/// How far a look is: what it reads next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Moment {
+    /// The other jobs' marks, and how many places there are.
+    Places,
+    /// How many marks there are; and if numbers are wanted, the places by number.
+    Marks,
+    /// The marks by number.
+    Numbers,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Looking {
+    group: GroupId,
+    sight: Sight,
+    moment: Moment,
+    open: BTreeSet<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Leader {
+    pub(crate) epoch: i32,
+    /// While it leads, or believes so.
+    machine: Option<Joiner>,
+    pub(crate) up: bool,
+    pub(crate) sent: VecDeque<Write>,
+    looks: VecDeque<Looking>,
+    hints: VecDeque<Event>,
+    /// Another has claimed: of what comes from now on it hears nothing. What it has, it goes on with.
+    stale: bool,
+    /// It found a group that it cannot take on.
+    pub(crate) stuck: bool,
+}
+
+impl Leader {
+    /// Not leading yet.
+    pub(crate) fn new() -> Self {
+        let (sent, looks, hints) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Self { epoch: 0, machine: None, up: true, sent, looks, hints, stale: false, stuck: false }
+    }
+
+    pub(crate) fn leads(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    pub(crate) fn looks(&self) -> bool {
+        !self.looks.is_empty()
+    }
+
+    pub(crate) fn has_hints(&self) -> bool {
+        !self.hints.is_empty()
+    }
+
+    pub(crate) fn begin(&mut self, epoch: i32, zk: &ZooKeeper, groups: &[GroupId]) {
+        (self.epoch, self.machine) = (epoch, Some(Joiner::new(epoch)));
+        self.sweep(zk, groups);
+    }
+
+    /// Lists the groups and looks at all of them.
+    pub(crate) fn sweep(&mut self, zk: &ZooKeeper, groups: &[GroupId]) {
+        let there = groups.iter().filter(|group| zk.znodes.contains_key(&path::group(group)));
+        let there = there.cloned().collect();
+        self.hear(zk, Event::Seen(there));
+        self.hear(zk, Event::Resync);
+    }
+
+    pub(crate) fn hint(&mut self, event: Event) {
+        if self.machine.is_some() && self.up && !self.stale && !self.hints.contains(&event) {
+            self.hints.push_back(event);
+        }
+    }
+
+    pub(crate) fn replaced(&mut self) {
+        self.stale = true;
+        self.hints.clear();
+    }
+
+    pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
+        let event = self.hints.pop_front().expect("a hint came");
+        self.hear(zk, event);
+    }
+
+    pub(crate) fn answered(&mut self, zk: &ZooKeeper, write: Write, outcome: Outcome<()>) {
+        self.hear(zk, write.answered(outcome));
+    }
+
+    /// The connection breaks: hints are lost, what was read is, and what it sent is unknown.
+    pub(crate) fn cut(&mut self, zk: &ZooKeeper) -> Vec<Write> {
+        self.up = false;
+        self.hints.clear();
+        for look in std::mem::take(&mut self.looks) {
+            self.hear(zk, Event::Looked(look.group, Look::NotAnswered));
+        }
+        let lost = Vec::from(std::mem::take(&mut self.sent));
+        for write in lost.clone() {
+            self.hear(zk, write.answered(Outcome::Unknown));
+        }
+        lost
+    }
+
+    pub(crate) fn connect(&mut self, zk: &ZooKeeper, groups: &[GroupId]) {
+        self.up = true;
+        self.sweep(zk, groups);
+    }
+
+    /// The next read of the first look.
+    pub(crate) fn look(&mut self, zk: &ZooKeeper) {
+        let mut look = self.looks.pop_front().expect("it looks");
+        if look.read(zk) {
+            self.looks.push_front(look);
+        } else {
+            self.hear(zk, Event::Looked(look.group, Look::There(Box::new(look.sight))));
+        }
+    }
+
+    fn hear(&mut self, zk: &ZooKeeper, first: Event) {
+        let mut todo = VecDeque::from([first]);
+        while let Some(event) = todo.pop_front() {
+            let Some(machine) = &mut self.machine else { return };
+            let mut effects = Vec::new();
+            machine.handle(WALL, event, &mut effects);
+            for effect in effects {
+                todo.extend(self.carry_out(zk, effect));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, zk: &ZooKeeper, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Look(group) if !self.up => Some(Event::Looked(group, Look::NotAnswered)),
+            Effect::Look(group) => {
+                let Some((record, version)) = zk.value::<GroupRecord>(&path::group(&group)) else {
+                    return Some(Event::Looked(group, Look::Absent));
+                };
+                let sight = Sight::new(record, version);
+                if matches!(sight.record.stage, Stage::Done { .. }) {
+                    return Some(Event::Looked(group, Look::There(Box::new(sight))));
+                }
+                self.looks.push_back(Looking { group, sight, moment: Moment::Places, open: BTreeSet::new() });
+                None
+            }
+            Effect::Commit(group, ops) => self.send(Write::Advance(group, ops)),
+            Effect::Cancel(group, batch) => self.send(Write::Cancel(group, batch)),
+            Effect::Find(group, _) if !self.up => Some(Event::Found(group, Err(()))),
+            Effect::Find(group, cursor) => {
+                let open = open(zk, &group).into_iter().filter(|number| *number >= cursor.from);
+                let rest = open.map(|number| rest(zk, member(&group, number))).collect();
+                Some(Event::Found(group, Ok((rest, None))))
+            }
+            Effect::Advanced(..) => None,
+            Effect::Stuck(..) => {
+                self.stuck = true;
+                None
+            }
+            Effect::FencedOut => {
+                (self.machine, self.looks) = (None, VecDeque::new());
+                self.hints.clear();
+                None
+            }
+        }
+    }
+
+    fn send(&mut self, write: Write) -> Option<Event> {
+        if self.up {
+            self.sent.push_back(write);
+            return None;
+        }
+        Some(write.answered(Outcome::Unknown))
+    }
+}
+
+impl Looking {
+    /// Reads on; whether there is more to read.
+    fn read(&mut self, zk: &ZooKeeper) -> bool {
+        let Self { group, sight, moment, open: by_number } = self;
+        match moment {
+            Moment::Places => {
+                for (name, _) in zk.names(&path::group(group)) {
+                    match path::parse_mark(name) {
+                        Some((Mark::Parent, end)) => sight.parent = Some(end),
+                        Some((Mark::Join, end)) => sight.join = Some(end),
+                        Some((Mark::Finish, end)) => sight.finish = Some(end),
+                        Some((Mark::Member(_), _)) | None => {}
+                    }
+                }
+                sight.open = count(open(zk, group).len());
+                *moment = Moment::Marks;
+                true
+            }
+            Moment::Marks => {
+                sight.ended = count(ended(zk, group).len());
+                *by_number = open(zk, group);
+                *moment = Moment::Numbers;
+                Sight::wants_numbers(&sight.record, sight.ended)
+            }
+            Moment::Numbers => {
+                let ended = ended(zk, group);
+                let open = by_number.iter().filter(|number| !ended.contains_key(number)).count();
+                let total = sight.record.total.unwrap_or(0);
+                sight.members = sight.record.closed.then_some(count(open + ended.len()));
+                sight.below = Some(count(ended.range(..total).count()));
+                (sight.open, sight.ended) = (count(by_number.len()), count(ended.len()));
+                sight.failed = ended.into_iter().find(|(_, end)| *end != End::Succeeded).map(|(n, _)| n);
+                false
+            }
+        }
+    }
+}
+
+fn count(many: usize) -> u32 {
+    u32::try_from(many).expect("few members")
+}
+
+pub(crate) fn open(zk: &ZooKeeper, group: &GroupId) -> BTreeSet<u32> {
+    let places = path::place_chunk(group, 0);
+    zk.names(&places).filter_map(|(name, _)| path::parse_place(name)).collect()
+}
+
+pub(crate) fn ended(zk: &ZooKeeper, group: &GroupId) -> BTreeMap<u32, End> {
+    let marks = path::mark_chunk(group, 0);
+    zk.names(&marks).filter_map(|(name, _)| path::parse_member_mark(name)).collect()
+}
+
+fn rest(zk: &ZooKeeper, job: JobId) -> Rest {
+    let record = zk.value(&path::record(&job));
+    let record = record.map_or(Stored::Absent, |(record, version)| Stored::Value(record, version));
+    let standing = match zk.value(&path::assignment(worker(), &job)) {
+        _ if zk.znodes.contains_key(&path::queue_entry(&job)) => Standing::Waits(Waiting::Queued),
+        Some((assignment, version)) => Standing::Assigned(worker(), assignment, version),
+        None => Standing::Nowhere,
+    };
+    Rest { job, record, standing }
+}

@@ -1,0 +1,125 @@
+//! The names of two casts: a group of two members, and a group whose one member has sub-jobs.
+
+use bellwether_core::group::{GroupRecord, Parent};
+use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Role};
+use bellwether_core::name::{GroupId, JobId, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::{self, Op};
+use uuid::Uuid;
+
+use super::model::Bounds;
+use crate::kit::{self, WALL, kind};
+use crate::zookeeper::ZooKeeper;
+
+pub(crate) const SESSION: i64 = 1;
+
+/// How many members the group has, and how many sub-jobs the parent makes.
+pub(crate) const MEMBERS: u32 = 2;
+pub(crate) const SUB_JOBS: u32 = 1;
+
+/// A job, and where it may stand. Spelt once: these are looked up in every state.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) id: JobId,
+    /// It is a member, not a join or a finished job.
+    pub(crate) counts: bool,
+    pub(crate) record: String,
+    pub(crate) queued: String,
+    pub(crate) assigned: String,
+}
+
+/// All jobs and groups that there may be.
+#[derive(Debug)]
+pub(crate) struct Cast {
+    pub(crate) jobs: Vec<Part>,
+    pub(crate) groups: Vec<GroupId>,
+    pub(crate) nested: bool,
+}
+
+impl Cast {
+    pub(crate) fn new(nested: bool) -> Self {
+        let outer = group();
+        let members = (0..if nested { 1 } else { MEMBERS }).map(|n| part(member(&outer, n), true));
+        let mut jobs: Vec<_> = members.collect();
+        jobs.push(part(plain().join_id(&outer).expect("short"), false));
+        let mut groups = vec![outer];
+        if nested {
+            let inner = inner();
+            jobs.extend((0..SUB_JOBS).map(|n| part(member(&inner, n), true)));
+            jobs.push(part(sub_group().join_id(&inner).expect("short"), false));
+            jobs.push(part(parent_of_sub_jobs().finish_id(&inner).expect("short"), false));
+            groups.push(inner);
+        }
+        Self { jobs, groups, nested }
+    }
+
+    /// The group is made, its parents and those of its jobs are there, and one worker is. A parent runs already.
+    pub(crate) fn zookeeper(&self, bounds: &Bounds) -> ZooKeeper {
+        let jobs = self.jobs.iter().map(|part| Bucket::of(&part.id));
+        let jobs = jobs.flat_map(|bucket| [bucket.jobs(), bucket.queue()]);
+        let groups = self.groups.iter().map(Bucket::of_group);
+        let groups = groups.flat_map(|bucket| [bucket.groups(), bucket.members()]);
+        let own = [path::EPOCH.to_owned(), path::GROUPS.to_owned(), path::MEMBERS.to_owned()];
+        let parents = path::PARENTS.map(str::to_owned).into_iter();
+        let mut zk = ZooKeeper::with(parents.chain(own).chain(jobs).chain(groups));
+        let mut commit = |ops: Vec<Op>| assert_eq!(zk.commit(SESSION, &ops), Outcome::Applied(()), "{ops:?}");
+        let members = if self.nested { 1 } else { MEMBERS };
+        let total = (self.nested || bounds.total).then_some(members);
+        let record = GroupRecord { fail_fast: bounds.fail_fast, total, ..plain() };
+        commit(txn::register(worker(), &kit::info(1)));
+        commit(txn::make_group(&group(), &record));
+        commit(txn::make_chunk(&group(), 0));
+        if self.nested {
+            let parent = member(&group(), 0);
+            let joins = txn::join_group(&group(), 0, 0);
+            commit([txn::submit(&parent, &job(&group(), 0), 0), joins.to_vec()].concat());
+            commit(txn::assign(&parent, worker(), &Assignment::new(1, 0, WALL), None));
+        }
+        zk
+    }
+}
+
+fn part(id: JobId, counts: bool) -> Part {
+    let (record, queued) = (path::record(&id), path::queue_entry(&id));
+    let assigned = path::assignment(worker(), &id);
+    Part { id, counts, record, queued, assigned }
+}
+
+pub(crate) fn worker() -> WorkerId {
+    kit::worker(0)
+}
+
+pub(crate) fn group() -> GroupId {
+    GroupId::new("g").expect("a name")
+}
+
+fn plain() -> GroupRecord {
+    GroupRecord::new(kind(), Uuid::nil(), WallMillis(0))
+}
+
+/// The group of the parent's sub-jobs.
+pub(crate) fn inner() -> GroupId {
+    GroupId::of_sub_jobs(&member(&group(), 0), &job(&group(), 0))
+}
+
+fn parent_of_sub_jobs() -> Parent {
+    let membership = Some(Membership { group: group(), role: Role::Member(0), counted: true });
+    Parent { job: member(&group(), 0), kind: kind(), generation: 1, finish: true, membership, depth: 1 }
+}
+
+pub(crate) fn sub_group() -> GroupRecord {
+    GroupRecord { parent: Some(parent_of_sub_jobs()), ..plain() }
+}
+
+pub(crate) fn member(group: &GroupId, number: u32) -> JobId {
+    JobId::member(&kind(), group, number).expect("short")
+}
+
+pub(crate) fn job(group: &GroupId, number: u32) -> JobRecord {
+    let membership = Some(Membership { group: group.clone(), role: Role::Member(number), counted: true });
+    let payload = Payload::json(*b"1").expect("small");
+    let policy = kit::policy(1);
+    JobRecord { membership, policy, ..JobRecord::new(kind(), payload, Uuid::nil(), WallMillis(0)) }
+}
