@@ -8,6 +8,7 @@
 mod node;
 mod prometheus;
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bellwether::schedule::Overlap;
@@ -17,12 +18,17 @@ use bellwether_dashboards::boards;
 use bellwether_dashboards::{grafana, promql};
 use bellwether_testkit::{Cut, Proxy, Request, command, eventually, namespace, op};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use node::Node;
 use prometheus::Prometheus;
 
 /// Longer than any recovery.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
+/// Of those who ask the gateway.
+const BETWEEN_REQUESTS: Duration = Duration::from_millis(200);
 /// What Grafana would make of it at these scrapes.
 const RATE_INTERVAL: &str = "5s";
 
@@ -66,6 +72,8 @@ const MOVED: &[&str] = &[
     metric::SCHEDULES,
     metric::TICKS,
     metric::TICKS_PASSED_OVER,
+    metric::HTTP_REQUESTS,
+    metric::HTTP_SECONDS,
 ];
 
 /// The alerts without a hold that this test brings about.
@@ -81,7 +89,8 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
     let mut leader = Node::start("first", "candidate,worker", &to, log("first"));
     led_by(leader.name(), &client).await;
     // Works nothing off: what it knows of kinds it knows as a leader.
-    let next = Node::start("next", "candidate", &to, log("next"));
+    let next = Node::start("next", "candidate,gateway", &to, log("next"));
+    let asked = tokio::spawn(ask(next.http));
     let mut worker = Node::start("worker", "worker", &proxy.connect_string(), log("worker"));
     let prometheus = Prometheus::start(&[leader.metrics, next.metrics, worker.metrics]).await;
     until(&prometheus, "both work", "max(bellwether_workers) == 2").await;
@@ -141,7 +150,23 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
     assert_eq!(prometheus.largest(twice), None, "two leaders");
     assert_eq!(prometheus.ailing_rules(), Vec::<serde_json::Value>::new());
     let tried = every_expression(&prometheus).await;
+    asked.abort();
     println!("{tried} expressions returned data; {:.1} s", began.elapsed().as_secs_f64());
+}
+
+/// Asks a gateway again and again who leads, so that there is always something to tell of it.
+async fn ask(gateway: SocketAddr) {
+    loop {
+        if let Ok(mut stream) = TcpStream::connect(gateway).await {
+            let request = format!("GET /v1/leader HTTP/1.1\r\nHost: {gateway}\r\nConnection: close\r\n\r\n");
+            let mut answer = Vec::new();
+            // One that is not answered is not counted, and the test waits for those that are.
+            if stream.write_all(request.as_bytes()).await.is_ok() {
+                drop(stream.read_to_end(&mut answer).await);
+            }
+        }
+        sleep(BETWEEN_REQUESTS).await;
+    }
 }
 
 /// Every line of every panel has a point, and every variable a value.

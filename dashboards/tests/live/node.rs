@@ -20,6 +20,8 @@ pub(crate) struct Node {
     roles: &'static str,
     to: String,
     pub(crate) metrics: SocketAddr,
+    /// Where its gateway listens, if it has the role.
+    pub(crate) http: SocketAddr,
     log: PathBuf,
     child: Option<Child>,
 }
@@ -27,8 +29,8 @@ pub(crate) struct Node {
 impl Node {
     /// Starts it, on its way to ZooKeeper when this returns.
     pub(crate) fn start(name: &'static str, roles: &'static str, to: &str, log: PathBuf) -> Self {
-        let metrics = unused_address().unwrap();
-        let mut node = Self { name, roles, to: to.to_owned(), metrics, log, child: None };
+        let (metrics, http) = (unused_address().unwrap(), unused_address().unwrap());
+        let mut node = Self { name, roles, to: to.to_owned(), metrics, http, log, child: None };
         node.again();
         node
     }
@@ -45,7 +47,7 @@ impl Node {
             .arg(command().unwrap())
             .args(["node", "--zookeeper", &self.to, "--node-id", self.name, "--roles", self.roles])
             .args(["--session-timeout", "1500ms", "--drain-grace", "100ms", "--slots", "4"])
-            .args(["--metrics-addr", &self.metrics.to_string()])
+            .args(["--metrics-addr", &self.metrics.to_string(), "--http-addr", &self.http.to_string()])
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
