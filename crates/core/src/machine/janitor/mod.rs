@@ -26,7 +26,7 @@
 //! due, and then not more often than a slack allows, so that a record is read about ten times in its life, however many
 //! there are. The count of each bucket is asked for in every round, by three requests.
 //!
-//! **Where it begins** is another bucket in each term ([`STRIDE`]), of jobs and of groups by turns: a term that is shorter
+//! **Where it begins** is another bucket in each term (`STRIDE`), of jobs and of groups by turns: a term that is shorter
 //! than a pass over all of them would always clean the same ones, and never come to the last. So it is with corners.
 //!
 //! **Corners**: notes of quarantine whose record is gone, and containers that were never used, one corner a round: see
