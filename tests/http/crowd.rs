@@ -7,7 +7,7 @@ use bellwether::http::Limits;
 use bellwether_testkit::{eventually, namespace};
 use futures::future::join_all;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -87,7 +87,13 @@ async fn ten_thousand_idle_connections_are_bounded_in_number_memory_and_time() {
     // Each hears 503, or is closed without a word: at once, or when it has been idle for too long.
     let ends = crowd.into_iter().map(async |mut stream: TcpStream| {
         let mut heard = Vec::new();
-        let ended = timeout(SOON, stream.read_to_end(&mut heard)).await;
+        let mut ended = timeout(SOON, stream.read_to_end(&mut heard)).await;
+        if ended.is_err() {
+            // Where the socket's queue overflowed, the gateway's machine never took what this one believes to be connected:
+            // its next word makes it so, or ends it.
+            drop(stream.write_all(b"G").await);
+            ended = timeout(SOON, stream.read_to_end(&mut heard)).await;
+        }
         ended.expect("an idle connection is closed").is_ok() && heard.starts_with(b"HTTP/1.1 503 ")
     });
     let turned_away = join_all(ends).await.into_iter().filter(|away| *away).count();
