@@ -11,7 +11,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::Op;
 use bellwether_core::wire;
-use bellwether_testkit::{Cut, Proxy, ZooKeeperServer, eventually, four_letter_word};
+use bellwether_testkit::{Cut, Proxy, ZooKeeperServer, eventually, eventually_some, four_letter_word};
 use futures::future::join_all;
 use serde_json::json;
 
@@ -107,7 +107,11 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
     let second = stage.node("second").candidate().start();
     let worker = stage.node("worker").worker().slots(32).start();
     stage.workers(1).await;
-    let settled = stage.znodes().await;
+    let settled = eventually_some("both are candidates", SOON, async || {
+        let znodes = stage.znodes().await;
+        (znodes["election"] == 1 + 2).then_some(znodes)
+    })
+    .await;
     let watches = || {
         // ZooKeeper goes on counting a connection whose last watch has fired: its paths and watches, then.
         let told = four_letter_word(server.address(), "wchs").unwrap();
