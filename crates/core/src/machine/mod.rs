@@ -6,6 +6,7 @@
 
 pub mod assigner;
 pub mod backlog;
+mod by_hash;
 pub mod campaign;
 pub mod expirer;
 pub mod group;

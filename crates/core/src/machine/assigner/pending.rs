@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::super::by_hash::ByHash;
 use crate::budget::AGEING;
 use crate::job::{Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
@@ -81,7 +82,7 @@ impl Waiting {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pending {
     classes: BTreeMap<Class, BTreeMap<Place, JobId>>,
-    jobs: BTreeMap<JobId, Waiting>,
+    jobs: BTreeMap<ByHash, Waiting>,
     places: u64,
 }
 
@@ -113,11 +114,11 @@ impl Pending {
         self.remove(&id);
         let class = Class { kind: waiting.kind.clone(), tags: waiting.tags.clone() };
         self.classes.entry(class).or_default().insert(waiting.place, id.clone());
-        self.jobs.insert(id, waiting);
+        self.jobs.insert(ByHash::of(&id), waiting);
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Waiting> {
-        let waiting = self.jobs.remove(id)?;
+        let waiting = self.jobs.remove(&ByHash::of(id))?;
         let class = Class { kind: waiting.kind.clone(), tags: waiting.tags.clone() };
         if let Some(places) = self.classes.get_mut(&class) {
             places.remove(&waiting.place);
@@ -139,13 +140,13 @@ impl Pending {
         let heads =
             open.filter_map(|(class, places)| places.first_key_value().map(|(place, id)| (place, class, id)));
         let (_, class, id) = heads.min()?;
-        Some((class, id, self.jobs.get(id)?))
+        Some((class, id, self.jobs.get(&ByHash::of(id))?))
     }
 
     /// Takes out all that have a lane.
     pub(super) fn take_laned(&mut self) -> Vec<(JobId, Waiting)> {
         let laned = self.jobs.iter().filter(|(_, waiting)| waiting.turn.is_some());
-        let laned = laned.map(|(id, _)| id.clone()).collect::<Vec<_>>();
+        let laned = laned.map(|(id, _)| id.job().clone()).collect::<Vec<_>>();
         laned.into_iter().filter_map(|id| self.remove(&id).map(|waiting| (id, waiting))).collect()
     }
 }

@@ -22,6 +22,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::by_hash::ByHash;
 use crate::budget::MAX_READ_BATCH;
 use crate::job::QueueEntry;
 use crate::name::JobId;
@@ -97,7 +98,7 @@ enum Standing {
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Backlog {
-    jobs: BTreeMap<(Bucket, JobId), Standing>,
+    jobs: BTreeMap<(Bucket, ByHash), Standing>,
     to_read: VecDeque<JobId>,
     reads: usize,
     halted: bool,
@@ -169,17 +170,16 @@ impl Backlog {
     }
 
     fn listed(&mut self, bucket: Bucket, round: u32, listed: Vec<JobId>, out: &mut Vec<Effect>) {
-        let first = JobId::first();
-        let known = self.jobs.range((bucket, first)..).take_while(|((of, _), _)| *of == bucket);
+        let known = self.jobs.range((bucket, ByHash::first())..).take_while(|((of, _), _)| *of == bucket);
         let older = known.filter_map(|((_, job), standing)| match standing {
-            Standing::Queued { round: since } if *since < round => Some(job.clone()),
+            Standing::Queued { round: since } if *since < round => Some(job.job().clone()),
             // Known since the list was asked for, or its read will tell.
             Standing::Queued { .. } | Standing::Reading { .. } => None,
         });
         let mut gone = older.collect::<std::collections::BTreeSet<_>>();
         for job in listed {
             gone.remove(&job);
-            match self.jobs.get_mut(&(bucket, job.clone())) {
+            match self.jobs.get_mut(&(bucket, ByHash::of(&job))) {
                 // The assigner may take it for assigned: by the entry that is there now it waits again.
                 Some(Standing::Queued { round: since }) if *since < self.unseen && *since < round => {
                     out.push(Effect::Unqueued(job.clone()));
@@ -192,7 +192,7 @@ impl Backlog {
             }
         }
         for job in gone {
-            self.jobs.remove(&(bucket, job.clone()));
+            self.jobs.remove(&(bucket, ByHash::of(&job)));
             out.push(Effect::Unqueued(job));
         }
     }
@@ -246,8 +246,8 @@ impl Backlog {
     }
 }
 
-fn key(job: &JobId) -> (Bucket, JobId) {
-    (Bucket::of(job), job.clone())
+fn key(job: &JobId) -> (Bucket, ByHash) {
+    (Bucket::of(job), ByHash::of(job))
 }
 
 #[cfg(test)]
