@@ -1,13 +1,16 @@
 //! One znode in memory.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
+use super::tree::PathHasher;
 use crate::proto::{Acl, Stat};
 use crate::store::NodeRow;
 
-/// The children's whole paths: shared with the tree's keys, and in the order of their names since they differ there.
-pub(super) type Children = BTreeSet<Arc<str>>;
+/// The children's whole paths, shared with the tree's keys. In no order: to keep the paths of 100,000 siblings sorted is to
+/// compare their long common beginnings, each of which lies elsewhere in memory.
+type Children = HashSet<Arc<str>, BuildHasherDefault<PathHasher>>;
 
 /// One znode. There may be millions: what most znodes lack is behind a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +166,7 @@ impl Node {
         self.children.as_ref().map_or(0, |children| children.len())
     }
 
-    /// Whole paths, in order.
+    /// Whole paths, in no order.
     pub(super) fn children(&self) -> impl Iterator<Item = &Arc<str>> {
         self.children.iter().flat_map(|children| children.iter())
     }

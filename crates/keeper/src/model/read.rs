@@ -51,7 +51,8 @@ impl<'a> Reader<'a> {
     pub(super) fn get_children(&mut self, path: &str, watch: bool) -> Result<(Vec<String>, Stat), ErrorCode> {
         let node = self.readable(path)?;
         self.watch(watch, path, Modes::CHILD);
-        let names = node.children().map(|child| path::name(child).to_owned()).collect();
+        let mut names = node.children().map(|child| path::name(child).to_owned()).collect::<Vec<_>>();
+        names.sort_unstable();
         Ok((names, node.stat()))
     }
 
