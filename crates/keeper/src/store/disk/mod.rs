@@ -46,8 +46,8 @@ pub use self::backup::restore;
 pub use self::row::RowError;
 
 /// The model has the tree in memory and the kernel has the file's pages: this holds the inner pages of the trees and
-/// the pages of a batch.
-const CACHE_BYTES: usize = 8 << 20;
+/// many of the pages that a slice changes.
+const CACHE_BYTES: usize = 32 << 20;
 
 /// A store in a data directory, which it holds alone.
 #[derive(Debug)]
