@@ -60,8 +60,8 @@ pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, Wait
 pub use events::{Event, Events, Heard, MAX_PENDING, RING};
 pub use explain::{Explanation, Why};
 pub use group::{
-    Group, GroupHandle, GroupStage, GroupView, GroupWaitError, Member, MemberEnd, Members, Spawn, SpawnError,
-    SubJobs,
+    Group, GroupCursor, GroupHandle, GroupPage, GroupSaid, GroupStage, GroupSummary, GroupView,
+    GroupWaitError, Member, MemberEnd, Members, Spawn, SpawnError, SubJobs,
 };
 pub use job::{Job, JobError, JobKind, Untyped};
 pub use kinds::{KindView, Paused};

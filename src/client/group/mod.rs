@@ -8,6 +8,7 @@
 //! repeated. A member is a submission like any other. Doing all of it again changes nothing: members have their number
 //! in their id, and a group that is there with the same rules is the same group.
 
+mod list;
 mod members;
 mod retry;
 mod spawn;
@@ -28,6 +29,7 @@ use bellwether_zk::Node;
 use futures::{Stream, StreamExt, stream};
 use uuid::Uuid;
 
+pub use list::{GroupCursor, GroupPage, GroupSaid, GroupSummary};
 pub use members::{Member, MemberEnd, Members};
 pub use spawn::{Spawn, SpawnError, SubJobs};
 pub use view::{GroupStage, GroupView, GroupWaitError};

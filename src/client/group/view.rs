@@ -109,7 +109,7 @@ impl GroupView {
         why.map_or_else(|| self.stage.to_string(), |why| format!("{}: {why}", self.stage))
     }
 
-    fn new(id: &GroupId, record: GroupRecord) -> Self {
+    pub(super) fn new(id: &GroupId, record: GroupRecord) -> Self {
         let (stage, done_at) = match record.stage {
             Stage::Open => (GroupStage::Open, None),
             Stage::Joining => (GroupStage::Joining, None),

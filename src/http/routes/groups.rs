@@ -9,14 +9,14 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use bellwether_core::group::GroupError;
 use futures::StreamExt;
-use serde::Deserialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::batch::{BatchAnswer, One};
 use super::document::Submitted;
 use super::submit::NewJob;
 use super::wait::{HowLong, within};
-use crate::client::{Group, GroupView, GroupWaitError};
+use crate::client::{Group, GroupCursor, GroupStage, GroupSummary, GroupView, GroupWaitError, MAX_PAGE};
 use crate::http::extract::{Asked, Bounded, GroupName, Json};
 use crate::http::front::Told;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
@@ -146,6 +146,110 @@ pub(super) async fn make_group(
     let mut answer = (location, Answer(view)).into_response();
     answer.extensions_mut().insert(told);
     Ok(answer)
+}
+
+/// Which groups, and how many.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichGroups {
+    /// Only those in this stage.
+    #[param(inline)]
+    stage: Option<StageName>,
+    /// How many at most; 100 by default.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the page before, as it was, with the same filter.
+    after: Option<String>,
+}
+
+/// A stage in the life of a group.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StageName {
+    /// Members are submitted and run.
+    Open,
+    /// Its join waits for a worker, or runs.
+    Joining,
+    /// Its parent's finished handler waits for a worker, or runs.
+    Finishing,
+    /// Nothing of it will happen any more.
+    Done,
+}
+
+impl From<StageName> for GroupStage {
+    fn from(name: StageName) -> Self {
+        match name {
+            StageName::Open => Self::Open,
+            StageName::Joining => Self::Joining,
+            StageName::Finishing => Self::Finishing,
+            StageName::Done => Self::Done,
+        }
+    }
+}
+
+/// A group without the counts of its members. What its record says is null when that cannot be read.
+#[derive(ToSchema)]
+#[schema(as = GroupSummary)]
+#[expect(dead_code, reason = "describes what another type writes")]
+pub(super) struct SummaryDocument {
+    /// Its id.
+    id: String,
+    /// The kind of its members.
+    #[schema(required)]
+    kind: Option<String>,
+    /// `open`, `joining`, `finishing`, `done`, or `unreadable`.
+    stage: String,
+    /// How many members it has, once that was said.
+    #[schema(required)]
+    total: Option<u32>,
+    /// The job whose sub-jobs its members are.
+    #[schema(required)]
+    parent: Option<String>,
+    /// When it was made.
+    #[schema(required, format = DateTime)]
+    created_at: Option<String>,
+    /// When it was done.
+    #[schema(required, format = DateTime)]
+    done_at: Option<String>,
+}
+
+/// Groups, and where to go on.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GroupPage)]
+pub(super) struct GroupsPage {
+    /// In no order that means anything.
+    #[schema(value_type = Vec<SummaryDocument>)]
+    groups: Vec<GroupSummary>,
+    /// What `after` is for the next page; null after the last. A page may be short, or empty, and still have a next one.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+/// List groups.
+///
+/// Without the counts of their members: ask for one group to have them. A page looks at 5,000 groups at most, so with a
+/// stage that few are in it may be short, or empty, and still have a next one: go on until `next` is null.
+#[utoipa::path(
+    get, path = "/v1/groups", tag = "groups", security(("token" = ["read"])),
+    params(WhichGroups),
+    responses(
+        (status = 200, description = "A page of groups", body = GroupsPage),
+        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_groups(
+    State(app): State<App>,
+    Asked(which): Asked<WhichGroups>,
+) -> Result<Answer<GroupsPage>, Problem> {
+    let limit = which.limit.unwrap_or(100);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
+    }
+    let after = which.after.map(|after| after.parse::<GroupCursor>()).transpose()?;
+    let page = app.client.list_groups(which.stage.map(Into::into), after.as_ref(), limit).await?;
+    Ok(Answer(GroupsPage { groups: page.groups, next: page.next.map(|next| next.to_string()) }))
 }
 
 /// Show a group, with the counts of its members.

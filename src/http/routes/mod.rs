@@ -71,7 +71,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(wait::wait_for_job))
         .routes(routes!(change::cancel_job))
         .routes(routes!(change::retry_job))
-        .routes(routes!(groups::make_group))
+        .routes(routes!(groups::make_group, groups::list_groups))
         .routes(routes!(groups::show_group))
         .routes(routes!(groups::wait_for_group))
         .routes(routes!(groups::submit_members))

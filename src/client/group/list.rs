@@ -1,0 +1,170 @@
+//! Listing groups by pages that stand for themselves, as jobs are (`client/page.rs`).
+//!
+//! A page reads records, a hundred a request, and no members: what a group's members do is asked of one group. It looks at
+//! a bounded number of groups, so that a stage that few are in does not read all of them in one call.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::time::WallMillis;
+use bellwether_zk::Node;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::super::Client;
+use super::super::error::Error;
+use super::super::list::PARENTS_AT_ONCE;
+use super::super::page::{CursorError, MAX_PAGE};
+use super::super::timestamp::rfc3339;
+use super::decode;
+use super::view::{GroupStage, GroupView};
+
+/// Most groups that one page looks at, of which its filter may take none: 50 batched reads.
+const MAX_LOOKED_AT: usize = 5_000;
+
+/// A group, as its record alone tells it. [`Client::get_group`] counts its members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSummary {
+    /// Its id.
+    pub id: GroupId,
+    /// What its record says; `None` when it cannot be read.
+    pub said: Option<GroupSaid>,
+}
+
+/// What a group's record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSaid {
+    /// The kind of its members.
+    pub kind: Kind,
+    /// Where it is in its life.
+    pub stage: GroupStage,
+    /// How many members it has, once that was said.
+    pub total: Option<u32>,
+    /// The job whose sub-jobs its members are.
+    pub parent: Option<JobId>,
+    /// When it was made, by the clock of whoever made it.
+    pub created_at: WallMillis,
+    /// When it was done, by the leader's clock.
+    pub done_at: Option<WallMillis>,
+}
+
+/// A document; times are RFC 3339 in UTC.
+impl Serialize for GroupSummary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let said = self.said.as_ref();
+        let mut document = serializer.serialize_struct("GroupSummary", 7)?;
+        document.serialize_field("id", self.id.as_str())?;
+        document.serialize_field("kind", &said.map(|said| &said.kind))?;
+        document.serialize_field("stage", said.map_or("unreadable", |said| said.stage.as_str()))?;
+        document.serialize_field("total", &said.and_then(|said| said.total))?;
+        document.serialize_field("parent", &said.and_then(|said| said.parent.as_ref()))?;
+        document.serialize_field("created_at", &said.map(|said| rfc3339(said.created_at)))?;
+        document.serialize_field("done_at", &said.and_then(|said| said.done_at).map(rfc3339))?;
+        document.end()
+    }
+}
+
+/// Groups, and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupPage {
+    /// The groups, in no order that means anything.
+    pub groups: Vec<GroupSummary>,
+    /// Where the next page begins; `None` after the last.
+    pub next: Option<GroupCursor>,
+}
+
+/// Where a page ended: after this group, in the order of buckets and names. Its text is for handing back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupCursor(GroupId);
+
+impl fmt::Display for GroupCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+impl FromStr for GroupCursor {
+    type Err = CursorError;
+
+    fn from_str(text: &str) -> Result<Self, CursorError> {
+        GroupId::new(text).map(Self).map_err(|_| CursorError)
+    }
+}
+
+impl Client {
+    /// One page of the groups, at most `limit` (1 to [`MAX_PAGE`]), of all or of those in one stage, from where an earlier
+    /// page of the same ended. A group that is there all the while is told exactly once over all pages.
+    ///
+    /// # Errors
+    /// When ZooKeeper does not answer within the client's deadline, which is for each read.
+    pub async fn list_groups(
+        &self,
+        stage: Option<GroupStage>,
+        from: Option<&GroupCursor>,
+        limit: usize,
+    ) -> Result<GroupPage, Error> {
+        let limit = limit.clamp(1, MAX_PAGE);
+        let first = from.map(|GroupCursor(id)| Bucket::of_group(id).index()).unwrap_or_default();
+        let mut buckets = Bucket::all().filter(|bucket| bucket.index() >= first).collect::<VecDeque<_>>();
+        let (mut groups, mut looked_at) = (Vec::new(), 0);
+        while !buckets.is_empty() {
+            let mut ids = self.group_names(&mut buckets, from).await?;
+            while !ids.is_empty() {
+                let few = ids.drain(..ids.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
+                let paths = few.iter().map(path::group).collect::<Vec<_>>();
+                let nodes = self.0.link.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
+                for (id, node) in few.into_iter().zip(nodes) {
+                    looked_at += 1;
+                    // Absent: removed since it was listed.
+                    let summary = node.map(|node| summary(&id, &node));
+                    let wanted = |summary: &GroupSummary| {
+                        stage
+                            .is_none_or(|stage| summary.said.as_ref().is_some_and(|said| said.stage == stage))
+                    };
+                    groups.extend(summary.filter(wanted));
+                    if groups.len() == limit || looked_at == MAX_LOOKED_AT {
+                        return Ok(GroupPage { groups, next: Some(GroupCursor(id)) });
+                    }
+                }
+            }
+        }
+        Ok(GroupPage { groups, next: None })
+    }
+
+    /// The names of the next few buckets, in order, as far as they come after the cursor.
+    async fn group_names(
+        &self,
+        buckets: &mut VecDeque<Bucket>,
+        from: Option<&GroupCursor>,
+    ) -> Result<VecDeque<GroupId>, Error> {
+        let few = buckets.drain(..buckets.len().min(PARENTS_AT_ONCE)).collect::<Vec<_>>();
+        let paths = few.iter().map(|bucket| bucket.groups()).collect::<Vec<_>>();
+        let lists = self.0.link.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
+        let mut all = VecDeque::new();
+        for (bucket, names) in few.into_iter().zip(lists) {
+            // A name that is not an id is not a group's.
+            let names = names.unwrap_or_default().into_iter();
+            let mut ids = names.filter_map(|name| GroupId::new(name).ok()).collect::<Vec<_>>();
+            if let Some(GroupCursor(after)) = from
+                && Bucket::of_group(after) == bucket
+            {
+                ids.retain(|id| id > after);
+            }
+            ids.sort_unstable();
+            all.extend(ids);
+        }
+        Ok(all)
+    }
+}
+
+fn summary(id: &GroupId, node: &Node) -> GroupSummary {
+    let said = decode(id, node).ok().map(|record| {
+        let GroupView { kind, stage, total, parent, created_at, done_at, .. } = GroupView::new(id, record);
+        GroupSaid { kind, stage, total, parent, created_at, done_at }
+    });
+    GroupSummary { id: id.clone(), said }
+}
