@@ -143,6 +143,11 @@ impl Fault {
 }
 
 impl Problem {
+    /// Its word, and what it is about.
+    pub(super) fn why(&self) -> (&'static str, &str) {
+        (self.kind, &self.detail)
+    }
+
     pub(super) fn about(mut self, job: JobId) -> Self {
         self.job = Some(job);
         self

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use bellwether::http::Limits;
 use bellwether::http::access::Role;
 use bellwether_testkit::eventually;
 use tokio::io::AsyncWriteExt;
@@ -144,4 +146,20 @@ async fn a_call_whose_caller_went_away_leaves_its_line() {
     let line = the_line_of("gone-1");
     assert!(line.contains("who=\"anonymous\" role=\"admin\""), "{line}");
     assert!(line.contains("operation=\"submit_job\""), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_error_can_be_looked_up_by_its_request() {
+    listen();
+    let limits = Limits { request_time: Duration::from_millis(200), ..Limits::default() };
+    let stage = Stage::with("http-log", |builder| builder.limits(limits)).await;
+    let stuck = Ask::new("POST", "/v1/jobs").header("content-type: application/json");
+    let stuck = stuck.header("content-length: 10").header("x-request-id: log-stuck");
+    stuck.of(stage.address()).await.is(504);
+    let all = LINES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let all = String::from_utf8(all).unwrap();
+    let line =
+        all.lines().find(|line| line.contains("answered with a server error") && line.contains("log-stuck"));
+    let line = line.unwrap_or_else(|| panic!("no line in {all}"));
+    assert!(line.contains("status=504 problem=\"unknown\"") && line.contains("may or may not"), "{line}");
 }

@@ -3,6 +3,7 @@
 //! A panel asks a question and says in a line how to read the answer. Its expressions name metrics without the labels
 //! of the scrape: those of the board's [`Scope`] are put in when it is written.
 
+mod gateway;
 mod jobs;
 mod leadership;
 mod overview;
@@ -112,7 +113,14 @@ pub enum Limits {
 /// All dashboards.
 #[must_use]
 pub fn all() -> Vec<Board> {
-    vec![overview::board(), leadership::board(), jobs::board(), worker::board(), session::board()]
+    vec![
+        overview::board(),
+        leadership::board(),
+        jobs::board(),
+        worker::board(),
+        session::board(),
+        gateway::board(),
+    ]
 }
 
 fn row(title: &'static str, panels: Vec<Panel>) -> Row {

@@ -33,15 +33,6 @@ pub(super) fn board() -> Board {
                     lines("How many results does each drop?", Count, Above(1.0, 10.0), "Their attempt had been closed by somebody else.", [line("{{instance}}", growth("bellwether_zombie_results_total", "instance"))]),
                 ],
             ),
-            row(
-                "Is its gateway well?",
-                vec![
-                    lines("How many requests does it answer?", PerSecond, Any, "By what came of them; refused are 429 and 503. All of it is zero on a node without a gateway.", [line("{{code}}", rate("bellwether_http_requests_total", "code"))]),
-                    lines("How long does an answer take?", Seconds, Above(1.0, 10.0), "Half and the slowest hundredth, without long polls and event streams.", [line("half", quantile(0.5, "bellwether_http_request_seconds", "")), line("slowest hundredth", quantile(0.99, "bellwether_http_request_seconds", ""))]),
-                    lines("What was turned away?", Count, Above(1.0, 100.0), "For want of room: see the bounds in docs/http.md.", [line("{{why}}", growth("bellwether_http_refused_total", "why"))]),
-                    lines("How many connections are open?", Count, Any, "Event streams are among them.", [line("connections", "sum(bellwether_http_connections)"), line("event streams", "sum(bellwether_http_event_streams)")]),
-                ],
-            ),
         ],
     }
 }

@@ -335,4 +335,57 @@ pub const ALERTS: &[Alert] = &[
             labels: &[],
         },
     },
+    Alert {
+        name: "BellwetherGatewayFails",
+        severity: Warning,
+        hold: "0m",
+        expr: "sum by (job, instance) (increase(bellwether_http_requests_total{code=\"server_error\"}[10m])) > 0",
+        summary: "the gateway {{ $labels.instance }} answered requests with a server error",
+        fires: Case {
+            series: &[(
+                "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",code=\"server_error\"}",
+                "0 0 1 1 1",
+            )],
+            at: "4m",
+            labels: &[B, A1],
+        },
+        // Their own fault.
+        quiet: Case {
+            series: &[
+                (
+                    "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",code=\"server_error\"}",
+                    "1x5",
+                ),
+                (
+                    "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",code=\"client_error\"}",
+                    "0+9x5",
+                ),
+            ],
+            at: "4m",
+            labels: &[],
+        },
+    },
+    Alert {
+        name: "BellwetherGatewayFull",
+        severity: Warning,
+        hold: "5m",
+        expr: "sum by (job, instance) (rate(bellwether_http_refused_total[5m])) > 1",
+        summary: "the gateway {{ $labels.instance }} turns requests away, for want of room",
+        fires: Case {
+            series: &[(
+                "bellwether_http_refused_total{job=\"bellwether\",instance=\"a:1\",why=\"waits\"}",
+                "0+120x20",
+            )],
+            at: "15m",
+            labels: &[B, A1],
+        },
+        quiet: Case {
+            series: &[(
+                "bellwether_http_refused_total{job=\"bellwether\",instance=\"a:1\",why=\"waits\"}",
+                "0+30x20",
+            )],
+            at: "15m",
+            labels: &[],
+        },
+    },
 ];

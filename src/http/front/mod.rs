@@ -141,7 +141,21 @@ fn finished(mut answer: Response, id: &RequestId) -> Response {
         (status.is_client_error() || status.is_server_error()).then(|| Problem::of_status(status))
     });
     let mut answer = match problem {
-        Some(problem) => problem.written(answer, id.as_str()),
+        Some(problem) => {
+            let answer = problem.clone().written(answer, id.as_str());
+            // What the metric counts can be looked up: a caller may not tell anybody.
+            if code(answer.status()) == SERVER_ERROR {
+                let (status, (problem, detail)) = (answer.status().as_u16(), problem.why());
+                tracing::warn!(
+                    request_id = id.as_str(),
+                    status,
+                    problem,
+                    detail,
+                    "answered with a server error"
+                );
+            }
+            answer
+        }
         None => answer,
     };
     let headers = answer.headers_mut();
@@ -158,11 +172,14 @@ fn mutates(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
+/// Of the metric: the gateway, or what is behind it, is at fault.
+const SERVER_ERROR: &str = "server_error";
+
 fn code(status: StatusCode) -> &'static str {
     match status.as_u16() {
         ..400 => "ok",
         429 | 503 => "refused",
         400..500 => "client_error",
-        500.. => "server_error",
+        500.. => SERVER_ERROR,
     }
 }

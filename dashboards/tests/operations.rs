@@ -1,0 +1,66 @@
+//! What docs/operations.md names is there: metrics, runbooks, and lines of the log.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::path::{Path, PathBuf};
+
+use bellwether_core::metric;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+fn page() -> String {
+    std::fs::read_to_string(Path::new(REPOSITORY).join("docs/operations.md")).unwrap()
+}
+
+#[test]
+fn every_metric_that_is_named_is_one() {
+    let page = page();
+    let words = page.split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+    for word in words.filter(|word| word.starts_with("bellwether_")) {
+        assert!(metric::ALL.iter().any(|metric| metric.name == word), "{word} is no metric");
+    }
+}
+
+#[test]
+fn every_link_to_a_runbook_has_one() {
+    let page = page();
+    let headings = page.lines().filter_map(|line| line.strip_prefix("### Bellwether"));
+    let there = headings.map(|name| format!("bellwether{}", name.to_lowercase())).collect::<Vec<_>>();
+    let mut links = 0;
+    for link in page.split("](#bellwether").skip(1) {
+        let (name, _) = link.split_once(')').unwrap();
+        assert!(there.contains(&format!("bellwether{name}")), "there is no runbook {name}");
+        links += 1;
+    }
+    assert!(links > 10, "{links}");
+}
+
+#[test]
+fn every_line_of_the_log_that_is_named_is_written_by_some_code() {
+    let mut sources = String::new();
+    let mut directories =
+        ["actors/src", "src", "crates/zk/src"].map(|dir| Path::new(REPOSITORY).join(dir)).to_vec();
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let page = page();
+    let mut named = 0;
+    for (section, column) in [("## Log lines in a fault\n", 1), ("## What each fault looks like\n", 3)] {
+        let (_, section) = page.split_once(section).unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        for row in section.lines().filter(|line| line.starts_with("| ")).skip(1) {
+            let cell = row.split(" | ").nth(column - 1).unwrap();
+            for line in cell.split('`').skip(1).step_by(2) {
+                assert!(sources.contains(&format!("\"{line}")), "nothing logs {line:?}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 30, "{named}");
+}
