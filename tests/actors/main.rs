@@ -16,6 +16,7 @@
 
 mod case;
 mod client;
+mod diagram;
 mod namespace;
 mod runs;
 mod situations;

@@ -1,0 +1,20 @@
+//! The diagram of the actors in the documentation shows those that there are.
+
+use std::collections::BTreeSet;
+
+use bellwether::testing::actors::roster;
+
+#[test]
+fn the_diagram_shows_every_actor_and_no_other() {
+    let page = include_str!("../../docs/architecture.md");
+    let (_, section) = page.split_once("\n## The actors of a node\n").unwrap();
+    let (_, diagram) = section.split_once("```mermaid\n").unwrap();
+    let (diagram, _) = diagram.split_once("```").unwrap();
+    let name = |line: &str| {
+        let (_, node) = line.split_once("--> ").unwrap_or(("", line.trim()));
+        node.split_once('[').map(|(name, _)| name.to_owned())
+    };
+    let shown = diagram.lines().filter_map(name).collect::<BTreeSet<_>>();
+    let there = roster().into_iter().map(|entry| entry.actor.to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(shown, there);
+}
