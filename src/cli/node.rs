@@ -87,6 +87,7 @@ fn session_timeout(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
+    config::warn_of_strangers();
     ended(start(global.zookeeper()?, node).await?).await
 }
 

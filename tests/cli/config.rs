@@ -47,3 +47,17 @@ fn a_wrong_file_is_told_before_anything_is_started() {
     let mut show = command(&["config", "show"]);
     ran(show.env("BELLWETHER_SLOTS", "many")).exits(2).says("invalid value 'many' for '--slots <SLOTS>'");
 }
+
+#[test]
+fn a_misspelt_variable_is_told() {
+    let (_dir, file) = file("[node]\nslots = 16\n");
+    let mut check = command(&["config", "check", file.to_str().unwrap()]);
+    ran(check.env("BELLWETHER_SLOTS", "16")).exits(0);
+    ran(check.env("BELLWETHER_SLOT", "16"))
+        .exits(2)
+        .says("nothing reads the environment variable BELLWETHER_SLOT:");
+    let mut show = command(&["config", "show"]);
+    ran(show.env("BELLWETHER_SLOT", "16"))
+        .exits(0)
+        .says("nothing reads the environment variable BELLWETHER_SLOT:");
+}

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Subcommand};
 
+use super::environment::{strangers, warn_of_strangers};
 use super::layer::Effective;
 use super::{Said, example};
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Failure, Kind};
 use crate::cli::output::{Format, Output};
 use crate::cli::{Arguments, node};
 
@@ -14,7 +15,8 @@ use crate::cli::{Arguments, node};
 pub(crate) enum ConfigCommand {
     /// Say whether files are right, without starting anything.
     ///
-    /// What is wrong is told with its file, its line and what is allowed: exit code 2. JSON: an array of objects with file,
+    /// What is wrong is told with its file, its line and what is allowed: exit code 2. So is a variable of the environment
+    /// that begins with BELLWETHER_ and that nothing reads. JSON: an array of objects with file,
     /// keys, schedules.
     Check {
         /// Files for `node --config`.
@@ -39,12 +41,17 @@ struct Checked {
 pub(crate) fn run(output: Output, command: &ConfigCommand, said: &Said) -> Result<(), Failure> {
     match command {
         ConfigCommand::Check { files } => check(output, files),
-        ConfigCommand::Show(_) => show(output, &said.effective(&Arguments::command())),
+        ConfigCommand::Show(_) => {
+            warn_of_strangers();
+            show(output, &said.effective(&Arguments::command()))
+        }
         ConfigCommand::Example => output.text(example::text(&Arguments::command()).trim_end()),
     }
 }
 
 fn check(output: Output, files: &[PathBuf]) -> Result<(), Failure> {
+    let strangers = strangers().into_iter().map(|line| (Kind::Usage, line)).collect::<Vec<_>>();
+    Failure::all(strangers)?;
     let mut checked = Vec::new();
     for file in files {
         let config = super::read(file)?;

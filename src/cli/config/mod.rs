@@ -4,6 +4,7 @@
 //! allowed; a key that nobody knows is wrong.
 
 mod command;
+mod environment;
 mod example;
 mod keys;
 mod layer;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 pub(crate) use command::{ConfigCommand, run};
+pub(crate) use environment::warn_of_strangers;
 pub(crate) use layer::{Refused, Said, understand};
 
 use super::Arguments;
