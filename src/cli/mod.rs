@@ -22,6 +22,7 @@ mod output;
 mod progress;
 mod retention;
 mod schedule;
+mod top;
 mod worker;
 
 use std::process::ExitCode;
@@ -98,6 +99,12 @@ enum Command {
     /// See the leader.
     #[command(subcommand, after_help = EXIT_CODES)]
     Leader(leader::Leader),
+    /// Watch leader, workers, kinds and rates, as top(1) does processes.
+    ///
+    /// It asks ZooKeeper alone, for some thirty small requests a look. JSON: an object on a line for each look, until nobody
+    /// reads any more, with trouble (why there is nothing newer, or null), at, leader, jobs, per_second, workers, kinds.
+    #[command(after_help = EXIT_CODES)]
+    Top(top::Top),
     /// How long the records of jobs that are over are kept.
     #[command(subcommand, after_help = EXIT_CODES)]
     Retention(retention::Retention),
@@ -166,6 +173,7 @@ async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(
         Command::Group(command) => group::run(global, output, command).await,
         Command::Worker(command) => worker::run(global, output, command).await,
         Command::Leader(command) => leader::run(global, output, command).await,
+        Command::Top(command) => top::run(global, output, command).await,
         Command::Retention(command) => retention::run(global, output, command).await,
         Command::Schedule(command) => schedule::run(global, output, command).await,
         Command::Config(command) => config::run(output, &command, said),

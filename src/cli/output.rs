@@ -45,6 +45,12 @@ impl Output {
         self.text(&text.map_err(|error| Failure::failed(format!("a document does not serialize: {error}")))?)
     }
 
+    /// Prints a document of a stream, on one line.
+    pub(crate) fn json_line<T: Serialize + ?Sized>(self, document: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string(document);
+        self.text(&text.map_err(|error| Failure::failed(format!("a document does not serialize: {error}")))?)
+    }
+
     /// Prints rows below a header. Columns are named; the first is never broken into lines, to be copied whole.
     pub(crate) fn rows<const N: usize>(
         self,
@@ -116,11 +122,16 @@ pub(crate) fn printable(text: &str) -> String {
         match c {
             '\n' => shown.push('\n'),
             '\t' => shown.push(' '),
-            c if c.is_control() => shown.extend(c.escape_default()),
+            c if c.is_control() || turns_text(c) => shown.extend(c.escape_default()),
             c => shown.push(c),
         }
     }
     shown
+}
+
+/// Letters that nobody sees and that change the order of those that follow, those of the next column included.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Cuts a text for one cell of a table.
@@ -139,5 +150,6 @@ mod tests {
     #[test]
     fn a_result_cannot_talk_to_the_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}2J\r\tc\nd"), "a\\u{1b}[2Jb\\u{9b}2J\\r c\nd");
+        assert_eq!(printable("\u{202e}daed"), "\\u{202e}daed");
     }
 }

@@ -10,7 +10,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
 use bellwether_core::{path, txn};
-use bellwether_zk::{Node, ReadResult, Zk};
+use bellwether_zk::{Node, ReadResult, Tally, Zk};
 use futures::future::try_join_all;
 
 use super::Client;
@@ -29,6 +29,8 @@ pub struct WorkerView {
     pub info: Result<WorkerInfo, WireError>,
     /// Jobs in its inbox.
     pub assigned: usize,
+    /// Jobs that left its inbox since it registered: attempts that were closed, or handed back.
+    pub ended: Tally,
     /// Until when it gets nothing, by ZooKeeper's clock, because an attempt was taken from it: it gave no sign of life within
     /// the lease. Unless it registers anew before, or another leads. Past by up to a sweep of the leader, 15 s, it may still
     /// get nothing.
@@ -140,10 +142,11 @@ pub(super) async fn workers(zk: Zk) -> ReadResult<Vec<WorkerView>> {
         // Absent: it left since the names were listed.
         let registered = info?;
         let info = wire::decode(&registered.data);
-        let (assigned, shunned_until) = inbox.map_or((0, None), |inbox| {
-            (inbox.children, shunned_until(&registered, &inbox, epoch.as_ref(), clock::wall()))
+        let (assigned, ended, shunned_until) = inbox.map_or((0, Tally::default(), None), |inbox| {
+            let ended = inbox.children_ever.less(Tally::of(inbox.children));
+            (inbox.children, ended, shunned_until(&registered, &inbox, epoch.as_ref(), clock::wall()))
         });
-        Some(WorkerView { id, info, assigned, shunned_until })
+        Some(WorkerView { id, info, assigned, ended, shunned_until })
     });
     Ok(views.collect())
 }
@@ -161,7 +164,7 @@ fn shunned_until(
     (inbox.version > 0 && inbox.written > forgotten && until > now).then_some(until)
 }
 
-async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
+pub(super) async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
     let nodes = zk.get_many(vec![path::EPOCH.to_owned(), path::LEADER.to_owned()]).await?;
     let [Some(epoch), single] = &nodes[..] else { return Ok(None) };
     // Empty until the first claim.
@@ -177,7 +180,7 @@ async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
     Ok(Some(LeaderView { node, epoch: epoch.version, session, since, standing }))
 }
 
-async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec<Option<Node>>> {
+pub(super) async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec<Option<Node>>> {
     let paths = paths.collect::<Vec<_>>();
     let reads = paths.chunks(MAX_READ_BATCH).map(|paths| zk.get_many(paths.to_vec()));
     Ok(try_join_all(reads).await?.into_iter().flatten().collect())

@@ -20,7 +20,7 @@ use bellwether_zk::{ReadResult, Zk};
 use futures::future::try_join_all;
 
 use super::Client;
-use super::cluster::workers;
+use super::cluster::{WorkerView, workers};
 use super::error::Error;
 use super::link::Written;
 
@@ -113,24 +113,29 @@ impl Client {
             async move { futures::try_join!(workers(zk.clone()), pauses(zk)) }
         };
         let (workers, paused) = self.0.link.read(self.by(), read).await?;
-        let unserved = |kind: &Kind| KindView {
-            kind: kind.clone(),
-            workers: Vec::new(),
-            slots: (0, 0),
-            paused: paused.get(kind).cloned(),
-        };
-        let mut kinds = paused.keys().map(|kind| (kind.clone(), unserved(kind))).collect::<BTreeMap<_, _>>();
-        for worker in &workers {
-            let Ok(info) = &worker.info else { continue };
-            for kind in &info.kinds {
-                let view = kinds.entry(kind.clone()).or_insert_with(|| unserved(kind));
-                view.workers.push(worker.id);
-                view.slots.0 += info.slots as usize;
-                view.slots.1 += worker.assigned;
-            }
-        }
-        Ok(kinds.into_values().collect())
+        Ok(served(&workers, &paused))
     }
+}
+
+/// The kinds that these workers serve, and those that are paused, by name.
+pub(super) fn served(workers: &[WorkerView], paused: &BTreeMap<Kind, Paused>) -> Vec<KindView> {
+    let unserved = |kind: &Kind| KindView {
+        kind: kind.clone(),
+        workers: Vec::new(),
+        slots: (0, 0),
+        paused: paused.get(kind).cloned(),
+    };
+    let mut kinds = paused.keys().map(|kind| (kind.clone(), unserved(kind))).collect::<BTreeMap<_, _>>();
+    for worker in workers {
+        let Ok(info) = &worker.info else { continue };
+        for kind in &info.kinds {
+            let view = kinds.entry(kind.clone()).or_insert_with(|| unserved(kind));
+            view.workers.push(worker.id);
+            view.slots.0 += info.slots as usize;
+            view.slots.1 += worker.assigned;
+        }
+    }
+    kinds.into_values().collect()
 }
 
 /// What is paused. A name that is no kind pauses nothing.

@@ -14,6 +14,7 @@
 //! | `group/` | groups: making, sealing, members, views |
 //! | `wait`, `list`, `page`, `control` | waiting, listing, cancelling and retrying |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
+//! | `snapshot/`, `depths` | the whole namespace at a glance, for what a few requests cost |
 //! | `timing` | from when and until when a job may start |
 //! | `events/` | what happens to jobs, by one watch for all who follow |
 //! | `kinds`, `explain` | pausing kinds; why a job is not running |
@@ -37,6 +38,7 @@ mod page;
 mod purge;
 mod retention;
 mod schedule;
+mod snapshot;
 mod submit;
 mod timestamp;
 mod timing;
@@ -49,13 +51,14 @@ use std::time::Duration;
 
 use bellwether_actors::session::SessionConfig;
 use bellwether_zk::ConnectString;
+pub use bellwether_zk::Tally;
 use tokio::sync::Semaphore;
 
 pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use cluster::{DrainedWorker, LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
-pub use depths::Depths;
+pub use depths::{Churn, Depths};
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
 pub use events::{Event, Events, Heard, MAX_PENDING, RING};
 pub use explain::{Explanation, Why};
@@ -70,6 +73,7 @@ pub use page::{Cursor, CursorError, MAX_PAGE, Page};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
 pub use schedule::{Added, Schedule, ScheduleError, ScheduleView, Schedules};
+pub use snapshot::{Estimate, Look, SAMPLE, Shares, Snapshot};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
 pub use timing::TimingError;

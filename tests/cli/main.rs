@@ -12,3 +12,4 @@ mod retention;
 mod run;
 mod schedules;
 mod service;
+mod top;

@@ -12,7 +12,8 @@ async fn the_cluster_is_told_on_one_page() {
     stage.get("/v1/leader").await.problem(404, "not-found", "nobody leads");
     let empty = stage.get("/v1/cluster").await.is(200).json();
     assert_eq!(empty["leader"], Value::Null);
-    let none = json!({ "stored": 0, "queued": 0, "delayed": 0, "assigned": 0, "quarantined": 0 });
+    let none =
+        json!({ "stored": 0, "queued": 0, "delayed": 0, "assigned": 0, "orphaned": 0, "quarantined": 0 });
     assert_eq!(empty["jobs"], none);
 
     stage.post("/v1/jobs", r#"{"kind": "nobody"}"#).await.is(201);
@@ -28,7 +29,8 @@ async fn the_cluster_is_told_on_one_page() {
     assert_eq!(page["workers"], stage.get("/v1/workers").await.is(200).json());
     assert_eq!(page["kinds"], stage.get("/v1/kinds").await.is(200).json());
     assert_eq!(page["workers"][0]["slots"], 8);
-    let one = json!({ "stored": 2, "queued": 1, "delayed": 1, "assigned": 0, "quarantined": 0 });
+    let one =
+        json!({ "stored": 2, "queued": 1, "delayed": 1, "assigned": 0, "orphaned": 0, "quarantined": 0 });
     assert_eq!(page["jobs"], one);
     node.stop().await;
 }

@@ -26,6 +26,6 @@ mod write;
 pub use connect_string::{ConnectString, ConnectStringError};
 pub use error::ReadError;
 pub use namespace::{NamespaceError, open_namespace};
-pub use read::{Node, ReadResult};
+pub use read::{Node, ReadResult, Tally};
 pub use session::{ConnectError, SessionState, Trust, Zk, connect};
 pub use watch::{Change, ChangeKind, Glance, Watch};

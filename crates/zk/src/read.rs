@@ -28,6 +28,46 @@ pub struct Node {
     pub modified: WallMillis,
     /// How many children it has.
     pub children: usize,
+    /// How many children it has ever had, those that are gone included.
+    pub children_ever: Tally,
+}
+
+/// A count that a server keeps, modulo 2³¹: only differences mean something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally(u32);
+
+impl Tally {
+    /// Beyond this a difference is taken for a count that began afresh: as many within one look is out of reach.
+    const CREDIBLE: u32 = 1 << 30;
+
+    /// Of a number of things, to be added or taken away.
+    #[must_use]
+    pub fn of(count: usize) -> Self {
+        Self(u32::try_from(count & 0x7fff_ffff).expect("31 bits"))
+    }
+
+    /// A parent's children ever, from a stat. Its `cversion` is, on the wire, twice the creations less the children.
+    fn children_ever(cversion: i32, children: i32) -> Self {
+        Self(cversion.cast_unsigned().wrapping_add(children.cast_unsigned()) / 2)
+    }
+
+    /// How many more than then; `None` when there are fewer, as after the parent was made again.
+    #[must_use]
+    pub fn since(self, then: Self) -> Option<u32> {
+        Some(self.less(then).0).filter(|more| *more < Self::CREDIBLE)
+    }
+
+    /// The two together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.wrapping_add(other.0) & (u32::MAX >> 1))
+    }
+
+    /// This without the other.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        Self(self.0.wrapping_sub(other.0) & (u32::MAX >> 1))
+    }
 }
 
 impl Node {
@@ -40,6 +80,7 @@ impl Node {
             written: stat.mzxid,
             modified: WallMillis(u64::try_from(stat.mtime).unwrap_or(0)),
             children: usize::try_from(stat.num_children).unwrap_or(0),
+            children_ever: Tally::children_ever(stat.cversion, stat.num_children),
         }
     }
 }

@@ -218,6 +218,7 @@ mod tests {
             written: 1,
             modified: WallMillis(1),
             children: 0,
+            children_ever: bellwether_zk::Tally::default(),
         })
     }
 

@@ -379,7 +379,16 @@ mod tests {
             let modified = there.submitted_at;
             let left = decide(
                 job,
-                &Node { data, version: 0, owner: 0, created: 1, written: 1, modified, children: 0 },
+                &Node {
+                    data,
+                    version: 0,
+                    owner: 0,
+                    created: 1,
+                    written: 1,
+                    modified,
+                    children: 0,
+                    children_ever: bellwether_zk::Tally::default(),
+                },
             );
             assert!(left.is_none());
             let reply = answer.try_recv().unwrap();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::kinds::KindDocument;
-use crate::client::{Depths, DrainedWorker, LeaderView, WorkerView, rfc3339};
+use crate::client::{Depths, DrainedWorker, LeaderView, Look, WorkerView, rfc3339};
 use crate::http::extract::WorkerName;
 use crate::http::front::Told;
 use crate::http::problem::{Fault, Problem};
@@ -49,7 +49,7 @@ pub(super) struct WorkerDocument {
 }
 
 impl From<WorkerView> for WorkerDocument {
-    fn from(WorkerView { id, info, assigned, shunned_until }: WorkerView) -> Self {
+    fn from(WorkerView { id, info, assigned, ended: _, shunned_until }: WorkerView) -> Self {
         let (id, shunned_until) = (id.to_string(), shunned_until.map(rfc3339));
         match info {
             Ok(info) => Self {
@@ -118,6 +118,8 @@ pub(super) struct Jobs {
     delayed: usize,
     /// Jobs that a live worker has.
     assigned: usize,
+    /// Jobs of workers that are gone, which the leader recovers.
+    orphaned: usize,
     /// Jobs that were set aside.
     quarantined: usize,
 }
@@ -220,15 +222,13 @@ pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderD
     )
 )]
 pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<ClusterDocument>, Problem> {
-    let client = &app.client;
-    let (leader, workers, kinds, depths) =
-        futures::try_join!(client.leader(), client.workers(), client.kinds(), client.depths())?;
-    let assigned = workers.iter().map(|worker| worker.assigned).sum();
-    let Depths { stored, queued, delayed, quarantined } = depths;
+    let snapshot = app.client.snapshot(Look::default()).await?;
+    let Depths { stored, queued, delayed, quarantined } = snapshot.depths;
+    let (assigned, orphaned) = (snapshot.assigned(), snapshot.orphaned);
     Ok(Answer(ClusterDocument {
-        leader: leader.map(Into::into),
-        workers: workers.into_iter().map(Into::into).collect(),
-        kinds: kinds.into_iter().map(Into::into).collect(),
-        jobs: Jobs { stored, queued, delayed, assigned, quarantined },
+        leader: snapshot.leader.map(Into::into),
+        workers: snapshot.workers.into_iter().map(Into::into).collect(),
+        kinds: snapshot.kinds.into_iter().map(Into::into).collect(),
+        jobs: Jobs { stored, queued, delayed, assigned, orphaned, quarantined },
     }))
 }

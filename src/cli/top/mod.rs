@@ -1,0 +1,101 @@
+//! `bellwether top`.
+
+mod draw;
+mod follow;
+mod live;
+mod table;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Global;
+use super::exit::Failure;
+use super::input;
+use super::output::{Format, Output};
+use draw::Screen;
+use follow::Follower;
+use view::{Sort, View};
+
+/// Shorter could not be read, and a refresh costs some thirty requests.
+const SHORTEST: Duration = Duration::from_millis(250);
+
+/// Longer is what Prometheus is for.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// How long to rest between two looks, 250ms to 1h.
+    #[arg(long, short = 'd', default_value = "2s", value_parser = interval, value_name = "DURATION")]
+    interval: Duration,
+    /// What comes first.
+    #[arg(long, value_enum, default_value_t)]
+    sort: Sort,
+    /// Look twice, an interval apart, print the page, and end. So it is when stdin or stdout is no terminal.
+    #[arg(long)]
+    once: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = input::duration(text)?;
+    if (SHORTEST..=LONGEST).contains(&interval) {
+        return Ok(interval);
+    }
+    Err(format!("the interval must be {SHORTEST:?} to {}s, not {text}", LONGEST.as_secs()))
+}
+
+/// One line of the stream.
+#[derive(Serialize)]
+struct Told<'a> {
+    /// Why there is nothing newer to tell: then the rest is of the time that it tells, or absent.
+    trouble: Option<&'a str>,
+    #[serde(flatten)]
+    view: Option<View>,
+}
+
+impl Top {
+    /// Whether log lines would spoil what is drawn.
+    pub(crate) fn draws(&self) -> bool {
+        !self.once && stdout().is_terminal() && stdin().is_terminal()
+    }
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: Top) -> Result<(), Failure> {
+    let mut follower = Follower::start(global, command.interval).await?;
+    let client = follower.client.clone();
+    let to = global.zookeeper()?;
+    let done = match output.format {
+        Format::Json => stream(&mut follower, output, &command).await,
+        Format::Table if command.draws() => live::run(follower, to, &command).await,
+        Format::Table => page(&mut follower, output, to, &command).await,
+    };
+    client.close().await;
+    done
+}
+
+/// Two looks, so that there are rates.
+async fn page(follower: &mut Follower, output: Output, to: &str, command: &Top) -> Result<(), Failure> {
+    let trouble = follower.next().await?.err();
+    let Some((view, at)) = follower.view(command.sort) else { return Ok(()) };
+    let trouble = trouble.as_deref().map(|why| (why, at.elapsed()));
+    let Top { interval, sort, once: _ } = *command;
+    let screen = Screen { to, interval, trouble, view: &view, sort, scroll: 0, keys: false };
+    output.text(&screen.text())
+}
+
+/// An object for each look, until nobody reads any more.
+async fn stream(follower: &mut Follower, output: Output, command: &Top) -> Result<(), Failure> {
+    loop {
+        let trouble = follower.next().await?.err();
+        let view = follower.view(command.sort).map(|(view, _)| view);
+        output.json_line(&Told { trouble: trouble.as_deref(), view })?;
+        if command.once {
+            return Ok(());
+        }
+    }
+}

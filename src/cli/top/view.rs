@@ -1,0 +1,328 @@
+//! What to show of two snapshots and the time between them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bellwether::WorkerId;
+use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, Tally, WorkerView, rfc3339};
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// What comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Sort {
+    /// Workers with the most jobs, kinds with the most that wait.
+    #[default]
+    Busy,
+    /// Workers that end the most attempts a second, kinds with the most that wait.
+    Rate,
+    /// By name.
+    Name,
+    /// Workers that were started last.
+    Age,
+}
+
+impl Sort {
+    /// The next one, and after the last the first.
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Self::Busy => Self::Rate,
+            Self::Rate => Self::Name,
+            Self::Name => Self::Age,
+            Self::Age => Self::Busy,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Rate => "rate",
+            Self::Name => "name",
+            Self::Age => "age",
+        }
+    }
+}
+
+/// A page. As JSON, one object of a line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct View {
+    pub(crate) at: String,
+    pub(crate) leader: Option<Leader>,
+    pub(crate) jobs: Jobs,
+    pub(crate) per_second: Option<Rates>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) kinds: Vec<Kind>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Leader {
+    pub(crate) node: String,
+    pub(crate) epoch: i32,
+    /// Otherwise it led last, and nobody leads now.
+    pub(crate) standing: bool,
+    pub(crate) since: String,
+    #[serde(skip)]
+    pub(crate) age: Duration,
+}
+
+/// How many jobs there are, by where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Jobs {
+    pub(crate) queued: usize,
+    pub(crate) delayed: usize,
+    /// `false`: there are more, in minutes that were not looked into.
+    pub(crate) delayed_exact: bool,
+    pub(crate) running: usize,
+    pub(crate) orphaned: usize,
+    pub(crate) quarantined: usize,
+    /// Over, and their record is kept; `None` unless all that are open were counted.
+    pub(crate) over: Option<usize>,
+}
+
+/// Since the snapshot before, each second. `None` where a number was set back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Rates {
+    pub(crate) submitted: Option<f64>,
+    /// Submitted, less by how many more are open: a job that is opened again counts as one less.
+    pub(crate) finished: Option<f64>,
+    /// Attempts that left a worker that is still there.
+    pub(crate) ended: f64,
+    pub(crate) removed: Option<f64>,
+}
+
+/// A live worker. What it says about itself is `None` when that cannot be read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Worker {
+    pub(crate) id: String,
+    pub(crate) node: Option<String>,
+    pub(crate) host: Option<String>,
+    pub(crate) state: State,
+    pub(crate) assigned: usize,
+    pub(crate) slots: Option<u32>,
+    pub(crate) ended_per_second: Option<f64>,
+    pub(crate) started_at: Option<String>,
+    #[serde(skip)]
+    pub(crate) age: Option<Duration>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) kinds: Vec<String>,
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    Ready,
+    Draining,
+    /// The leader gives it nothing for a while.
+    Shunned,
+    Unreadable,
+}
+
+impl State {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Draining => "draining",
+            Self::Shunned => "shunned",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A kind that a live worker serves, that is paused, or that jobs are of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Kind {
+    pub(crate) kind: String,
+    pub(crate) workers: usize,
+    pub(crate) assigned: usize,
+    pub(crate) slots: usize,
+    pub(crate) waiting: Option<Count>,
+    pub(crate) running: Option<Count>,
+    /// Attempts that its workers ended, if all of them serve nothing else: nobody counts them by kind.
+    pub(crate) ended_per_second: Option<f64>,
+    /// Who paused it, as they said.
+    pub(crate) paused: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Count {
+    pub(crate) count: usize,
+    pub(crate) exact: bool,
+}
+
+impl From<Estimate> for Count {
+    fn from(Estimate { count, exact }: Estimate) -> Self {
+        Self { count, exact }
+    }
+}
+
+impl View {
+    /// `before`: the snapshot before, and how long ago that was.
+    pub(crate) fn new(before: Option<(&Snapshot, Duration)>, now: &Snapshot, sort: Sort) -> Self {
+        let before = before.filter(|(_, ago)| !ago.is_zero());
+        let ended = before.map(|(before, ago)| ended(before, now, ago)).unwrap_or_default();
+        let Depths { stored, queued, delayed, quarantined } = now.depths;
+        let mut view = Self {
+            at: rfc3339(now.at),
+            leader: now.leader.as_ref().map(|leader| self::leader(leader, now)),
+            jobs: Jobs {
+                queued,
+                delayed,
+                delayed_exact: now.further_minutes == 0,
+                running: now.assigned(),
+                orphaned: now.orphaned,
+                quarantined,
+                over: (now.further_minutes == 0).then(|| stored.saturating_sub(now.open())),
+            },
+            per_second: before.map(|(before, ago)| rates(before, now, ago, ended.values().sum())),
+            workers: now.workers.iter().map(|one| worker(one, now, ended.get(&one.id).copied())).collect(),
+            kinds: kinds(now, &ended),
+        };
+        view.sort(sort);
+        view
+    }
+
+    pub(crate) fn sort(&mut self, sort: Sort) {
+        // Ids are in the order of time: whatever is equal stays so.
+        self.workers.sort_by(|a, b| a.id.cmp(&b.id));
+        match sort {
+            Sort::Busy => self.workers.sort_by_key(|worker| std::cmp::Reverse(worker.assigned)),
+            Sort::Rate => self.workers.sort_by(|a, b| {
+                let rate = |worker: &Worker| worker.ended_per_second.unwrap_or_default();
+                rate(b).total_cmp(&rate(a))
+            }),
+            Sort::Name => self.workers.sort_by(|a, b| a.node.cmp(&b.node)),
+            Sort::Age => self.workers.reverse(),
+        }
+        self.kinds.sort_by(|a, b| a.kind.cmp(&b.kind));
+        match sort {
+            Sort::Busy | Sort::Rate => self.kinds.sort_by_key(|kind| {
+                let count = |count: Option<Count>| count.map_or(0, |count| count.count);
+                std::cmp::Reverse((count(kind.waiting), count(kind.running)))
+            }),
+            Sort::Name | Sort::Age => {}
+        }
+    }
+
+    /// Jobs that live workers have, and their slots.
+    pub(crate) fn slots(&self) -> (usize, usize) {
+        let slots = self.workers.iter().filter_map(|worker| worker.slots).map(|slots| slots as usize).sum();
+        (self.jobs.running, slots)
+    }
+}
+
+fn leader(leader: &LeaderView, now: &Snapshot) -> Leader {
+    let LeaderView { node, epoch, session: _, since, standing } = leader;
+    Leader {
+        node: node.to_string(),
+        epoch: *epoch,
+        standing: *standing,
+        since: rfc3339(*since),
+        age: age(since.0, now),
+    }
+}
+
+/// By two machines' clocks: one that is ahead counts as none.
+fn age(since: u64, now: &Snapshot) -> Duration {
+    Duration::from_millis(now.at.0.saturating_sub(since))
+}
+
+fn per_second(count: f64, over: Duration) -> f64 {
+    count / over.as_secs_f64()
+}
+
+fn rates(before: &Snapshot, now: &Snapshot, ago: Duration, ended: f64) -> Rates {
+    let since = |now: Tally, before: Tally| now.since(before).map(f64::from);
+    let submitted = since(now.churn.submitted, before.churn.submitted);
+    let counted = before.further_minutes == 0 && now.further_minutes == 0;
+    let finished = submitted.filter(|_| counted).map(|submitted| {
+        // The parts of a snapshot are of moments a little apart, so that it may come out below nothing.
+        (submitted - now.open() as f64 + before.open() as f64).max(0.0)
+    });
+    Rates {
+        submitted: submitted.map(|count| per_second(count, ago)),
+        finished: finished.map(|count| per_second(count, ago)),
+        ended,
+        removed: since(now.churn.removed, before.churn.removed).map(|count| per_second(count, ago)),
+    }
+}
+
+/// Attempts that each worker ended, a second. One that is new since then began at none.
+fn ended(before: &Snapshot, now: &Snapshot, ago: Duration) -> BTreeMap<WorkerId, f64> {
+    let before = before.workers.iter().map(|worker| (worker.id, worker.ended)).collect::<BTreeMap<_, _>>();
+    let ended = now.workers.iter().filter_map(|worker| {
+        let before = before.get(&worker.id).copied().unwrap_or_default();
+        Some((worker.id, per_second(f64::from(worker.ended.since(before)?), ago)))
+    });
+    ended.collect()
+}
+
+fn worker(worker: &WorkerView, now: &Snapshot, ended_per_second: Option<f64>) -> Worker {
+    let WorkerView { id, info, assigned, ended: _, shunned_until } = worker;
+    let (id, assigned) = (id.to_string(), *assigned);
+    match info {
+        Ok(info) => Worker {
+            id,
+            node: Some(info.node.to_string()),
+            host: Some(info.host.clone()),
+            state: match (info.draining, shunned_until) {
+                (true, _) => State::Draining,
+                (false, Some(_)) => State::Shunned,
+                (false, None) => State::Ready,
+            },
+            assigned,
+            slots: Some(info.slots),
+            ended_per_second,
+            started_at: Some(rfc3339(info.started_at)),
+            age: Some(age(info.started_at.0, now)),
+            tags: info.tags.iter().map(ToString::to_string).collect(),
+            kinds: info.kinds.iter().map(ToString::to_string).collect(),
+            error: None,
+        },
+        Err(error) => Worker {
+            id,
+            node: None,
+            host: None,
+            state: State::Unreadable,
+            assigned,
+            slots: None,
+            ended_per_second,
+            started_at: None,
+            age: None,
+            tags: Vec::new(),
+            kinds: Vec::new(),
+            error: Some(error.to_string()),
+        },
+    }
+}
+
+fn kinds(now: &Snapshot, ended: &BTreeMap<WorkerId, f64>) -> Vec<Kind> {
+    let only = |id: &WorkerId| {
+        let worker = now.workers.iter().find(|worker| worker.id == *id);
+        worker.and_then(|worker| worker.info.as_ref().ok()).is_some_and(|info| info.kinds.len() == 1)
+    };
+    let served = now.kinds.iter().map(|KindView { kind, workers, slots, paused }| Kind {
+        kind: kind.to_string(),
+        workers: workers.len(),
+        assigned: slots.1,
+        slots: slots.0,
+        waiting: now.queued.of(kind).map(Count::from),
+        running: now.running.of(kind).map(Count::from),
+        ended_per_second: (!workers.is_empty() && workers.iter().all(only))
+            .then(|| workers.iter().map(|id| ended.get(id)).sum::<Option<f64>>())
+            .flatten(),
+        paused: paused.as_ref().map(|paused| paused.by.clone().unwrap_or_default()),
+    });
+    let known = |kind: &bellwether::Kind| now.kinds.iter().any(|view| view.kind == *kind);
+    let unserved = now.queued.seen.keys().filter(|kind| !known(kind)).map(|kind| Kind {
+        kind: kind.to_string(),
+        workers: 0,
+        assigned: 0,
+        slots: 0,
+        waiting: now.queued.of(kind).map(Count::from),
+        running: now.running.of(kind).map(Count::from),
+        ended_per_second: None,
+        paused: None,
+    });
+    served.chain(unserved).collect()
+}

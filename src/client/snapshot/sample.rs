@@ -1,0 +1,170 @@
+//! Of which kinds jobs are, by asking some of them.
+//!
+//! A job's place is decided by a hash, so the queue entries of a few buckets are a fair sample of all. Of the jobs that
+//! run, those of many workers are asked, as workers differ in what they run. When there are no more than [`SAMPLE`] jobs, all
+//! are asked and the numbers are exact.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::job::{JobRecord, QueueEntry};
+use bellwether_core::name::{JobId, Kind};
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::wire;
+use bellwether_zk::{ReadResult, Zk};
+use futures::future::try_join_all;
+
+use crate::client::cluster::{WorkerView, get_all};
+
+/// So many are asked: a kind that a tenth of them are of is told to within two in a hundred, most of the time.
+pub const SAMPLE: usize = 200;
+
+/// So many names of running jobs are listed, of which [`SAMPLE`] are asked: about 100 KiB.
+const NAMES: usize = 2_000;
+
+/// Records that are read at once: each may hold 64 KiB of payload and as much of a result.
+const RECORDS: usize = 25;
+
+/// No more records are read once they had so many bytes.
+const ENOUGH: usize = 256 * 1024;
+
+/// How far the sample moves from look to look; odd, so that it comes to every bucket.
+const STRIDE: usize = 37;
+
+/// Of which kinds some jobs are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shares {
+    /// How many of each kind were among those that were asked.
+    pub seen: BTreeMap<Kind, usize>,
+    /// How many were asked.
+    pub asked: usize,
+    /// How many there are.
+    pub all: usize,
+}
+
+/// A number of jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// How many, as far as is known.
+    pub count: usize,
+    /// Whether all were asked.
+    pub exact: bool,
+}
+
+impl Shares {
+    pub(super) fn unasked(all: usize) -> Self {
+        Self { all, ..Self::default() }
+    }
+
+    /// How many are of this kind; `None` when none was asked although there are some.
+    #[must_use]
+    pub fn of(&self, kind: &Kind) -> Option<Estimate> {
+        let seen = self.seen.get(kind).copied().unwrap_or_default();
+        match (self.asked, self.all) {
+            (asked, all) if asked >= all => Some(Estimate { count: seen, exact: true }),
+            (0, _) => None,
+            (asked, all) => Some(Estimate { count: (seen * all).div_ceil(asked), exact: false }),
+        }
+    }
+
+    fn count(&mut self, kind: Option<Kind>) {
+        self.asked += 1;
+        if let Some(kind) = kind {
+            *self.seen.entry(kind).or_default() += 1;
+        }
+    }
+}
+
+/// Of the jobs that wait for a worker, of which `counts` are in each bucket.
+pub(super) async fn queued(zk: &Zk, counts: &[usize], turn: usize) -> ReadResult<Shares> {
+    let full = |bucket: &Bucket| counts.get(bucket.index()).copied().unwrap_or_default();
+    let first = turn.wrapping_mul(STRIDE) % counts.len().max(1);
+    let buckets =
+        Bucket::all().skip(first).chain(Bucket::all().take(first)).filter(|bucket| full(bucket) > 0);
+    let ids = names(zk, enough(buckets, full, SAMPLE).into_iter().map(Bucket::queue)).await?;
+    let entries = get_all(zk, ids.iter().take(SAMPLE).map(path::queue_entry)).await?;
+    let mut shares = Shares::unasked(counts.iter().sum());
+    for entry in entries.into_iter().flatten() {
+        shares.count(wire::decode::<QueueEntry>(&entry.data).ok().map(|entry| entry.kind));
+    }
+    Ok(shares)
+}
+
+/// Of the jobs that live workers have. An assignment does not say the kind; its record does.
+pub(super) async fn running(zk: &Zk, workers: &[WorkerView], turn: usize) -> ReadResult<Shares> {
+    let first = turn.wrapping_mul(STRIDE) % workers.len().max(1);
+    let busy = workers.iter().cycle().skip(first).take(workers.len()).filter(|worker| worker.assigned > 0);
+    let inboxes =
+        enough(busy, |worker| worker.assigned, NAMES).into_iter().map(|worker| path::inbox(worker.id));
+    let ids = names(zk, inboxes).await?;
+    let few = ids.iter().step_by(ids.len().div_ceil(SAMPLE).max(1)).collect::<Vec<_>>();
+    let mut shares = Shares::unasked(workers.iter().map(|worker| worker.assigned).sum());
+    let mut bytes = 0;
+    for few in few.chunks(RECORDS) {
+        for record in
+            zk.get_many(few.iter().map(|id| path::record(id)).collect()).await?.into_iter().flatten()
+        {
+            bytes += record.data.len();
+            shares.count(wire::decode::<JobRecord>(&record.data).ok().map(|record| record.kind));
+        }
+        if bytes >= ENOUGH {
+            break;
+        }
+    }
+    Ok(shares)
+}
+
+/// The first parents that have so many children together; each of the others has at least one, so they are no more
+/// than that.
+fn enough<T>(parents: impl Iterator<Item = T>, size: impl Fn(&T) -> usize, most: usize) -> Vec<T> {
+    let mut so_far = 0;
+    let mut taken = Vec::new();
+    for parent in parents.take(SAMPLE) {
+        if so_far >= most {
+            break;
+        }
+        so_far += size(&parent);
+        taken.push(parent);
+    }
+    taken
+}
+
+async fn names(zk: &Zk, parents: impl Iterator<Item = String>) -> ReadResult<Vec<JobId>> {
+    let parents = parents.collect::<Vec<_>>();
+    let lists = parents.chunks(MAX_READ_BATCH).map(|parents| zk.children_many(parents.to_vec()));
+    let lists = try_join_all(lists).await?.into_iter().flatten().flatten();
+    Ok(lists.flatten().filter_map(|name| JobId::new(name).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str) -> Kind {
+        Kind::new(name).unwrap()
+    }
+
+    fn shares(seen: &[(&str, usize)], asked: usize, all: usize) -> Shares {
+        Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), asked, all }
+    }
+
+    #[test]
+    fn a_number_is_exact_when_all_were_asked_and_in_proportion_otherwise() {
+        let exact = shares(&[("a", 3)], 5, 5);
+        assert_eq!(exact.of(&kind("a")), Some(Estimate { count: 3, exact: true }));
+        assert_eq!(exact.of(&kind("b")), Some(Estimate { count: 0, exact: true }));
+        let some = shares(&[("a", 50)], 200, 10_000);
+        assert_eq!(some.of(&kind("a")), Some(Estimate { count: 2_500, exact: false }));
+        assert_eq!(some.of(&kind("b")), Some(Estimate { count: 0, exact: false }));
+        assert_eq!(Shares::unasked(7).of(&kind("a")), None);
+        assert_eq!(Shares::unasked(0).of(&kind("a")), Some(Estimate { count: 0, exact: true }));
+    }
+
+    #[test]
+    fn no_more_parents_are_listed_than_have_enough_children() {
+        let size = |size: &usize| *size;
+        assert_eq!(enough([90, 100, 5_000, 1].into_iter(), size, 200), [90, 100, 5_000]);
+        assert_eq!(enough([5_000, 1].into_iter(), size, 200), [5_000]);
+        assert_eq!(enough(std::iter::repeat_n(1, 256), size, 2_000).len(), SAMPLE, "two requests");
+    }
+}

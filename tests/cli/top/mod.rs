@@ -1,0 +1,186 @@
+//! `bellwether top` against real nodes: on a terminal, printed, and as a stream.
+
+mod terminal;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bellwether::client::Look;
+use bellwether::{Client, Job};
+use bellwether_testkit::{Cut, Proxy, eventually, namespace};
+use serde_json::{Value, json};
+
+use crate::run::{command, run, run_in};
+use terminal::Terminal;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A running node; killed when dropped.
+struct Node(Child);
+
+impl Node {
+    fn start(to: &str, name: &str, options: &[&str]) -> Self {
+        let mut command = command(&["node", "--zookeeper", to, "--node-id", name, "--session-timeout", "1s"]);
+        Self(command.args(options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+async fn led_by(client: &Client, node: &str) {
+    eventually(&format!("{node} leads"), SOON, async || {
+        let leader = client.leader().await.unwrap();
+        leader.is_some_and(|leader| leader.standing && leader.node.as_str() == node)
+    })
+    .await;
+}
+
+async fn workers(client: &Client, count: usize) {
+    eventually("they work", SOON, async || client.workers().await.unwrap().len() == count).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn top_outlives_a_leader_a_connection_and_a_small_screen() {
+    let to = namespace("top");
+    let client = Client::connect(&to).await.unwrap();
+    let first = Node::start(&to, "first", &[]);
+    led_by(&client, "first").await;
+    let _second = Node::start(&to, "second", &[]);
+    workers(&client, 2).await;
+    let proxy = Proxy::to(&to);
+    let there = proxy.connect_string();
+    let top = command(&["top", "--zookeeper", &there, "--interval", "250ms"]);
+    let mut terminal = Terminal::run(&top, 30, 110);
+    terminal.shows("first leads, epoch").await;
+    terminal.shows("of 16 busy").await;
+    for n in 0..20 {
+        let job = Job::new("sleep", &json!({ "millis": 60_000 })).unwrap().id(format!("job-{n}"));
+        client.submit(job).await.unwrap();
+    }
+    terminal.shows("16 of 16 busy").await;
+    terminal.shows("4 queued").await;
+    terminal.shows("q quit").await;
+
+    drop(first);
+    terminal.shows("second leads, epoch").await;
+    terminal.shows("of 8 busy").await;
+
+    proxy.refuse();
+    proxy.cut(Cut::Reset);
+    terminal.shows("What you see is").await;
+    terminal.shows("second leads, epoch").await;
+    proxy.heal();
+    terminal.shows_no_more("What you see is").await;
+
+    terminal.resize(12, 60);
+    terminal.shows("q quit").await;
+    eventually("it fits", SOON, async || {
+        let shown = terminal.shown();
+        shown.lines().nth(11).is_some_and(|foot| foot.starts_with("q quit"))
+    })
+    .await;
+    terminal.press("s");
+    terminal.shows("by rate").await;
+    assert!(terminal.is_in_use() && terminal.settings().contains("-icanon"));
+    terminal.press("q");
+    assert_eq!(terminal.ended().await, Some(0));
+    eventually("the terminal is as before", SOON, async || !terminal.is_in_use()).await;
+    assert!(!terminal.settings().contains("-icanon"), "{}", terminal.settings());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_terminal_gets_a_page_and_json_an_object_a_line() {
+    let to = namespace("top-once");
+    let client = Client::connect(&to).await.unwrap();
+    let _node = Node::start(&to, "only", &["--slots", "3"]);
+    led_by(&client, "only").await;
+    workers(&client, 1).await;
+    let job = Job::new("nobody-serves-this", &json!(1)).unwrap();
+    client.submit(job).await.unwrap();
+
+    let page = run_in(&to, &["top", "--interval", "250ms"]).exits(0).stdout;
+    for text in ["only leads, epoch", "0 of 3 busy", "1 queued", "nobody-serves-this", "0.0 submitted"] {
+        assert!(page.contains(text), "{text:?} is not in\n{page}");
+    }
+    assert!(!page.contains('\u{1b}'), "no terminal, no colours: {page:?}");
+
+    let once = run_in(&to, &["--output", "json", "top", "--once", "--interval", "250ms"]).exits(0);
+    assert_eq!(once.stdout.lines().count(), 1, "{once:?}");
+    let told = once.json();
+    assert_eq!(told["leader"]["node"], "only");
+    assert_eq!(told["jobs"]["queued"], 1);
+    assert_eq!(told["workers"][0]["slots"], 3);
+    assert_eq!(told["trouble"], Value::Null);
+
+    let mut stream = command(&["--output", "json", "top", "--interval", "250ms", "--zookeeper", &to])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(stream.stdout.take().unwrap()).lines();
+    let mut seen = 0;
+    for n in 0..200 {
+        if seen > 0 {
+            break;
+        }
+        client.submit(Job::new("sum", &json!([n, 1])).unwrap()).await.unwrap();
+        let told = serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+        seen += usize::from(told["per_second"]["submitted"].as_f64().unwrap() > 0.0);
+    }
+    assert!(seen > 0, "a job that was submitted shows in the rate");
+    drop(lines);
+    let status = tokio::task::spawn_blocking(move || stream.wait().unwrap()).await.unwrap();
+    assert!(status.success(), "whoever reads has enough: {status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_costs_a_few_requests_however_many_jobs_there_are() {
+    let to = namespace("top-cost");
+    let direct = Client::connect(&to).await.unwrap();
+    let jobs = (0..800).map(|n| {
+        let kind = if n % 4 == 0 { "rare" } else { "usual" };
+        Job::new(kind, &json!(n)).unwrap().id(format!("job-{n}"))
+    });
+    for accepted in direct.submit_many(jobs, |_| {}).await {
+        accepted.unwrap();
+    }
+    let proxy = Proxy::to(&to);
+    let client = Client::connect(&proxy.connect_string()).await.unwrap();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    proxy.witness(move |_, request| {
+        // Not the pings, nor the session's heartbeat, which reads the root.
+        if request.op != bellwether_testkit::op::PING {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let look = Look { minutes: 1_000, sample: Some(0) };
+    let snapshot = client.snapshot(look).await.unwrap();
+    let cost = requests.load(Ordering::Relaxed);
+    println!("{cost} requests");
+    assert!((10..=25).contains(&cost), "{cost} requests");
+    assert_eq!(snapshot.depths.queued, 800);
+    assert_eq!(snapshot.churn.submitted.since(bellwether::client::Tally::default()), Some(800));
+    assert!(snapshot.queued.asked <= bellwether::client::SAMPLE);
+    let rare = snapshot.queued.of(&bellwether::Kind::new("rare").unwrap()).unwrap();
+    // 200; hardly any sample of 200 is farther off than 120.
+    assert!(!rare.exact && (80..=320).contains(&rare.count), "{rare:?}");
+    let again = client.snapshot(Look { sample: Some(1), ..look }).await.unwrap();
+    assert_eq!(again.churn, snapshot.churn, "looking changes nothing");
+}
+
+#[test]
+fn a_wrong_chroot_and_a_wrong_interval_are_refused() {
+    let to = namespace("top-refused");
+    run_in(&format!("{to}/nowhere"), &["top", "--once"]).exits(3);
+    run_in(&to, &["top", "--interval", "10ms"]).exits(2).says("250ms to 3600s");
+    run(&["top"]).exits(2).says("BELLWETHER_ZOOKEEPER");
+}
