@@ -12,13 +12,13 @@ use tokio::time::timeout;
 use crate::ask::Ask;
 use crate::stage::{SOON, Stage};
 
-struct Stream {
+pub(crate) struct Stream {
     lines: Lines<BufReader<OwnedReadHalf>>,
     _open: OwnedWriteHalf,
 }
 
 impl Stream {
-    async fn open(stage: &Stage, path: &str) -> Self {
+    pub(crate) async fn open(stage: &Stage, path: &str) -> Self {
         let stream = TcpStream::connect(stage.address()).await.unwrap();
         let (read, mut write) = stream.into_split();
         write.write_all(&Ask::get(path).text()).await.unwrap();
@@ -29,12 +29,12 @@ impl Stream {
         stream
     }
 
-    async fn line(&mut self) -> Option<String> {
+    pub(crate) async fn line(&mut self) -> Option<String> {
         timeout(SOON, self.lines.next_line()).await.expect("a line in time").unwrap()
     }
 
     /// The next event's name and data.
-    async fn next(&mut self) -> (String, Value) {
+    pub(crate) async fn next(&mut self) -> (String, Value) {
         loop {
             let line = self.line().await.expect("the stream goes on");
             if let Some(name) = line.strip_prefix("event: ") {

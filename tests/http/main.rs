@@ -7,6 +7,7 @@ mod audit;
 mod crowd;
 mod document;
 mod events;
+mod faults;
 mod hostile;
 mod jobs;
 mod operators;
