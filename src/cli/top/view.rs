@@ -1,6 +1,6 @@
 //! What to show of two snapshots and the time between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bellwether::WorkerId;
@@ -297,10 +297,9 @@ fn worker(worker: &WorkerView, now: &Snapshot, ended_per_second: Option<f64>) ->
 }
 
 fn kinds(now: &Snapshot, ended: &BTreeMap<WorkerId, f64>) -> Vec<Kind> {
-    let only = |id: &WorkerId| {
-        let worker = now.workers.iter().find(|worker| worker.id == *id);
-        worker.and_then(|worker| worker.info.as_ref().ok()).is_some_and(|info| info.kinds.len() == 1)
-    };
+    let only =
+        now.workers.iter().filter(|worker| worker.info.as_ref().is_ok_and(|info| info.kinds.len() == 1));
+    let only = only.map(|worker| worker.id).collect::<BTreeSet<_>>();
     let served = now.kinds.iter().map(|KindView { kind, workers, slots, paused }| Kind {
         kind: kind.to_string(),
         workers: workers.len(),
@@ -308,7 +307,7 @@ fn kinds(now: &Snapshot, ended: &BTreeMap<WorkerId, f64>) -> Vec<Kind> {
         slots: slots.0,
         waiting: now.queued.of(kind).map(Count::from),
         running: now.running.of(kind).map(Count::from),
-        ended_per_second: (!workers.is_empty() && workers.iter().all(only))
+        ended_per_second: (!workers.is_empty() && workers.iter().all(|id| only.contains(id)))
             .then(|| workers.iter().map(|id| ended.get(id)).sum::<Option<f64>>())
             .flatten(),
         paused: paused.as_ref().map(|paused| paused.by.clone().unwrap_or_default()),

@@ -157,7 +157,7 @@ async fn a_look_costs_a_few_requests_however_many_jobs_there_are() {
     let requests = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&requests);
     proxy.witness(move |_, request| {
-        // Not the pings, nor the session's heartbeat, which reads the root.
+        // A heartbeat of the session may be among them.
         if request.op != bellwether_testkit::op::PING {
             counted.fetch_add(1, Ordering::Relaxed);
         }
