@@ -34,6 +34,7 @@ mod tools;
 pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{GroupId, JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};
+pub use bellwether_zk::{Access, AccessError, Scheme};
 pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, Spawn, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};

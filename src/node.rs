@@ -1,5 +1,6 @@
 //! A node: one process's part in the namespace, embedded in your own binary.
 
+mod exposure;
 mod schedules;
 
 use std::io;
@@ -10,7 +11,7 @@ use bellwether_actors::node::{CandidateConfig, NodeConfig};
 use bellwether_actors::session::SessionConfig;
 use bellwether_actors::worker::{Registry, RegistryError, WorkerConfig, WorkerConfigError};
 use bellwether_core::name::{NameError, NodeId, Tag};
-use bellwether_zk::{ConnectString, ConnectStringError};
+use bellwether_zk::{Access, ConnectString, ConnectStringError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use bellwether_actors::node::NodeError;
@@ -108,6 +109,7 @@ pub enum RunError {
 #[derive(Debug, Clone)]
 pub struct NodeBuilder {
     zookeeper: String,
+    access: Access,
     node_id: Option<String>,
     session_timeout: Duration,
     drain_grace: Duration,
@@ -130,6 +132,7 @@ impl Node {
     pub fn builder(zookeeper: impl Into<String>) -> NodeBuilder {
         NodeBuilder {
             zookeeper: zookeeper.into(),
+            access: Access::default(),
             node_id: None,
             session_timeout: SESSION_TIMEOUT,
             drain_grace: DRAIN_GRACE,
@@ -230,6 +233,14 @@ impl Node {
 }
 
 impl NodeBuilder {
+    /// Who all of the node's sessions are to ZooKeeper. By default nobody in particular: then anyone who reaches ZooKeeper
+    /// may read and change all that the node creates.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
     /// What people call it; by default the host's name and the process id. Nothing relies on its uniqueness.
     #[must_use]
     pub fn node_id(mut self, id: impl Into<String>) -> Self {
@@ -340,7 +351,8 @@ impl NodeBuilder {
         // Before the actors, so that an address that is taken leaves nothing behind.
         #[cfg(feature = "http")]
         let gateway = self.start_gateway().await?;
-        let session = SessionConfig { connect, session_timeout, create_namespace: true };
+        let session =
+            SessionConfig { connect, access: self.access.clone(), session_timeout, create_namespace: true };
         let config = NodeConfig { session, candidate, worker };
         let inner = bellwether_actors::node::Node::start(config).await;
         #[cfg(feature = "http")]
@@ -348,10 +360,11 @@ impl NodeBuilder {
             gateway.stop().await;
         }
         let inner = inner.map_err(|error| StartError::Actors(Box::new(error)))?;
+        exposure::watch(&inner);
         if !self.schedules.is_empty() {
             let (node, schedules) = (inner.clone(), self.schedules);
             tokio::spawn(async move {
-                let added = schedules::add(self.zookeeper, session_timeout, schedules);
+                let added = schedules::add(self.zookeeper, self.access, session_timeout, schedules);
                 tokio::select! {
                     () = added => {}
                     // With what was not added yet, as it says itself why it ended.
@@ -381,7 +394,8 @@ impl NodeBuilder {
     async fn start_gateway(&self) -> Result<Option<Gateway>, StartError> {
         let Some(gateway) = self.gateway.clone() else { return Ok(None) };
         gateway.check()?;
-        let client = Client::builder().session_timeout(self.session_timeout).open(&self.zookeeper).await;
+        let client = Client::builder().access(self.access.clone()).session_timeout(self.session_timeout);
+        let client = client.open(&self.zookeeper).await;
         let client = client.map_err(|error| match error {
             ConnectError::ConnectString(error) => StartError::ConnectString(error),
             ConnectError::SessionTimeout(error) => StartError::SessionTimeout(error),
@@ -398,7 +412,8 @@ impl NodeBuilder {
     ) -> Result<Option<WorkerConfig>, StartError> {
         let Some(handlers) = &self.handlers else { return Ok(None) };
         let handlers: Registry = handlers.clone().build()?;
-        let tools = Tools::new(&self.zookeeper, session_timeout, handlers.kinds().cloned().collect());
+        let kinds = handlers.kinds().cloned().collect();
+        let tools = Tools::new(&self.zookeeper, self.access.clone(), session_timeout, kinds);
         let handlers = handlers.with_tools(tools.into());
         let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
         let config = WorkerConfig {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bellwether_actors::worker::{HandlerError, JobContext, Tools as Given};
 use bellwether_core::name::Kind;
+use bellwether_zk::Access;
 use tokio::sync::OnceCell;
 
 use crate::client::{Client, ConnectError};
@@ -20,14 +21,20 @@ const DEADLINE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Tools {
     zookeeper: String,
+    access: Access,
     session_timeout: Duration,
     kinds: BTreeSet<Kind>,
     client: OnceCell<Client>,
 }
 
 impl Tools {
-    pub(crate) fn new(zookeeper: &str, session_timeout: Duration, kinds: BTreeSet<Kind>) -> Self {
-        Self { zookeeper: zookeeper.to_owned(), session_timeout, kinds, client: OnceCell::new() }
+    pub(crate) fn new(
+        zookeeper: &str,
+        access: Access,
+        session_timeout: Duration,
+        kinds: BTreeSet<Kind>,
+    ) -> Self {
+        Self { zookeeper: zookeeper.to_owned(), access, session_timeout, kinds, client: OnceCell::new() }
     }
 
     /// Those of a handler's node.
@@ -39,6 +46,7 @@ impl Tools {
     pub(crate) async fn client(&self) -> Result<&Client, ConnectError> {
         let connect = || {
             Client::builder()
+                .access(self.access.clone())
                 .session_timeout(self.session_timeout)
                 .create_namespace(false)
                 .deadline(DEADLINE)

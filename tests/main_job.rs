@@ -26,6 +26,7 @@ async fn node(to: &str, name: &str) -> Node {
     let config = NodeConfig {
         session: SessionConfig {
             connect: to.parse().expect("a connect string"),
+            access: bellwether_zk::Access::default(),
             session_timeout: Duration::from_secs(2),
             create_namespace: true,
         },

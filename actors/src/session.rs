@@ -12,13 +12,15 @@
 //! Two transitions that the client reports as one (lost and regained between two looks) are told as two, so
 //! that every reconnection is followed by the re-reading that it demands.
 //!
-//! A namespace that is refused (foreign, another layout) ends the actor with its error: trying again would not help.
+//! A namespace that is refused (foreign, another layout, closed to this session), or a login, ends the actor with its error: trying again would not help.
 
 use std::time::{Duration, Instant};
 
 use bellwether_core::backoff::Backoff;
 use bellwether_core::metric;
-use bellwether_zk::{ConnectString, NamespaceError, SessionState, Zk, connect, open_namespace};
+use bellwether_zk::{
+    Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, open_namespace,
+};
 use metrics::{counter, gauge};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::watch;
@@ -43,6 +45,8 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 pub struct SessionConfig {
     /// The servers and the namespace.
     pub connect: ConnectString,
+    /// Who every session is.
+    pub access: Access,
     /// Asked of the server, which may grant less or more.
     pub session_timeout: Duration,
     /// Whether to make the namespace when it is absent.
@@ -388,13 +392,19 @@ fn connecting(config: &SessionConfig, myself: ActorRef<SessionMsg>, failures: u3
 }
 
 async fn attempt(config: &SessionConfig) -> Result<Zk, Failure> {
-    let zk = connect(&config.connect, config.session_timeout)
-        .await
-        .map_err(|error| Failure::Transient(error.to_string()))?;
+    let zk = connect_as(&config.connect, &config.access, config.session_timeout).await.map_err(refused)?;
     match open_namespace(&zk, config.create_namespace).await {
         Ok(()) => Ok(zk),
         Err(error) if error.may_pass() => Err(Failure::Transient(error.to_string())),
         Err(error) => Err(Failure::Refused(error)),
+    }
+}
+
+fn refused(error: ConnectError) -> Failure {
+    match error {
+        ConnectError::Unreachable { .. } => Failure::Transient(error.to_string()),
+        // The same login would be refused again.
+        ConnectError::LoginRefused { who } => Failure::Refused(NamespaceError::LoginRefused { who }),
     }
 }
 

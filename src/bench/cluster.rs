@@ -101,6 +101,7 @@ async fn node(
     let config = NodeConfig {
         session: SessionConfig {
             connect: namespace.clone(),
+            access: bellwether_zk::Access::default(),
             session_timeout: SESSION_TIMEOUT,
             create_namespace: true,
         },

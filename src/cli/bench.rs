@@ -77,6 +77,7 @@ impl What {
 }
 
 pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result<(), Failure> {
+    global.access.none("bench")?;
     let zookeeper = global.zookeeper()?;
     let zookeeper = zookeeper.parse::<ConnectString>().map_err(|error| Failure::usage(error.to_string()))?;
     // Says what is wrong with the address before anything is measured.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::Failure;
 use super::output::{Format, Output};
-use super::{keeper, node};
+use super::{Global, keeper, node};
 use serde::Serialize;
 
 /// The namespace of the development server.
@@ -35,11 +35,12 @@ struct Started<'a> {
     http: Option<SocketAddr>,
 }
 
-pub(crate) async fn run(output: Output, dev: Dev) -> Result<(), Failure> {
+pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(), Failure> {
+    let access = global.access.access()?;
     let keeper = keeper::start(dev.listen, dev.data_dir.as_deref(), &dev.keeper).await?;
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
     let metrics = dev.node.metrics_addr;
-    let node = node::start(&zookeeper, dev.node).await?;
+    let node = node::start(&zookeeper, access, dev.node).await?;
     let http = node.gateway().map(bellwether::http::Gateway::address);
     match output.format {
         Format::Json => output.json(&Started { zookeeper: &zookeeper, metrics, http })?,

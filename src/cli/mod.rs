@@ -1,5 +1,6 @@
 //! The command line: arguments in, results on stdout, everything else on stderr, an exit code.
 
+mod access;
 mod bench;
 mod config;
 mod connect;
@@ -68,6 +69,8 @@ struct Global {
         hide_env_values = true
     )]
     zookeeper: Option<String>,
+    #[command(flatten)]
+    access: access::AccessOptions,
     /// How long the command may take: connecting, asking, and waiting for jobs. For example 10s, 500ms, 2m.
     #[arg(long, global = true, default_value = "10s", value_parser = input::duration)]
     timeout: Duration,
@@ -182,7 +185,7 @@ async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(
         Command::Token(command) => gateway::run(output, command),
         Command::Node(command) => node::run(global, command).await,
         Command::Keeper(command) => keeper::run(output, command).await,
-        Command::Dev(command) => dev::run(output, command).await,
+        Command::Dev(command) => dev::run(global, output, command).await,
         Command::Demo(command) => demo::run(global, output, &command).await,
         Command::Bench(command) => bench::run(global, output, command).await,
     }

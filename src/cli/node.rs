@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bellwether::node::{ElectionStrategy, NodeError, RunError, StartError};
-use bellwether::{NodeId, Tag};
+use bellwether::{Access, NodeId, Tag};
 use bellwether_core::machine::assigner::Strategy;
 use clap::{Args, ValueEnum};
 
@@ -88,12 +88,13 @@ fn session_timeout(text: &str) -> Result<Duration, String> {
 
 pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
     config::warn_of_strangers();
-    ended(start(global.zookeeper()?, node).await?).await
+    ended(start(global.zookeeper()?, global.access.access()?, node).await?).await
 }
 
 /// Starts a node; it is on its way to ZooKeeper when this returns.
-pub(crate) async fn start(zookeeper: &str, node: Node) -> Result<bellwether::Node, Failure> {
+pub(crate) async fn start(zookeeper: &str, access: Access, node: Node) -> Result<bellwether::Node, Failure> {
     let mut builder = bellwether::Node::builder(zookeeper)
+        .access(access)
         .candidate(node.roles.contains(&Role::Candidate))
         .placement(node.strategy)
         .election(node.election.into())

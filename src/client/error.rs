@@ -26,7 +26,7 @@ pub enum Unavailable {
         /// Whether there was a session at the end, and only the answer was late.
         served: bool,
     },
-    /// The namespace is absent, foreign, or of another layout. The client has ended.
+    /// The namespace is absent, foreign, of another layout or closed to this client. The client has ended.
     #[error(transparent)]
     Refused(NamespaceError),
     /// The client was closed.

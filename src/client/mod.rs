@@ -50,8 +50,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::session::SessionConfig;
-use bellwether_zk::ConnectString;
 pub use bellwether_zk::Tally;
+use bellwether_zk::{Access, ConnectString};
 use tokio::sync::Semaphore;
 
 pub use bellwether_core::group::GroupError;
@@ -114,6 +114,7 @@ impl fmt::Debug for Client {
 /// How to connect.
 #[derive(Debug, Clone)]
 pub struct ClientBuilder {
+    access: Access,
     session_timeout: Duration,
     create_namespace: bool,
     deadline: Duration,
@@ -121,11 +122,23 @@ pub struct ClientBuilder {
 
 impl Default for ClientBuilder {
     fn default() -> Self {
-        Self { session_timeout: SESSION_TIMEOUT, create_namespace: true, deadline: DEADLINE }
+        Self {
+            access: Access::default(),
+            session_timeout: SESSION_TIMEOUT,
+            create_namespace: true,
+            deadline: DEADLINE,
+        }
     }
 }
 
 impl ClientBuilder {
+    /// Who the client is to ZooKeeper. By default nobody in particular.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
     /// Asked of ZooKeeper, which may grant less or more. Default 10 s, at least 100 ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
@@ -152,7 +165,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// When the string is malformed, the session timeout is out of its bounds, no server serves within the deadline (each is named, with its reason), or
-    /// the namespace is absent, foreign or of another layout.
+    /// the namespace is absent, foreign, of another layout or closed to [`access`](Self::access).
     pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
         let client = self.open(to).await?;
         client.0.link.usable_by(client.by()).await?;
@@ -165,9 +178,9 @@ impl ClientBuilder {
     /// When the string is malformed, or the session timeout is out of its bounds.
     pub async fn open(self, to: &str) -> Result<Client, ConnectError> {
         let connect = to.parse::<ConnectString>()?;
-        let Self { session_timeout, create_namespace, deadline } = self;
+        let Self { access, session_timeout, create_namespace, deadline } = self;
         let session_timeout = session_timeout::check(session_timeout)?;
-        let config = SessionConfig { connect, session_timeout, create_namespace };
+        let config = SessionConfig { connect, access, session_timeout, create_namespace };
         let link = Arc::new(Link::start(config).await?);
         let inbox = submit::start(Arc::clone(&link));
         let watches = Semaphore::new(MAX_WATCHED);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellwether_actors::election::{Election as Actor, ElectionConfig};
 use bellwether_actors::session::{Session, SessionConfig, SessionStatus};
 use bellwether_core::name::{NameError, NodeId};
-use bellwether_zk::{ConnectString, ConnectStringError, NamespaceError};
+use bellwether_zk::{Access, ConnectString, ConnectStringError, NamespaceError};
 use tokio::time::timeout;
 
 use super::{Election, Inner, Policy, Strategy};
@@ -22,6 +22,7 @@ const WITHIN: Duration = Duration::from_secs(15);
 #[derive(Debug, Clone)]
 pub struct Builder {
     zookeeper: String,
+    access: Access,
     node: String,
     strategy: Strategy,
     policy: Policy,
@@ -61,12 +62,20 @@ impl Builder {
     pub(super) fn new(zookeeper: String) -> Self {
         Self {
             zookeeper,
+            access: Access::default(),
             node: "node".to_owned(),
             strategy: Strategy::default(),
             policy: Policy::default(),
             session_timeout: SESSION_TIMEOUT,
             within: WITHIN,
         }
+    }
+
+    /// Who it is to ZooKeeper. By default nobody in particular.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
     }
 
     /// The node's name, for people: nothing relies on it. Default `node`.
@@ -117,7 +126,7 @@ impl Builder {
         let node = NodeId::new(&self.node)?;
         let chroot = connect.chroot().to_owned();
         let session_timeout = session_timeout::check(self.session_timeout)?;
-        let session = SessionConfig { connect, session_timeout, create_namespace: true };
+        let session = SessionConfig { connect, access: self.access, session_timeout, create_namespace: true };
         let actors = |error: &dyn std::fmt::Display| StartError::Actors(error.to_string());
         let session = Session::start(session, None).await.map_err(|error| actors(&error))?;
         let config =

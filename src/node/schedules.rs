@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use bellwether_zk::Access;
 use tokio::time::sleep;
 
 use crate::client::{Client, Schedule, ScheduleError};
@@ -13,9 +14,15 @@ use crate::client::{Client, Schedule, ScheduleError};
 /// Until ZooKeeper is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
-pub(super) async fn add(zookeeper: String, session_timeout: Duration, mut schedules: Vec<Schedule>) {
+pub(super) async fn add(
+    zookeeper: String,
+    access: Access,
+    session_timeout: Duration,
+    mut schedules: Vec<Schedule>,
+) {
+    let builder = Client::builder().access(access).session_timeout(session_timeout);
     while !schedules.is_empty() {
-        match Client::builder().session_timeout(session_timeout).connect(&zookeeper).await {
+        match builder.clone().connect(&zookeeper).await {
             Ok(client) => {
                 schedules = add_some(&client, schedules).await;
                 client.close().await;

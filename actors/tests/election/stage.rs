@@ -9,7 +9,7 @@ use bellwether_core::machine::leadership::{Inactive, Term};
 use bellwether_core::name::NodeId;
 use bellwether_core::path;
 use bellwether_testkit::{Proxy, eventually_some, namespace};
-use bellwether_zk::{Zk, connect};
+use bellwether_zk::{Access, Zk, connect};
 
 /// Ten ticks of the shared server; a pause must fit into it on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,7 +38,12 @@ impl Node {
 
     pub(crate) async fn behind(proxy: Proxy, name: &str, strategy: Strategy) -> Self {
         let connect = proxy.connect_string().parse().unwrap();
-        let session = SessionConfig { connect, session_timeout: TIMEOUT, create_namespace: true };
+        let session = SessionConfig {
+            connect,
+            access: Access::default(),
+            session_timeout: TIMEOUT,
+            create_namespace: true,
+        };
         let session = Session::start(session, None).await.unwrap();
         let config = ElectionConfig { strategy, ..ElectionConfig::new(NodeId::new(name).unwrap()) };
         let election = Election::start(config.clone(), &session, None).await.unwrap();

@@ -16,7 +16,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
 use bellwether_testkit::{Proxy, eventually_some, namespace};
-use bellwether_zk::{Zk, connect, open_namespace};
+use bellwether_zk::{Access, Zk, connect, open_namespace};
 use futures::FutureExt;
 use uuid::Uuid;
 
@@ -90,7 +90,12 @@ impl Stage {
         let zk = connect(&namespace.parse().unwrap(), Duration::from_secs(20)).await.unwrap();
         open_namespace(&zk, true).await.unwrap();
         let connect = through.parse().unwrap();
-        let config = SessionConfig { connect, session_timeout: SESSION, create_namespace: false };
+        let config = SessionConfig {
+            connect,
+            access: Access::default(),
+            session_timeout: SESSION,
+            create_namespace: false,
+        };
         let session = Session::start(config, None).await.unwrap();
         let runs = Runs::default();
         let config = WorkerConfig {

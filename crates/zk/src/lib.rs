@@ -1,8 +1,9 @@
 //! Everything in Bellwether that touches the ZooKeeper client.
 //!
-//! The rest of Bellwether sees four things:
+//! The rest of Bellwether sees five things:
 //!
 //! * [`ConnectString`]: where ZooKeeper is, checked before anything connects;
+//! * [`Access`]: who a session is, and so who may touch what it creates;
 //! * [`Zk`]: one session. Requests are sent in the order in which its methods are *called*; what comes back is
 //!   a future that owns what it needs, to be awaited elsewhere;
 //! * [`Outcome`](bellwether_core::outcome::Outcome) of a write, which tells a refusal from an unknown result;
@@ -11,11 +12,13 @@
 //! One code path serves an embedded keeper and an ensemble; there is no mock.
 #![forbid(unsafe_code)]
 
+mod access;
 pub mod bare;
 mod connect_string;
 mod contact;
 mod eager;
 mod error;
+mod exposure;
 mod metrics;
 mod namespace;
 mod read;
@@ -23,9 +26,11 @@ mod session;
 mod watch;
 mod write;
 
+pub use access::{Access, AccessError, Scheme};
 pub use connect_string::{ConnectString, ConnectStringError};
 pub use error::ReadError;
+pub use exposure::{Exposed, exposed};
 pub use namespace::{NamespaceError, open_namespace};
 pub use read::{Node, ReadResult, Tally};
-pub use session::{ConnectError, SessionState, Trust, Zk, connect};
+pub use session::{ConnectError, SessionState, Trust, Zk, connect, connect_as};
 pub use watch::{Change, ChangeKind, Glance, Watch};

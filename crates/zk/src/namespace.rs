@@ -4,15 +4,16 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use bellwether_core::budget::MAX_IN_FLIGHT;
-use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use zookeeper_client::{Acls, CreateMode, Error};
+use zookeeper_client::{CreateMode, Error};
 
 use crate::error::ReadError;
+use crate::exposure;
 use crate::session::Zk;
 
 /// Why a namespace cannot be used.
@@ -79,6 +80,25 @@ pub enum NamespaceError {
         /// The version that this build serves.
         known: u16,
     },
+    /// ZooKeeper does not believe who we say we are.
+    #[error("ZooKeeper refused the login of {who}: check zookeeper_user, its password and zookeeper_auth")]
+    LoginRefused {
+        /// Who that was.
+        who: String,
+    },
+    /// Its access lists keep this session out.
+    #[error(
+        "namespace {chroot} is closed to {who}: {may_not}. Give the zookeeper_user and the password of \
+         those who made it, or have its access lists changed (docs/operations.md)"
+    )]
+    Forbidden {
+        /// Where it is.
+        chroot: String,
+        /// Who asked.
+        who: String,
+        /// What was not allowed.
+        may_not: String,
+    },
     /// The connection was lost meanwhile: try again.
     #[error("the connection to ZooKeeper was lost while opening the namespace")]
     Disconnected,
@@ -98,8 +118,10 @@ impl NamespaceError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Disconnected => true,
-            Self::Refused { reason, .. } => *reason != Reason::NoAuth,
-            Self::Newer { .. }
+            Self::Refused { .. } => true,
+            Self::LoginRefused { .. }
+            | Self::Forbidden { .. }
+            | Self::Newer { .. }
             | Self::Older { .. }
             | Self::Unreadable { .. }
             | Self::Foreign { .. }
@@ -112,13 +134,17 @@ impl NamespaceError {
 /// parents and buckets, the epoch, and last `/layout`, so that whoever sees it sees everything. What an operator
 /// deleted of a namespace is made again too.
 ///
-/// Every step may be repeated and may race another node's: what is there already is left alone.
+/// Every step may be repeated and may race another node's: what is there already is left alone. With `create`, also
+/// one that lets this session read and not write is refused: a node would stand in it and do nothing.
 ///
 /// # Errors
 /// [`NamespaceError`], which says whether another try may help ([`NamespaceError::may_pass`]).
 pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
     match (check_layout(zk).await?, create) {
-        (true, true) => return make_parts(zk).await,
+        (true, true) => {
+            make_parts(zk).await?;
+            return check_writable(zk).await;
+        }
         (true, false) => return Ok(()),
         (false, _) => check_not_foreign(zk).await?,
     }
@@ -130,7 +156,36 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError>
     // Once: what an operator deletes later stays so, and nothing is removed without it.
     make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION })).await?;
-    check_layout(zk).await.map(|_| ())
+    check_layout(zk).await?;
+    check_writable(zk).await
+}
+
+/// Refuses a namespace whose parents do not let this session create, delete and set. Does not ask when there is no login
+/// and all access lists say that anyone may. Asks by a dry run, in one transaction that cannot succeed. ZooKeeper looks at each
+/// operation's access list before it looks at its version, so the last one's refusal says that all are allowed.
+async fn check_writable(zk: &Zk) -> Result<(), NamespaceError> {
+    /// No epoch gets so far: that is two billion changes of leader.
+    const NO_VERSION: i32 = i32::MAX;
+    if !zk.access().is_login() && exposure::everywhere(zk).await.map_err(|error| lost(zk, error))? {
+        return Ok(());
+    }
+    let mut ops = Vec::new();
+    for parent in path::PARENTS {
+        let path = format!("{parent}/may-this-be-written");
+        ops.push(Op::Create { path: path.clone(), data: Vec::new(), lifetime: Lifetime::Persistent });
+        ops.push(Op::Delete { path, version: None });
+    }
+    ops.push(Op::Set { path: path::EPOCH.to_owned(), data: Vec::new(), version: NO_VERSION });
+    let tried = ops.iter().map(|op| op.path().to_owned()).collect::<Vec<_>>();
+    match zk.commit(ops).await {
+        Outcome::Rejected(Rejection { at, reason: Reason::NoAuth }) => {
+            let path = tried.get(at).map_or("/", String::as_str);
+            Err(forbidden(zk, format!("it may not write {path}")))
+        }
+        Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => Err(NamespaceError::Disconnected),
+        // Of the last operation; or of one that raced an operator, which says nothing about access lists.
+        Outcome::Rejected(_) | Outcome::Unknown | Outcome::Applied(()) => Ok(()),
+    }
 }
 
 /// Makes the parents, the buckets and the epoch, as far as they are missing.
@@ -192,10 +247,15 @@ async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
     if path == "/" {
         return Ok(());
     }
+    // One that an operator made for us may be in a place where we may make nothing.
+    if zk.client().check_stat("/").await.map_err(|error| lost(zk, error.into()))?.is_some() {
+        return Ok(());
+    }
     let root = zk.client().clone().chroot("/").expect("/ is a valid root");
-    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let options = CreateMode::Persistent.with_acls(zk.access().acls());
     match root.mkdir(path, &options).await {
         Ok(()) | Err(Error::NodeExists) => Ok(()),
+        Err(Error::NoAuth) => Err(forbidden(zk, "it may not create it".to_owned())),
         Err(error) => Err(lost(zk, error.into())),
     }
 }
@@ -206,10 +266,12 @@ async fn make_all(zk: &Zk, paths: Vec<String>) -> Result<(), NamespaceError> {
 }
 
 async fn make(zk: &Zk, path: String, data: Vec<u8>) -> Result<(), NamespaceError> {
-    match zk.commit(vec![Op::Create { path, data, lifetime: Lifetime::Persistent }]).await {
+    let create = Op::Create { path: path.clone(), data, lifetime: Lifetime::Persistent };
+    match zk.commit(vec![create]).await {
         Outcome::Applied(()) => Ok(()),
         Outcome::Rejected(rejection) => match rejection.reason {
             Reason::NodeExists => Ok(()),
+            Reason::NoAuth => Err(forbidden(zk, format!("it may not create {path}"))),
             Reason::NotSent => Err(NamespaceError::Disconnected),
             reason => Err(NamespaceError::Refused { chroot: chroot(zk), reason }),
         },
@@ -222,9 +284,14 @@ fn chroot(zk: &Zk) -> String {
     zk.client().path().to_owned()
 }
 
+fn forbidden(zk: &Zk, may_not: String) -> NamespaceError {
+    NamespaceError::Forbidden { chroot: chroot(zk), who: zk.access().to_string(), may_not }
+}
+
 fn lost(zk: &Zk, error: ReadError) -> NamespaceError {
     match error {
         ReadError::Disconnected => NamespaceError::Disconnected,
+        ReadError::Refused(Reason::NoAuth) => forbidden(zk, "it may not read it".to_owned()),
         ReadError::Refused(reason) => NamespaceError::Refused { chroot: chroot(zk), reason },
     }
 }

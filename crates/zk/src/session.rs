@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use zookeeper_client::{Client, Error, SessionState as ClientState, StateWatcher};
 
+use crate::access::Access;
 use crate::connect_string::ConnectString;
 use crate::contact::Contact;
 use crate::eager::{Eager, send_now};
@@ -22,6 +23,7 @@ pub struct Zk(Arc<Inner>);
 
 struct Inner {
     client: Client,
+    access: Access,
     contact: Arc<Contact>,
 }
 
@@ -49,10 +51,27 @@ impl From<ClientState> for SessionState {
 
 /// Why no session could be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot reach ZooKeeper: {}", .attempts.join("; "))]
-pub struct ConnectError {
-    /// One line per server: its address and why it does not serve.
-    pub attempts: Vec<String>,
+pub enum ConnectError {
+    /// No server serves.
+    #[error("cannot reach ZooKeeper: {}", .attempts.join("; "))]
+    Unreachable {
+        /// One line per server: its address and why it does not serve.
+        attempts: Vec<String>,
+    },
+    /// A server serves, and does not believe who we say we are.
+    #[error("ZooKeeper refused the login of {who}: check zookeeper_user, its password and zookeeper_auth")]
+    LoginRefused {
+        /// Who that was.
+        who: String,
+    },
+}
+
+/// As [`connect_as`] nobody in particular.
+///
+/// # Errors
+/// As [`connect_as`].
+pub async fn connect(to: &ConnectString, session_timeout: Duration) -> Result<Zk, ConnectError> {
+    connect_as(to, &Access::default(), session_timeout).await
 }
 
 /// Makes a new session, rooted at the chroot, whether or not the chroot exists.
@@ -60,24 +79,28 @@ pub struct ConnectError {
 /// Tries each server once; the caller decides on when to try again.
 ///
 /// # Errors
-/// When no server gave a session within `session_timeout`: every address with its reason.
+/// When no server gave a session within `session_timeout`: every address with its reason. When one refused the login.
 ///
 /// # Cancellation
 /// Dropping the future may leave a session behind that expires by itself.
-pub async fn connect(to: &ConnectString, session_timeout: Duration) -> Result<Zk, ConnectError> {
+pub async fn connect_as(
+    to: &ConnectString,
+    access: &Access,
+    session_timeout: Duration,
+) -> Result<Zk, ConnectError> {
     let sent = Instant::now();
     let connector = Client::connector().with_session_timeout(session_timeout).with_fail_eagerly();
-    match timeout(session_timeout, connector.connect(&to.to_string())).await {
+    let connector = access.introduce(connector);
+    let reason = match timeout(session_timeout, connector.connect(&to.to_string())).await {
         Ok(Ok(client)) => {
             let contact = Arc::new(Contact::new(sent, client.session_timeout()));
-            Ok(Zk(Arc::new(Inner { client, contact })))
+            return Ok(Zk(Arc::new(Inner { client, access: access.clone(), contact })));
         }
-        Ok(Err(error)) => Err(ConnectError { attempts: diagnose(to, &error.to_string()).await }),
-        Err(_) => {
-            let reason = format!("no session within {} ms", session_timeout.as_millis());
-            Err(ConnectError { attempts: diagnose(to, &reason).await })
-        }
-    }
+        Ok(Err(Error::AuthFailed)) => return Err(ConnectError::LoginRefused { who: access.to_string() }),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no session within {} ms", session_timeout.as_millis()),
+    };
+    Err(ConnectError::Unreachable { attempts: diagnose(to, &reason).await })
 }
 
 /// The client says only "no available hosts": knock at each door to say why.
@@ -140,6 +163,12 @@ impl Zk {
     /// Asks the server for a sign of life.
     pub fn heartbeat(&self) -> impl Future<Output = Result<(), ReadError>> + Send + use<> {
         self.read(1, |client| async move { client.check_stat("/").await.map(|_| ()) })
+    }
+
+    /// Who the session is.
+    #[must_use]
+    pub fn access(&self) -> &Access {
+        &self.0.access
     }
 
     pub(crate) fn client(&self) -> &Client {

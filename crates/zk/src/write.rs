@@ -8,17 +8,12 @@ use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::txn::{Batch, Lifetime, Op};
 use futures::FutureExt;
 use futures::future::{Either, Ready, ready};
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, MultiWriteError, MultiWriter};
+use zookeeper_client::{Acls, Client, CreateMode, Error, MultiWriteError, MultiWriter};
 
 use crate::eager::Eager;
 use crate::error::refusal;
 use crate::metrics::{self, Request};
 use crate::session::{Answer, SessionState, Zk};
-
-const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
-const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-const SEQUENTIAL: CreateOptions<'static> = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
 
 /// The largest single group, a record and its entries, may exceed a batch's byte budget by itself.
 const MAX_BYTES: usize = MAX_TXN_BYTES + MAX_RECORD_BYTES;
@@ -47,11 +42,12 @@ impl Zk {
             return Either::Left(ready((batch, refused(Reason::NotSent))));
         }
         metrics::sent(Request::Write, ops);
+        let acls = self.access().acls();
         let sent = self.send(
             Request::Write,
             move |client| async move {
                 let mut writer = client.new_multi_writer();
-                let added = batch.ops().try_for_each(|op| add(&mut writer, op));
+                let added = batch.ops().try_for_each(|op| add(&mut writer, acls, op));
                 if let Err(source) = added {
                     return Committed(batch, Err(MultiWriteError::RequestFailed { source }));
                 }
@@ -70,15 +66,17 @@ impl Zk {
         prefix: String,
         data: Vec<u8>,
     ) -> impl Future<Output = Outcome<String>> + Send + use<> {
-        self.write(|client| async move {
-            let (_, sequence) = client.create(&prefix, &data, &SEQUENTIAL).await?;
+        let options = CreateMode::EphemeralSequential.with_acls(self.access().acls());
+        self.write(move |client| async move {
+            let (_, sequence) = client.create(&prefix, &data, &options).await?;
             Ok(format!("{prefix}{sequence}"))
         })
     }
 
     /// Creates a container znode, which ZooKeeper removes some time after its last child has gone.
     pub fn create_container(&self, path: String) -> impl Future<Output = Outcome<()>> + Send + use<> {
-        self.write(|client| async move { client.create(&path, &[], &CONTAINER).await.map(|_| ()) })
+        let options = CreateMode::Container.with_acls(self.access().acls());
+        self.write(move |client| async move { client.create(&path, &[], &options).await.map(|_| ()) })
     }
 
     fn write<T, F>(
@@ -101,15 +99,15 @@ impl Zk {
     }
 }
 
-fn add(writer: &mut MultiWriter<'_>, op: &Op) -> Result<(), Error> {
+fn add(writer: &mut MultiWriter<'_>, acls: Acls<'static>, op: &Op) -> Result<(), Error> {
     match op {
         Op::Check { path, version } => writer.add_check_version(path, *version),
         Op::Create { path, data, lifetime } => {
-            let options = match lifetime {
-                Lifetime::Persistent => PERSISTENT,
-                Lifetime::Ephemeral => EPHEMERAL,
+            let mode = match lifetime {
+                Lifetime::Persistent => CreateMode::Persistent,
+                Lifetime::Ephemeral => CreateMode::Ephemeral,
             };
-            writer.add_create(path, data, &options)
+            writer.add_create(path, data, &mode.with_acls(acls))
         }
         Op::Set { path, data, version } => writer.add_set_data(path, data, Some(*version)),
         Op::Delete { path, version } => writer.add_delete(path, *version),

@@ -10,8 +10,8 @@ use crate::cli::node;
 /// The option that says where the file is: it cannot stand in it.
 pub(super) const FILE: &str = "config";
 
-/// The one option of every command that a node needs.
-pub(super) const ZOOKEEPER: &str = "zookeeper";
+/// The options of every command that a node needs.
+const GLOBAL: [&str; 4] = ["zookeeper", "zookeeper_user", "zookeeper_password_file", "zookeeper_auth"];
 
 /// An option of a node.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(super) struct Key(Arg);
 /// All of them, in the order of the help.
 pub(super) fn all(command: &Command) -> Vec<Key> {
     let node = <node::Node as clap::Args>::augment_args(Command::new("node"));
-    let global = command.get_arguments().filter(|arg| arg.get_id() == ZOOKEEPER);
+    let global = command.get_arguments().filter(|arg| GLOBAL.iter().any(|id| arg.get_id() == id));
     let own = node.get_arguments().filter(|arg| arg.get_id() != FILE);
     global.chain(own).cloned().map(Key).collect()
 }
@@ -43,6 +43,11 @@ impl Key {
     /// As clap knows it.
     pub(super) fn id(&self) -> &str {
         self.0.get_id().as_str()
+    }
+
+    /// Whether it is an option of every command.
+    pub(super) fn global(&self) -> bool {
+        GLOBAL.contains(&self.id())
     }
 
     /// As the command line says it.

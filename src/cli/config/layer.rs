@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
-use super::keys::{self, Key, ZOOKEEPER};
+use super::keys::{self, Key};
 use super::{Config, Setting};
 use crate::cli::exit::Failure;
 
@@ -64,7 +64,7 @@ where
         return Ok(Said { matches, file: Vec::new() });
     };
     let Config { settings, .. } = super::read(file).map_err(Refused::File)?;
-    let (root, own): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.key.id() == ZOOKEEPER);
+    let (root, own): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.key.global());
     let command = root.into_iter().fold(command, with_default);
     let command = below(command, path, |node| own.into_iter().fold(node, with_default));
     Ok(Said { matches: read(&command)?, file: settings })

@@ -142,7 +142,7 @@ job = { kind = "launch" }
         for (line, said) in [
             (
                 "slot = 3",
-                "node.toml:3: unknown key `slot` in [node], expected one of `zookeeper`, `node_id`, `roles`, `slots`",
+                "node.toml:3: unknown key `slot` in [node], expected one of `zookeeper`, `zookeeper_user`, `zookeeper_password_file`",
             ),
             ("slots = 0", "node.toml:3: slots is \"0\": 0 is not in 1..=4096"),
             ("slots = \"many\"", "node.toml:3: slots is \"many\": invalid digit found in string"),

@@ -61,6 +61,7 @@ pub(crate) async fn run(global: &Global, output: Output, demo: &Demo) -> Result<
 }
 
 async fn play(global: &Global, output: Output, demo: &Demo) -> Result<(), Failure> {
+    global.access.none("demo")?;
     let stage = Stage::set(demo.server.as_deref()).await?;
     let client = Client::connect(&stage.namespace).await?;
     let stories = Stories { quiet: output.format == Format::Json || global.quiet };

@@ -1,0 +1,61 @@
+//! The self-check of a node that starts: it warns of a namespace that anyone may change.
+//!
+//! Once, at the first session. It looks and changes nothing, and a connection that is lost meanwhile leaves it to the next
+//! start: it is a reminder to an operator, and protects nothing by itself.
+
+use bellwether_actors::session::SessionStatus;
+use bellwether_zk::{Exposed, Zk, exposed};
+
+/// Places that a line names: of a namespace that was never closed, all are open, and the first says so.
+const NAMED: usize = 3;
+
+/// Has the node's first session looked around.
+pub(super) fn watch(node: &bellwether_actors::node::Node) {
+    let mut parts = node.parts();
+    tokio::spawn(async move {
+        // Ends with the node.
+        let Ok(Some(session)) =
+            parts.wait_for(|parts| parts.session.is_some()).await.map(|parts| parts.session.clone())
+        else {
+            return;
+        };
+        let mut status = session.status();
+        let connected = status.wait_for(|status| matches!(status, SessionStatus::Connected(_))).await;
+        let Ok(SessionStatus::Connected(zk)) = connected.map(|status| status.clone()) else { return };
+        match exposed(&zk).await {
+            Ok(exposed) => tell(&zk, &exposed),
+            Err(error) => tracing::debug!(%error, "the access lists were not looked at"),
+        }
+    });
+}
+
+fn tell(zk: &Zk, exposed: &[Exposed]) {
+    let (root, namespace): (Vec<_>, Vec<_>) = exposed.iter().partition(|exposed| exposed.path == "/");
+    if !namespace.is_empty() {
+        tracing::warn!(
+            exposed = %list(&namespace),
+            "THE NAMESPACE IS OPEN: anyone who reaches ZooKeeper may change it: run jobs on its workers, cancel and \
+             delete jobs, and take the leadership. Give all nodes and clients one zookeeper_user and its password, and \
+             close what is there: docs/operations.md, \"Closing a namespace\""
+        );
+    }
+    if !root.is_empty() {
+        tracing::warn!(
+            exposed = %list(&root),
+            "THE ROOT OF ZOOKEEPER IS OPEN: anyone who reaches it may create znodes in / until its disk is full, and \
+             take the place of a namespace that is not there. Close it: docs/operations.md, \"Closing a namespace\""
+        );
+    }
+    if namespace.is_empty() {
+        tracing::info!(who = %zk.access(), "the namespace is closed to others");
+    }
+}
+
+fn list(exposed: &[&Exposed]) -> String {
+    let places = exposed.iter().take(NAMED).map(|exposed| format!("{} ({})", exposed.path, exposed.may));
+    let named = places.collect::<Vec<_>>().join(", ");
+    match exposed.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}

@@ -1,0 +1,97 @@
+//! Whom a closed namespace keeps out is told so, in words that name the way in, and leaves nothing behind.
+
+use std::time::Duration;
+
+use bellwether::client::{ConnectError, Unavailable};
+use bellwether::node::NodeError;
+use bellwether::{Access, Client, Scheme};
+use bellwether_core::path;
+use bellwether_testkit::{eventually, namespace};
+use bellwether_zk::NamespaceError;
+use tokio::time::timeout;
+use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
+
+use crate::stage::{PASSWORD, SOON, USER, bare, client, let_in, login, node, place, tree};
+
+fn stranger() -> Access {
+    Access::login(Scheme::Digest, USER, "wrong-password").unwrap()
+}
+
+/// Waits until a node has ended, and gives why.
+async fn end(to: &str, access: Access) -> NodeError {
+    timeout(SOON, node(to, access).await.ended()).await.expect("it ends by itself").unwrap_err()
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_none_are_refused_by_name_and_write_nothing() {
+    let to = place("wrong");
+    let _node = node(&to, login()).await;
+    drop(client(&to, login()).await);
+    let insider = bare(&to, Some((USER, PASSWORD))).await;
+    eventually("it leads", SOON, async || !insider.list_children(path::ELECTION).await.unwrap().is_empty())
+        .await;
+    let before = tree(&insider).await;
+    for (access, who) in
+        [(stranger(), "user \"bellwether\" (digest)"), (Access::default(), "nobody in particular")]
+    {
+        let builder = Client::builder().access(access.clone()).deadline(Duration::from_secs(10));
+        let refused = builder.connect(&to).await.unwrap_err();
+        assert!(matches!(refused, ConnectError::Unavailable(Unavailable::Refused(_))), "{refused:?}");
+        let ended = end(&to, access).await;
+        assert!(matches!(ended, NodeError::Namespace(NamespaceError::Forbidden { .. })), "{ended:?}");
+        for said in [refused.to_string(), ended.to_string()] {
+            for part in [who, "is closed to", "may not read", "zookeeper_user", "password", "/closed"] {
+                assert!(said.contains(part), "{part:?} is not in {said:?}");
+            }
+            assert!(!said.contains("wrong-password"), "{said}");
+        }
+    }
+    assert_eq!(tree(&insider).await, before);
+}
+
+#[tokio::test]
+async fn a_namespace_that_may_be_read_and_not_written_has_readers_and_no_nodes() {
+    let to = place("readable");
+    drop(client(&to, login()).await);
+    let insider = bare(&to, Some((USER, PASSWORD))).await;
+    let lists =
+        [Acl::new(Permission::ALL, AuthId::new("auth", "")), Acl::new(Permission::READ, AuthId::anyone())];
+    let before = tree(&insider).await;
+    for path in &before {
+        insider.set_acl(path, &Acls::new(&lists), None).await.unwrap();
+    }
+    let reader = Client::builder().create_namespace(false).connect(&to).await.unwrap();
+    assert!(reader.workers().await.unwrap().is_empty());
+    let ended = end(&to, Access::default()).await.to_string();
+    assert!(ended.contains("it may not write /election/may-this-be-written"), "{ended}");
+    assert_eq!(tree(&insider).await, before);
+    // One that may write is let in, and the question itself leaves nothing.
+    let node = node(&to, login()).await;
+    eventually("it leads", SOON, async || !insider.list_children(path::ELECTION).await.unwrap().is_empty())
+        .await;
+    node.stop().await;
+    assert!(!tree(&insider).await.iter().any(|path| path.contains("may-this-be-written")));
+}
+
+#[tokio::test]
+async fn a_chroot_that_an_operator_made_in_a_closed_place_is_taken() {
+    let parent = namespace("operators");
+    let to = format!("{parent}/prod");
+    let operator = bare(&parent, Some(("operator", "of-the-ensemble"))).await;
+    let own = CreateMode::Persistent.with_acls(Acls::creator_all());
+    operator.create("/prod", b"", &own).await.unwrap();
+    operator.set_acl("/", &Acls::creator_all(), None).await.unwrap();
+    let refused = Client::builder().access(login()).connect(&to).await.unwrap_err().to_string();
+    assert!(refused.contains("/prod is closed to user \"bellwether\" (digest)"), "{refused}");
+    let elsewhere = format!("{parent}/elsewhere");
+    let refused = Client::builder().access(login()).connect(&elsewhere).await.unwrap_err().to_string();
+    assert!(refused.contains("it may not create it"), "{refused}");
+
+    // To give is to name the other's digest; a client of the other's can say what it is.
+    let other = bare(&namespace("digest"), Some((USER, PASSWORD))).await;
+    other.create("/mine", b"", &own).await.unwrap();
+    let (list, _) = other.get_acl("/mine").await.unwrap();
+    operator.set_acl("/prod", &Acls::new(&list), None).await.unwrap();
+    client(&to, login()).await;
+    assert_eq!(let_in(&operator, "/prod/jobs").await, ["delete it"; 0]);
+}

@@ -1,0 +1,43 @@
+//! What a node says of access lists when it starts.
+
+use bellwether_testkit::{Program, ZooKeeperServer};
+use bellwether_zk::{Access, Exposed, connect_as, exposed, open_namespace};
+use zookeeper_client::Acls;
+
+use crate::stage::{PASSWORD, SOON, USER, bare, login};
+
+async fn look(to: &str, access: &Access) -> Vec<Exposed> {
+    let zk = connect_as(&to.parse().unwrap(), access, SOON).await.unwrap();
+    open_namespace(&zk, true).await.unwrap();
+    exposed(&zk).await.unwrap()
+}
+
+fn paths(exposed: &[Exposed]) -> Vec<&str> {
+    exposed.iter().map(|exposed| exposed.path.as_str()).collect()
+}
+
+#[tokio::test]
+async fn an_open_root_an_open_namespace_and_one_open_part_are_seen_and_a_closed_ensemble_is_not() {
+    for program in [Program::Keeper, Program::Apache] {
+        let server = ZooKeeperServer::builder().program(program).memory().start();
+        let (open, closed) = (server.connect_string() + "/open", server.connect_string() + "/closed");
+        let seen = look(&open, &Access::default()).await;
+        assert_eq!(paths(&seen)[..3], ["/", "/open", "/open/election"], "{seen:?}");
+        assert_eq!(
+            seen.len(),
+            17,
+            "the root, the chroot, its 13 parents, the epoch and the layout: {seen:?}"
+        );
+        assert!(seen.iter().all(|exposed| exposed.may == "ALL"), "{seen:?}");
+        assert_eq!(paths(&look(&closed, &login()).await), ["/"], "the rest is closed");
+
+        let insider = bare(&server.connect_string(), Some((USER, PASSWORD))).await;
+        insider.set_acl("/", &Acls::creator_all(), None).await.unwrap();
+        assert_eq!(look(&closed, &login()).await, []);
+        insider.set_acl("/closed/queue", &Acls::anyone_all(), None).await.unwrap();
+        assert_eq!(paths(&look(&closed, &login()).await), ["/closed/queue"]);
+        insider.set_acl("/closed/queue", &Acls::anyone_read(), None).await.unwrap();
+        let zk = connect_as(&closed.parse().unwrap(), &login(), SOON).await.unwrap();
+        assert_eq!(exposed(&zk).await.unwrap(), [], "to read is not to change");
+    }
+}
