@@ -35,6 +35,8 @@ pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{GroupId, JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};
 pub use bellwether_zk::{Access, AccessError, Scheme};
+#[cfg(feature = "zookeeper-tls")]
+pub use bellwether_zk::{Tls, TlsError};
 pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, Spawn, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};

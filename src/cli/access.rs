@@ -11,19 +11,22 @@ use clap::{Args, ValueEnum};
 use super::exit::Failure;
 
 /// Where the password may stand instead of a file. No option and no key, so that nothing shows it.
-const PASSWORD: &str = "BELLWETHER_ZOOKEEPER_PASSWORD";
+pub(crate) const PASSWORD: &str = "BELLWETHER_ZOOKEEPER_PASSWORD";
 
 /// How to log in to ZooKeeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Auth {
-    /// ZooKeeper's own scheme; any server takes it.
+    /// ZooKeeper's own scheme; any server takes it, and any password.
     Digest,
+    /// SASL, for an ensemble that keeps the passwords and refuses wrong ones.
+    SaslDigestMd5,
 }
 
 impl From<Auth> for Scheme {
     fn from(auth: Auth) -> Self {
         match auth {
             Auth::Digest => Self::Digest,
+            Auth::SaslDigestMd5 => Self::SaslDigestMd5,
         }
     }
 }
@@ -60,11 +63,57 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_auth: Auth,
+    /// Connect with TLS alone, to servers with a certificate of one of these authorities, PEM. In builds with the feature
+    /// zookeeper-tls.
+    #[arg(
+        long,
+        global = true,
+        env = "BELLWETHER_ZOOKEEPER_TLS_CA",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    zookeeper_tls_ca: Option<PathBuf>,
+    /// The certificate to show to servers that want one, PEM.
+    #[arg(
+        long,
+        global = true,
+        env = "BELLWETHER_ZOOKEEPER_TLS_CERT",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    zookeeper_tls_cert: Option<PathBuf>,
+    /// The private key of that certificate, PEM.
+    #[arg(
+        long,
+        global = true,
+        env = "BELLWETHER_ZOOKEEPER_TLS_KEY",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    zookeeper_tls_key: Option<PathBuf>,
 }
 
 impl AccessOptions {
     /// What the options and the environment come to. Nothing is connected to.
     pub(crate) fn access(&self) -> Result<Access, Failure> {
+        let login = self.login()?;
+        let identity = match (&self.zookeeper_tls_cert, &self.zookeeper_tls_key) {
+            (Some(certificate), Some(key)) => Some((certificate.as_path(), key.as_path())),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(Failure::usage("give zookeeper_tls_cert and zookeeper_tls_key, or neither"));
+            }
+        };
+        match (&self.zookeeper_tls_ca, identity) {
+            (Some(authorities), identity) => with_tls(login, authorities, identity),
+            (None, None) => Ok(login),
+            (None, Some(_)) => {
+                Err(Failure::usage("zookeeper_tls_cert needs zookeeper_tls_ca: give both, or neither"))
+            }
+        }
+    }
+
+    fn login(&self) -> Result<Access, Failure> {
         let Some(user) = &self.zookeeper_user else {
             return match &self.zookeeper_password_file {
                 None => Ok(Access::default()),
@@ -94,13 +143,27 @@ impl AccessOptions {
 
     /// For a command that brings its own nodes, which are told of no login.
     pub(crate) fn none(&self, command: &str) -> Result<(), Failure> {
-        if self.access()?.is_login() {
+        if self.access()?.is_login() || self.zookeeper_tls_ca.is_some() {
             return Err(Failure::usage(format!(
-                "{command} logs in nowhere: run it on a ZooKeeper for tests, without zookeeper_user"
+                "{command} logs in nowhere: run it on a ZooKeeper for tests, without zookeeper_user and zookeeper_tls_ca"
             )));
         }
         Ok(())
     }
+}
+
+#[cfg(feature = "zookeeper-tls")]
+fn with_tls(access: Access, authorities: &Path, identity: Option<(&Path, &Path)>) -> Result<Access, Failure> {
+    let tls = bellwether::Tls::read(authorities, identity);
+    tls.map(|tls| access.tls(tls)).map_err(|error| Failure::usage(error.to_string()))
+}
+
+#[cfg(not(feature = "zookeeper-tls"))]
+fn with_tls(_: Access, _: &Path, _: Option<(&Path, &Path)>) -> Result<Access, Failure> {
+    // To go on without would send the password in the clear.
+    Err(Failure::usage(
+        "this build has no TLS to ZooKeeper: build it with `--features zookeeper-tls`, or leave zookeeper_tls_ca out",
+    ))
 }
 
 /// The first line, as editors and `echo` end it.

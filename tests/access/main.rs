@@ -4,5 +4,8 @@
 mod closed;
 mod command;
 mod refused;
+mod sasl;
 mod self_check;
 mod stage;
+#[cfg(feature = "zookeeper-tls")]
+mod tls;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellwether::{Access, Client, Handlers, Node, Scheme};
 use bellwether_testkit::namespace;
 use futures::stream::{self, StreamExt};
-use zookeeper_client::{Acl, Acls, Client as ZooKeeper, CreateMode, Error, Permission};
+use zookeeper_client::{Acl, Acls, Client as ZooKeeper, CreateMode, Error, Permission, SaslOptions};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 pub(crate) const USER: &str = "bellwether";
@@ -82,13 +82,24 @@ pub(crate) async fn list(insider: &ZooKeeper, path: &str) -> Option<Vec<Acl>> {
     }
 }
 
-/// Asserts of every znode of a namespace that it is for its user alone, and that these can do nothing with it.
+/// A session of the SASL user by the client library alone.
+pub(crate) async fn sasl(to: &str) -> ZooKeeper {
+    let connector = ZooKeeper::connector().with_session_timeout(Duration::from_secs(10));
+    connector.with_sasl(SaslOptions::digest_md5(USER, PASSWORD)).connect(to).await.unwrap()
+}
+
+/// As [`closed_to`], of the user of [`login`].
 pub(crate) async fn assert_closed(insider: &ZooKeeper, outsiders: &[&ZooKeeper]) {
+    closed_to(insider, ("digest", &format!("{USER}:")), outsiders).await;
+}
+
+/// Asserts of every znode of a namespace that it is for its user alone, and that these can do nothing with it.
+pub(crate) async fn closed_to(insider: &ZooKeeper, (scheme, id): (&str, &str), outsiders: &[&ZooKeeper]) {
     let checks = tree(insider).await.into_iter().map(|path| async move {
         let Some(list) = list(insider, &path).await else { return };
         let [entry] = &list[..] else { panic!("{path}: {list:?}") };
-        assert_eq!((entry.permission(), entry.scheme()), (Permission::ALL, "digest"), "{path}");
-        assert!(entry.id().starts_with(&format!("{USER}:")), "{path}: {list:?}");
+        assert_eq!((entry.permission(), entry.scheme()), (Permission::ALL, scheme), "{path}");
+        assert!(entry.id().starts_with(id), "{path}: {list:?}");
         for outsider in outsiders {
             assert_eq!(let_in(outsider, &path).await, Vec::<&str>::new(), "{path}");
         }

@@ -9,7 +9,10 @@
 
 use std::fmt;
 
-use zookeeper_client::{Acls, Connector};
+use tokio::net::TcpStream;
+use zookeeper_client::{Acls, Client, Connector, Error, SaslOptions};
+
+use crate::tls::Tls;
 
 /// The longest user name: it is in the access list of every znode, and ZooKeeper writes that with each.
 const MAX_USER_BYTES: usize = 128;
@@ -24,23 +27,28 @@ pub enum Scheme {
     /// and nobody checks it at the login: a wrong one is somebody else.
     #[default]
     Digest,
+    /// SASL with DIGEST-MD5, for an ensemble that keeps the passwords: it refuses a wrong one at the login. The password
+    /// does not cross the network, and the ensemble knows it in the clear.
+    SaslDigestMd5,
 }
 
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Digest => "digest",
+            Self::SaslDigestMd5 => "SASL DIGEST-MD5",
         })
     }
 }
 
 /// Who a session is to ZooKeeper. By default nobody in particular.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Access {
     login: Option<Login>,
+    tls: Option<Tls>,
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct Login {
     scheme: Scheme,
     user: String,
@@ -92,8 +100,16 @@ impl Access {
         };
         match wrong {
             Some(is) => Err(AccessError::Password { is }),
-            None => Ok(Self { login: Some(Login { scheme, user, password }) }),
+            None => Ok(Self { login: Some(Login { scheme, user, password }), ..Self::default() }),
         }
+    }
+
+    /// Has every connection made with TLS, or not at all. A certificate is no login.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// Whether there is a login, so that znodes are created for it alone.
@@ -103,13 +119,35 @@ impl Access {
     }
 
     /// Has each connection say who it is, first of all.
-    pub(crate) fn introduce(&self, connector: Connector) -> Connector {
+    fn introduce(&self, connector: Connector) -> Connector {
         match &self.login {
             None => connector,
             Some(Login { scheme: Scheme::Digest, user, password }) => {
                 connector.with_auth("digest", format!("{user}:{password}").as_bytes())
             }
+            Some(Login { scheme: Scheme::SaslDigestMd5, user, password }) => {
+                connector.with_sasl(SaslOptions::digest_md5(user.clone(), password.clone()))
+            }
         }
+    }
+
+    /// Connects as this one.
+    pub(crate) async fn connect(&self, connector: Connector, to: &str) -> Result<Client, Error> {
+        let connector = self.introduce(connector);
+        match &self.tls {
+            Some(tls) => tls.connect(connector, to).await,
+            None => connector.connect(to).await,
+        }
+    }
+
+    /// Why this server cannot be connected to, whoever it is.
+    pub(crate) fn unnameable(&self, server: &str) -> Option<String> {
+        self.tls.as_ref()?.unnameable(server)
+    }
+
+    /// What is wrong with a server that took a connection, as far as that can be seen before there is a session.
+    pub(crate) async fn complaint(&self, server: &str, stream: TcpStream) -> Option<String> {
+        self.tls.as_ref()?.complaint(server, stream).await
     }
 
     /// Who may do anything with a znode that the session creates.

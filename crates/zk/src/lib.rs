@@ -23,6 +23,8 @@ mod metrics;
 mod namespace;
 mod read;
 mod session;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+mod tls;
 mod watch;
 mod write;
 
@@ -33,4 +35,6 @@ pub use exposure::{Exposed, exposed};
 pub use namespace::{NamespaceError, open_namespace};
 pub use read::{Node, ReadResult, Tally};
 pub use session::{ConnectError, SessionState, Trust, Zk, connect, connect_as};
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError};
 pub use watch::{Change, ChangeKind, Glance, Watch};

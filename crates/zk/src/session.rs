@@ -90,8 +90,11 @@ pub async fn connect_as(
 ) -> Result<Zk, ConnectError> {
     let sent = Instant::now();
     let connector = Client::connector().with_session_timeout(session_timeout).with_fail_eagerly();
-    let connector = access.introduce(connector);
-    let reason = match timeout(session_timeout, connector.connect(&to.to_string())).await {
+    let attempts: Vec<_> = to.servers().iter().filter_map(|server| access.unnameable(server)).collect();
+    if !attempts.is_empty() {
+        return Err(ConnectError::Unreachable { attempts });
+    }
+    let reason = match timeout(session_timeout, access.connect(connector, &to.to_string())).await {
         Ok(Ok(client)) => {
             let contact = Arc::new(Contact::new(sent, client.session_timeout()));
             return Ok(Zk(Arc::new(Inner { client, access: access.clone(), contact })));
@@ -100,15 +103,18 @@ pub async fn connect_as(
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no session within {} ms", session_timeout.as_millis()),
     };
-    Err(ConnectError::Unreachable { attempts: diagnose(to, &reason).await })
+    Err(ConnectError::Unreachable { attempts: diagnose(to, access, &reason).await })
 }
 
 /// The client says only "no available hosts": knock at each door to say why.
-async fn diagnose(to: &ConnectString, otherwise: &str) -> Vec<String> {
+async fn diagnose(to: &ConnectString, access: &Access, otherwise: &str) -> Vec<String> {
     const KNOCK: Duration = Duration::from_millis(500);
     let knocks = to.servers().iter().map(|server| async move {
         let reason = match timeout(KNOCK, TcpStream::connect(server.as_str())).await {
-            Ok(Ok(_)) => format!("accepts connections but gives no session ({otherwise})"),
+            Ok(Ok(stream)) => match timeout(KNOCK, access.complaint(server, stream)).await {
+                Ok(Some(complaint)) => complaint,
+                Ok(None) | Err(_) => format!("accepts connections but gives no session ({otherwise})"),
+            },
             Ok(Err(error)) => error.to_string(),
             Err(_) => "does not answer".to_owned(),
         };

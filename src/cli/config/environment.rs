@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory};
 
 use super::keys;
-use crate::cli::Arguments;
+use crate::cli::{Arguments, access};
 
 /// What all of ours begin with.
 const OURS: &str = "BELLWETHER_";
@@ -35,6 +35,7 @@ pub(crate) fn warn_of_strangers() {
 
 fn known(command: &Command) -> BTreeSet<OsString> {
     let mut known = OF_JOBS.map(OsString::from).into_iter().collect::<BTreeSet<_>>();
+    known.insert(access::PASSWORD.into());
     known.extend(keys::all(command).iter().map(|key| OsString::from(key.variable())));
     let mut commands = vec![command];
     while let Some(command) = commands.pop() {

@@ -11,7 +11,15 @@ use crate::cli::node;
 pub(super) const FILE: &str = "config";
 
 /// The options of every command that a node needs.
-const GLOBAL: [&str; 4] = ["zookeeper", "zookeeper_user", "zookeeper_password_file", "zookeeper_auth"];
+const GLOBAL: [&str; 7] = [
+    "zookeeper",
+    "zookeeper_user",
+    "zookeeper_password_file",
+    "zookeeper_auth",
+    "zookeeper_tls_ca",
+    "zookeeper_tls_cert",
+    "zookeeper_tls_key",
+];
 
 /// An option of a node.
 #[derive(Debug, Clone)]

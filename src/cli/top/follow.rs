@@ -53,7 +53,8 @@ impl Follower {
     /// Returns when the first snapshot is there.
     pub(crate) async fn start(global: &Global, interval: Duration) -> Result<Self, Failure> {
         let by = Instant::now() + global.timeout;
-        let builder = Client::builder().session_timeout(SESSION).create_namespace(false);
+        let builder = Client::builder().access(global.access.access()?).session_timeout(SESSION);
+        let builder = builder.create_namespace(false);
         let client = builder.deadline(global.timeout.min(PATIENCE)).open(global.zookeeper()?).await?;
         let now = Instant::now();
         let mut follower = Self {

@@ -41,6 +41,8 @@ pub struct Builder {
     profile: Profile,
     port: Option<u16>,
     data_dir: Option<PathBuf>,
+    settings: Vec<String>,
+    java_flags: Vec<String>,
 }
 
 impl Default for Builder {
@@ -52,6 +54,8 @@ impl Default for Builder {
             profile: Profile::Test,
             port: None,
             data_dir: None,
+            settings: Vec::new(),
+            java_flags: Vec::new(),
         }
     }
 }
@@ -86,6 +90,19 @@ impl Builder {
     /// A directory for the data that outlives the server. Default: a temporary one.
     pub fn data_dir(self, data_dir: impl Into<PathBuf>) -> Self {
         Self { data_dir: Some(data_dir.into()), ..self }
+    }
+
+    /// One more line of Apache ZooKeeper's configuration: `authProvider.1=…`. The keeper has none, and a test that needs
+    /// it names its [`program`](Self::program).
+    pub fn setting(mut self, line: impl Into<String>) -> Self {
+        self.settings.push(line.into());
+        self
+    }
+
+    /// One more argument of Apache ZooKeeper's Java: `-D…`.
+    pub fn java_flag(mut self, flag: impl Into<String>) -> Self {
+        self.java_flags.push(flag.into());
+        self
     }
 
     /// Starts the server; returns when it serves.
@@ -129,6 +146,7 @@ impl Builder {
             None => port::unused()?,
         };
         let (tick_ms, memory, profile) = (self.tick_ms, self.memory, self.profile);
-        Ok(Home { program, dir, data, address, tick_ms, memory, profile, quorum: None })
+        let (settings, java_flags) = (self.settings.clone(), self.java_flags.clone());
+        Ok(Home { program, dir, data, address, tick_ms, memory, profile, quorum: None, settings, java_flags })
     }
 }

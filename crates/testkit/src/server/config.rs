@@ -38,6 +38,10 @@ pub(super) struct Home {
     pub(super) profile: Profile,
     /// For Apache ZooKeeper only: whom it is one of.
     pub(super) quorum: Option<Quorum>,
+    /// For Apache ZooKeeper only: more lines of its configuration.
+    pub(super) settings: Vec<String>,
+    /// For Apache ZooKeeper only: more arguments of its Java.
+    pub(super) java_flags: Vec<String>,
 }
 
 /// A member's place in its ensemble.
@@ -88,6 +92,7 @@ impl Home {
         let config = self.dir.path().join("zoo.cfg");
         fs::write(&config, self.zoo_cfg())?;
         let mut args: Vec<String> = self.profile.java_flags().iter().map(ToString::to_string).collect();
+        args.extend(self.java_flags.iter().cloned());
         args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".to_owned());
         if self.quorum.is_some() {
             args.extend(QUORUM_FLAGS.map(str::to_owned));
@@ -112,6 +117,9 @@ impl Home {
         let (ip, port) = (self.address.ip(), self.address.port());
         write!(cfg, "tickTime={tick}\ndataDir={data}\nclientPortAddress={ip}\nclientPort={port}\n")
             .expect("a String takes all that is written");
+        for line in &self.settings {
+            writeln!(cfg, "{line}").expect("a String takes all that is written");
+        }
         if let Some(quorum) = &self.quorum {
             cfg.push_str(QUORUM_CFG);
             for (id, [peers, election]) in (1..).zip(&quorum.ports) {

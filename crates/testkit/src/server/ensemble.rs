@@ -67,7 +67,18 @@ impl Ensemble {
             let quorum = Some(Quorum { id: index + 1, ports: ports.clone() });
             let program = program.clone();
             let profile = Profile::Test;
-            let home = Home { program, dir, data, address, tick_ms: TICK_MS, memory: false, profile, quorum };
+            let home = Home {
+                program,
+                dir,
+                data,
+                address,
+                tick_ms: TICK_MS,
+                memory: false,
+                profile,
+                quorum,
+                settings: Vec::new(),
+                java_flags: Vec::new(),
+            };
             let process = home.spawn()?;
             started.push((home, process));
         }

@@ -1,0 +1,168 @@
+//! TLS, on an Apache ZooKeeper with a port for it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bellwether::{Access, Client, Job, State, Tls};
+use bellwether_testkit::{Program, ZooKeeperServer, unused_address};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, login, node};
+
+/// All of Netty: ZooKeeper's manifest forgets some, and its parts have to be of one class loader to see each other.
+const NETTY: [&str; 8] = [
+    "buffer",
+    "codec",
+    "common",
+    "handler",
+    "resolver",
+    "transport",
+    "transport-native-epoll",
+    "transport-native-unix-common",
+];
+
+/// Certificates in files.
+struct Papers(tempfile::TempDir);
+
+impl Papers {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// An authority, in `{name}.pem`.
+    fn authority(&self, name: &str) -> CertifiedIssuer<'static, KeyPair> {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        self.write(&format!("{name}.pem"), &issuer.pem());
+        issuer
+    }
+
+    /// A certificate with its key, in `{name}.pem`, `{name}.key`, and both in `{name}-both.pem`.
+    fn certificate(&self, name: &str, host: &str, issuer: &CertifiedIssuer<'static, KeyPair>) {
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, issuer).unwrap();
+        self.write(&format!("{name}.pem"), &certificate.pem());
+        self.write(&format!("{name}.key"), &key.serialize_pem());
+        self.write(&format!("{name}-both.pem"), &(key.serialize_pem() + &certificate.pem()));
+    }
+
+    /// A server with a certificate for 127.0.0.1, and where it speaks TLS.
+    fn server(&self, client_auth: &str) -> (ZooKeeperServer, String) {
+        let secure = unused_address().unwrap();
+        let netty = NETTY.map(|part| format!("/usr/share/java/netty-{part}.jar")).join(":");
+        let file = |name| self.path(name).display().to_string();
+        let server = ZooKeeperServer::builder()
+            .program(Program::Apache)
+            .java_flag(format!("-Xbootclasspath/a:{netty}"))
+            .java_flag("-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory")
+            .setting(format!("secureClientPort={}\nsecureClientPortAddress=127.0.0.1", secure.port()))
+            .setting(format!("ssl.keyStore.location={}", file("server-both.pem")))
+            .setting(format!("ssl.trustStore.location={}", file("authority.pem")))
+            .setting(format!("ssl.clientAuth={client_auth}"))
+            .start();
+        (server, format!("{secure}/bellwether"))
+    }
+
+    fn tls(&self, authority: &str, client: Option<&str>) -> Tls {
+        let files = client.map(|name| (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key"))));
+        let identity = files.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
+        Tls::read(&self.path(authority), identity).unwrap()
+    }
+}
+
+async fn refused(to: &str, access: Access) -> String {
+    let builder = Client::builder().access(access).deadline(Duration::from_secs(4));
+    builder.session_timeout(Duration::from_secs(2)).connect(to).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_server_is_believed_by_its_authority_and_jobs_run_over_tls_alone() {
+    let papers = Papers::new();
+    let authority = papers.authority("authority");
+    papers.authority("stranger");
+    papers.certificate("server", "127.0.0.1", &authority);
+    let (server, to) = papers.server("none");
+    let access = login().tls(papers.tls("authority.pem", None));
+    let node = node(&to, access.clone()).await;
+    let client = Client::builder().access(access.clone()).connect(&to).await.unwrap();
+    let job = client.submit(Job::new("double", &21).unwrap()).await.unwrap();
+    assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
+
+    let said = refused(&to, login().tls(papers.tls("stranger.pem", None))).await;
+    assert!(said.contains("no TLS: invalid peer certificate: UnknownIssuer"), "{said}");
+    let elsewhere = to.replace("127.0.0.1", "localhost");
+    let said = refused(&elsewhere, access.clone()).await;
+    assert!(said.contains("no TLS: invalid peer certificate: certificate not valid for name"), "{said}");
+    let said = refused(&to.replace("127.0.0.1", "no_such..name"), access.clone()).await;
+    assert!(said.contains("no certificate can be for such a name"), "{said}");
+    // Not a word, and so no password, without TLS.
+    let plain = format!("{}/bellwether", server.connect_string());
+    let said = refused(&plain, access).await;
+    assert!(said.contains(&server.connect_string()), "{said}");
+    let said = refused(&to, login()).await;
+    assert!(said.contains("gives no session"), "{said}");
+
+    // The same namespace by the other port.
+    let insider = bare(&plain, Some((USER, PASSWORD))).await;
+    assert_closed(&insider, &[&bare(&plain, None).await]).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_certificate_gets_one_and_refuses_whoever_has_none() {
+    let papers = Papers::new();
+    let authority = papers.authority("authority");
+    let stranger = papers.authority("stranger");
+    papers.certificate("server", "127.0.0.1", &authority);
+    papers.certificate("client", "bellwether.example", &authority);
+    papers.certificate("other", "bellwether.example", &stranger);
+    let (_server, to) = papers.server("need");
+    let access = login().tls(papers.tls("authority.pem", Some("client")));
+    let client = Client::builder().access(access.clone()).connect(&to).await.unwrap();
+    let node = node(&to, access).await;
+    let job = client.submit(Job::new("double", &21).unwrap()).await.unwrap();
+    assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
+    for identity in [None, Some("other")] {
+        refused(&to, login().tls(papers.tls("authority.pem", identity))).await;
+    }
+    node.stop().await;
+}
+
+#[test]
+fn files_that_are_none_are_told_by_name_and_none_of_their_bytes() {
+    let papers = Papers::new();
+    let authority = papers.authority("authority");
+    papers.certificate("one", "a.example", &authority);
+    papers.certificate("two", "a.example", &authority);
+    let secret = papers.write("secret.pem", "hunter2\n");
+    let (one, key) = (papers.path("one.pem"), papers.path("two.key"));
+    let ca = papers.path("authority.pem");
+    for (tls, said) in [
+        (Tls::read(&secret, None), "cannot read the certificates of authorities from"),
+        (Tls::read(&papers.path("absent"), None), "No such file"),
+        (Tls::read(&ca, Some((&secret, &key))), "cannot read a client certificate from"),
+        (Tls::read(&ca, Some((&one, &secret))), "cannot read a private key from"),
+        (Tls::read(&ca, Some((&one, &key))), "cannot be used: "),
+    ] {
+        let error = tls.unwrap_err();
+        let texts = [error.to_string(), format!("{error:?}")];
+        assert!(texts[0].contains(said), "{texts:?}");
+        assert!(!texts.iter().any(|text| text.contains("hunter2")), "{texts:?}");
+    }
+    let access = format!("{:?}", login().tls(papers.tls("authority.pem", Some("one"))));
+    assert!(!access.contains("PRIVATE") && !access.contains(PASSWORD), "{access}");
+}
