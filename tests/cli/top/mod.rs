@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bellwether::client::Look;
+use bellwether::client::{Look, Tally};
 use bellwether::{Client, Job};
 use bellwether_testkit::{Cut, Proxy, eventually, namespace};
 use serde_json::{Value, json};
@@ -126,16 +126,19 @@ async fn what_is_no_terminal_gets_a_page_and_json_an_object_a_line() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(stream.stdout.take().unwrap()).lines();
-    let mut seen = 0;
-    for n in 0..200 {
-        if seen > 0 {
-            break;
-        }
-        client.submit(Job::new("sum", &json!([n, 1])).unwrap()).await.unwrap();
+    let (mut seen, mut submitted) = (0, 0);
+    while seen == 0 && submitted < 200 {
+        client.submit(Job::new("sum", &json!([submitted, 1])).unwrap()).await.unwrap();
+        submitted += 1;
         let told = serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
         seen += usize::from(told["per_second"]["submitted"].as_f64().unwrap() > 0.0);
     }
     assert!(seen > 0, "a job that was submitted shows in the rate");
+    eventually("each has left the inbox, once", SOON, async || {
+        let worker = client.workers().await.unwrap().remove(0);
+        worker.assigned == 0 && worker.ended.since(Tally::default()) == Some(submitted)
+    })
+    .await;
     drop(lines);
     let status = tokio::task::spawn_blocking(move || stream.wait().unwrap()).await.unwrap();
     assert!(status.success(), "whoever reads has enough: {status}");
@@ -168,7 +171,7 @@ async fn a_look_costs_a_few_requests_however_many_jobs_there_are() {
     println!("{cost} requests");
     assert!((10..=25).contains(&cost), "{cost} requests");
     assert_eq!(snapshot.depths.queued, 800);
-    assert_eq!(snapshot.churn.submitted.since(bellwether::client::Tally::default()), Some(800));
+    assert_eq!(snapshot.churn.submitted.since(Tally::default()), Some(800));
     assert!(snapshot.queued.asked <= bellwether::client::SAMPLE);
     let rare = snapshot.queued.of(&bellwether::Kind::new("rare").unwrap()).unwrap();
     // 200; hardly any sample of 200 is farther off than 120.
