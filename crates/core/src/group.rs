@@ -24,6 +24,7 @@ use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
 use crate::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
 use crate::name::{GroupId, JobId, Kind, NameError};
 use crate::time::WallMillis;
+use crate::trace::TraceContext;
 
 /// The longest id of a group of sub-jobs that says whose they are; a longer one is a hash. It leaves a kind 64 bytes
 /// beside the number of a member.
@@ -52,6 +53,8 @@ pub struct GroupRecord {
     pub token: Uuid,
     /// When it was made, by the clock of whoever made it.
     pub created_at: WallMillis,
+    /// The trace that it was made in: of its join, and of members that bring none.
+    pub trace: Option<TraceContext>,
 }
 
 /// The job whose handler submits a group's members.
@@ -354,6 +357,7 @@ impl GroupRecord {
             stopped: None,
             token,
             created_at,
+            trace: None,
         }
     }
 
@@ -462,7 +466,7 @@ impl GroupRecord {
         // Nobody else makes a job of this id, so that it needs no token to be told by.
         let record = JobRecord::new(kind, payload, Uuid::nil(), at);
         let membership = Some(Membership { group: id.clone(), role, counted: true });
-        Ok(Some((job, JobRecord { membership, ..record })))
+        Ok(Some((job, JobRecord { membership, trace: self.trace, ..record })))
     }
 
     /// What a join is given: names and numbers need no escapes.

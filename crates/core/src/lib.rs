@@ -4,7 +4,7 @@
 //! random numbers are passed in; what should happen comes back as data ([`txn::Op`], a machine's effects).
 //! The crate boundary enforces it: `tokio`, `ractor` and the ZooKeeper client are not among the dependencies.
 //!
-//! * [`name`], [`time`], [`job`]: the words of the domain and their bounds.
+//! * [`name`], [`time`], [`job`], [`trace`]: the words of the domain and their bounds.
 //! * [`wire`]: how each of them is stored in a znode. [`path`]: where.
 //! * [`txn`]: every transaction that changes a namespace, in one place, and how a lost reply is resolved.
 //! * [`machine`]: the state machines that actors feed.
@@ -24,6 +24,7 @@ pub mod path;
 pub mod retention;
 pub mod schedule;
 pub mod time;
+pub mod trace;
 pub mod txn;
 pub mod wire;
 pub mod worker;

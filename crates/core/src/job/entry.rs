@@ -7,6 +7,7 @@ use crate::budget::DEFAULT_LEASE;
 use crate::job::{Placement, Priority, Progress};
 use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
+use crate::trace::TraceContext;
 
 /// All that the leader needs to place a job, so that it never reads payloads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,6 +31,9 @@ pub struct QueueEntry {
     pub expires_at: Option<WallMillis>,
     /// Its lease, if it has one of its own.
     pub lease: Option<Duration>,
+    /// The trace that its assignment is to be seen in, if somebody records it. The worker finds it in the record, so an
+    /// assignment has none.
+    pub trace: Option<TraceContext>,
 }
 
 impl QueueEntry {
@@ -46,6 +50,7 @@ impl QueueEntry {
             submitted_at: WallMillis::default(),
             expires_at: None,
             lease: None,
+            trace: None,
         }
     }
 

@@ -6,6 +6,7 @@ use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
 use crate::job::{Assignment, Membership, Payload, Policy, Priority, Progress, QueueEntry, Turn};
 use crate::name::{AffinityKey, Kind, Lane, Tag, WorkerId};
 use crate::time::WallMillis;
+use crate::trace::TraceContext;
 use uuid::Uuid;
 
 /// Where a job may run, where it would rather, and after whom.
@@ -56,6 +57,8 @@ pub struct JobRecord {
     pub progress: Option<Progress>,
     /// Whether one of them has sub-jobs: its own end then waits for theirs.
     pub spawned: bool,
+    /// The trace that it was submitted in, which all of its attempts are part of.
+    pub trace: Option<TraceContext>,
     /// Open or terminal.
     pub state: JobState,
 }
@@ -188,6 +191,7 @@ impl JobRecord {
             last_error: None,
             progress: None,
             spawned: false,
+            trace: None,
             state: JobState::Open { not_before: None },
         }
     }
@@ -215,6 +219,7 @@ impl JobRecord {
             submitted_at: self.submitted_at.max(not_before),
             expires_at: self.expires_at,
             lease: self.policy.lease,
+            trace: self.trace.filter(TraceContext::is_sampled),
         }
     }
 
@@ -386,6 +391,23 @@ mod tests {
     }
 
     const NOW: WallMillis = WallMillis(5_000);
+
+    /// What the leader writes nothing about, it need not carry.
+    #[test]
+    fn every_attempt_and_generation_is_part_of_the_trace_of_the_submission_and_waits_with_it_if_it_is_recorded()
+     {
+        let traced = |flags| {
+            let context = TraceContext::new([1; 16], [2; 8], flags).unwrap();
+            (context, JobRecord { trace: Some(context), ..job(9, 9) })
+        };
+        let (context, record) = traced(1);
+        assert_eq!(record.entry().trace, Some(context));
+        let (lost, next) = record.close(attempt(1), Ending::Lost, NOW, 0);
+        assert!(matches!(next, Next::Queue(ref entry) if entry.trace == Some(context)), "{next:?}");
+        assert_eq!(lost.cancel(NOW).reopen().trace, Some(context));
+        let (context, record) = traced(0);
+        assert_eq!((record.trace, record.entry().trace), (Some(context), None));
+    }
 
     #[test]
     fn a_failure_waits_out_its_backoff_and_keeps_its_error() {

@@ -35,8 +35,8 @@ const HEADER: usize = 6;
 pub const SCHEMA: u16 = 1;
 
 /// The layout of znodes that this build writes, and the only one that it serves. Those before were never released: 1 was
-/// that before lanes, 2 that before leases, groups and schedules.
-pub const LAYOUT_VERSION: u16 = 3;
+/// that before lanes, 2 that before leases, groups and schedules, 3 that before traces.
+pub const LAYOUT_VERSION: u16 = 4;
 
 /// Why bytes are not a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -15,6 +15,11 @@ use crate::job::{
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::schedule::{Misfire, Missed, Overlap, Passed, PassedOver, ScheduleSpec, Template, When};
 use crate::time::WallMillis;
+use crate::trace::TraceContext;
+
+fn trace() -> TraceContext {
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()
+}
 
 fn progress() -> Progress {
     Progress::default().with_message(Some(40), "halfway").unwrap().with_checkpoint(*b"row 7").unwrap()
@@ -58,6 +63,7 @@ fn job() -> JobRecord {
         last_error: Some("attempt 2 lost its worker".into()),
         progress: Some(progress()),
         spawned: true,
+        trace: Some(trace()),
         state: JobState::Terminal {
             verdict: Verdict::Succeeded(Payload::json(*b"3").unwrap()),
             at: WallMillis(7),
@@ -76,6 +82,7 @@ fn entry() -> QueueEntry {
         submitted_at: WallMillis(8),
         expires_at: Some(WallMillis(10)),
         lease: Some(Duration::from_secs(60)),
+        trace: Some(trace()),
     }
 }
 
@@ -109,6 +116,7 @@ fn group() -> GroupRecord {
         }),
         stage: Stage::Done { at: WallMillis(9) },
         stopped: Some(Stop::Member(5)),
+        trace: Some(trace()),
         ..GroupRecord::new(Kind::new("sum").unwrap(), Uuid::from_u128(4), WallMillis(8))
     }
 }
@@ -229,6 +237,7 @@ fn forms() -> [(JobRecord, &'static str); 10] {
         membership: None,
         progress: None,
         spawned: false,
+        trace: None,
         attempts: 0,
         failures: 0,
         losses: 0,
@@ -425,6 +434,35 @@ fn the_highest_counts_that_are_read_can_be_counted_on_from() {
         assert_eq!(closed.attempts, MAX_COUNT + 1);
     }
     assert_eq!(full.reopen().generation, MAX_COUNT + 1);
+}
+
+/// What stands there was written by somebody else, or is damaged: no build writes an id of zeros, or such flags.
+#[test]
+fn a_stored_trace_context_that_no_build_writes_is_refused_wherever_it_stands() {
+    let good = [trace().trace().as_slice(), trace().span().as_slice(), &[1]].concat();
+    let wrong = [
+        (
+            [[0; 16].as_slice(), &trace().span(), &[1]].concat(),
+            "the trace id of a trace context must not be zero",
+        ),
+        (
+            [trace().trace().as_slice(), &[0; 8], &[1]].concat(),
+            "the span id of a trace context must not be zero",
+        ),
+        (
+            [trace().trace().as_slice(), &trace().span(), &[0x80]].concat(),
+            "trace flags 0x80: at most 0x03 is allowed",
+        ),
+    ];
+    for (bad, said) in wrong {
+        let damaged = |encoded: Vec<u8>| {
+            let at = encoded.windows(good.len()).position(|bytes| bytes == good).unwrap();
+            [&encoded[..at], &bad, &encoded[at + good.len()..]].concat()
+        };
+        assert_eq!(decode::<JobRecord>(&damaged(encode(&job()))), Err(WireError::Value(said.into())));
+        assert_eq!(decode::<QueueEntry>(&damaged(encode(&entry()))), Err(WireError::Value(said.into())));
+        assert_eq!(decode::<GroupRecord>(&damaged(encode(&group()))), Err(WireError::Value(said.into())));
+    }
 }
 
 #[test]

@@ -42,6 +42,7 @@ use crate::job::{Assignment, QueueEntry};
 use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::{Millis, WallMillis};
+use crate::trace::TraceContext;
 use crate::txn::{self, Batch, Locus};
 use crate::worker::WorkerInfo;
 
@@ -160,6 +161,38 @@ pub struct Job {
     id: JobId,
     waiting: Waiting,
     worker: WorkerId,
+}
+
+impl Job {
+    /// Which.
+    #[must_use]
+    pub fn id(&self) -> &JobId {
+        &self.id
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.waiting.kind
+    }
+
+    /// Which attempt it goes there for.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.waiting.attempt
+    }
+
+    /// Where it goes.
+    #[must_use]
+    pub fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// The trace that this is to be seen in.
+    #[must_use]
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.waiting.trace.as_deref()
+    }
 }
 
 /// The machine of one term.

@@ -19,6 +19,7 @@ use crate::budget::AGEING;
 use crate::job::{Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
 use crate::time::{Millis, WallMillis, as_millis};
+use crate::trace::TraceContext;
 
 /// A rank, then the order in which this leader learnt of the jobs.
 type Place = (i64, u64);
@@ -53,6 +54,8 @@ pub(super) struct Waiting {
     pub(super) expires_at: Option<WallMillis>,
     pub(super) lease: Option<Duration>,
     pub(super) since: Millis,
+    /// Boxed as the turn is.
+    pub(super) trace: Option<Box<TraceContext>>,
     place: Place,
 }
 
@@ -75,6 +78,7 @@ impl Waiting {
             submitted_at: self.submitted_at,
             expires_at: self.expires_at,
             lease: self.lease,
+            trace: self.trace.map(|trace| *trace),
         }
     }
 }
@@ -104,6 +108,7 @@ impl Pending {
             expires_at: entry.expires_at,
             lease: entry.lease,
             since: now,
+            trace: entry.trace.map(Box::new),
             place: (rank(entry.priority, entry.submitted_at.min(wall)), self.places),
         };
         self.put_back(id, waiting);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::job::{PlacementV1, ProgressV1};
-use super::parts::{count, lease, value};
+use super::parts::{TraceV1, count, lease, value};
 use crate::job::{Assignment, Priority, QueueEntry, TurnIndex};
 use crate::name::Kind;
 use crate::time::{WallMillis, as_millis};
@@ -20,6 +20,7 @@ pub struct QueueEntryV1 {
     submitted_at: u64,
     expires_at: Option<u64>,
     lease_ms: Option<u64>,
+    trace: Option<TraceV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,6 +51,7 @@ impl From<&QueueEntry> for QueueEntryV1 {
             submitted_at: entry.submitted_at.0,
             expires_at: entry.expires_at.map(|at| at.0),
             lease_ms: entry.lease.map(as_millis),
+            trace: entry.trace.map(Into::into),
         }
     }
 }
@@ -67,6 +69,7 @@ impl TryFrom<QueueEntryV1> for QueueEntry {
             submitted_at: WallMillis(stored.submitted_at),
             expires_at: stored.expires_at.map(WallMillis),
             lease: stored.lease_ms.map(lease).transpose()?,
+            trace: stored.trace.map(TryInto::try_into).transpose()?,
         })
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::job::MembershipV1;
-use super::parts::count;
+use super::parts::{TraceV1, count};
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
 use crate::group::{GroupRecord, Parent, Stage, Stop};
 use crate::name::{JobId, Kind};
@@ -23,6 +23,7 @@ pub struct GroupRecordV1 {
     stopped: Option<StopV1>,
     token: [u8; 16],
     created_at: u64,
+    trace: Option<TraceV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -79,6 +80,7 @@ impl From<&GroupRecord> for GroupRecordV1 {
             }),
             token: group.token.into_bytes(),
             created_at: group.created_at.0,
+            trace: group.trace.map(Into::into),
         }
     }
 }
@@ -108,6 +110,7 @@ impl TryFrom<GroupRecordV1> for GroupRecord {
             stopped,
             token: Uuid::from_bytes(stored.token),
             created_at: WallMillis(stored.created_at),
+            trace: stored.trace.map(TryInto::try_into).transpose()?,
         })
     }
 }

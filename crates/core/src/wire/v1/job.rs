@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::parts::{bytes, count, error_text, few, set, value};
+use super::parts::{TraceV1, bytes, count, error_text, few, set, value};
 use crate::backoff::Backoff;
 use crate::budget::{MAX_MEMBERS, MAX_TAGS};
 use crate::job::{
@@ -35,6 +35,7 @@ pub struct JobRecordV1 {
     last_error: Option<String>,
     progress: Option<ProgressV1>,
     spawned: bool,
+    trace: Option<TraceV1>,
     state: JobStateV1,
 }
 
@@ -265,6 +266,7 @@ impl From<&JobRecord> for JobRecordV1 {
             last_error: job.last_error.clone(),
             progress: job.progress.as_ref().map(Into::into),
             spawned: job.spawned,
+            trace: job.trace.map(Into::into),
             state: (&job.state).into(),
         }
     }
@@ -291,6 +293,7 @@ impl TryFrom<JobRecordV1> for JobRecord {
             last_error: stored.last_error.map(error_text).transpose()?,
             progress: stored.progress.map(TryInto::try_into).transpose()?,
             spawned: stored.spawned,
+            trace: stored.trace.map(TryInto::try_into).transpose()?,
             state: stored.state.try_into()?,
         })
     }

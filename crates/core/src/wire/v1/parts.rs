@@ -4,11 +4,33 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES, MAX_KINDS, MAX_WAIT, MIN_LEASE};
+use crate::trace::TraceContext;
 use crate::wire::WireError;
+
+/// A trace context: 25 bytes, whatever is in it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct TraceV1 {
+    trace: [u8; 16],
+    span: [u8; 8],
+    flags: u8,
+}
+
+impl From<TraceContext> for TraceV1 {
+    fn from(context: TraceContext) -> Self {
+        Self { trace: context.trace(), span: context.span(), flags: context.flags() }
+    }
+}
+
+impl TryFrom<TraceV1> for TraceContext {
+    type Error = WireError;
+    fn try_from(stored: TraceV1) -> Result<Self, WireError> {
+        Self::stored(stored.trace, stored.span, stored.flags).map_err(value)
+    }
+}
 
 /// Bytes as one length-prefixed block instead of a sequence of integers.
 pub(super) mod bytes {
