@@ -34,6 +34,7 @@ mod tools;
 pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{GroupId, JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};
+pub use bellwether_core::trace::{TraceContext, TraceContextError};
 pub use bellwether_zk::{Access, AccessError, Scheme};
 #[cfg(feature = "zookeeper-tls")]
 pub use bellwether_zk::{Tls, TlsError};

@@ -23,5 +23,6 @@ mod supervise;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod trace;
 mod unreadable;
 pub mod worker;

@@ -7,6 +7,8 @@ use bellwether::client::{
     ConnectError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, WaitError,
 };
 
+use super::logging::LogFormat;
+
 /// The kinds of failure, in the order in which one is chosen when there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -61,16 +63,18 @@ impl Failure {
 }
 
 /// Prints what went wrong.
-pub(crate) fn code(result: Result<(), Failure>) -> ExitCode {
+pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
     let lines = match result {
         Ok(()) | Err(Failure::Pipe) => return ExitCode::SUCCESS,
         Err(Failure::Told(lines)) => lines,
     };
-    for (_, line) in lines.iter().take(LINES) {
-        eprintln!("bellwether: {line}");
-    }
+    let say = |line: &str| match format {
+        LogFormat::Text => eprintln!("bellwether: {line}"),
+        LogFormat::Json => tracing::error!("{line}"),
+    };
+    lines.iter().take(LINES).for_each(|(_, line)| say(line));
     if let Some(more @ 1..) = lines.len().checked_sub(LINES) {
-        eprintln!("bellwether: and {more} more");
+        say(&format!("and {more} more"));
     }
     ExitCode::from(lines.iter().map(|(kind, _)| *kind).min().map_or(1, Kind::code))
 }

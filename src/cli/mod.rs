@@ -32,6 +32,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::Failure;
+use logging::LogFormat;
 use output::{Format, Output};
 
 /// Shown below every help text.
@@ -83,6 +84,16 @@ struct Global {
     /// Less on stderr: errors only.
     #[arg(short, long, global = true)]
     quiet: bool,
+    /// How log lines are written, on stderr.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        env = "BELLWETHER_LOG_FORMAT",
+        hide_env_values = true
+    )]
+    log_format: LogFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -151,7 +162,7 @@ pub(crate) fn main() -> ExitCode {
     let said = match config::understand(Arguments::command(), std::env::args_os().collect::<Vec<_>>()) {
         Ok(said) => said,
         Err(config::Refused::Words(error)) => error.exit(),
-        Err(config::Refused::File(failure)) => return exit::code(Err(failure)),
+        Err(config::Refused::File(failure)) => return exit::code(Err(failure), LogFormat::Text),
     };
     let Arguments { global, command } = match Arguments::from_arg_matches(&said.matches) {
         Ok(arguments) => arguments,
@@ -160,12 +171,15 @@ pub(crate) fn main() -> ExitCode {
     logging::start(&global, &command);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return exit::code(Err(Failure::failed(format!("no runtime: {error}")))),
+        Err(error) => {
+            let failure = Failure::failed(format!("no runtime: {error}"));
+            return exit::code(Err(failure), global.log_format);
+        }
     };
     let result = runtime.block_on(run(&global, command, &said));
     // Jobs that are left lose their process groups and locals here; a blocking one cannot be ended.
     runtime.shutdown_timeout(LEFT_OVER);
-    exit::code(result)
+    exit::code(result, global.log_format)
 }
 
 async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(), Failure> {

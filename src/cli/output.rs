@@ -87,6 +87,7 @@ impl Output {
             optional("worker", view.worker.map(|worker| worker.to_string())),
             optional("node", view.node.as_ref().map(ToString::to_string)),
             optional("priority", view.priority.map(|priority| priority.to_string())),
+            optional("trace", view.trace.map(|trace| trace.trace_id())),
             optional("submitted", view.submitted_at.map(rfc3339)),
             optional("not before", view.not_before.map(rfc3339)),
             optional("expires", view.expires_at.map(rfc3339)),

@@ -16,6 +16,7 @@
 //! | `cancel_requested` | whether the attempt under way was asked to stop |
 //! | `generation`, `failures`, `losses` | counts |
 //! | `priority` | 0 to 9; 9 goes first |
+//! | `trace_id` | the trace that it was submitted in, 32 hexadecimal digits; or null |
 //! | `submitted_at`, `not_before`, `expires_at`, `finished_at` | RFC 3339 in UTC, or null |
 
 use bellwether_core::job::{Payload, Progress};
@@ -35,7 +36,7 @@ impl Serialize for State {
 
 impl Serialize for JobView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("JobView", 28)?;
+        let mut document = serializer.serialize_struct("JobView", 29)?;
         document.serialize_field("id", self.id.as_str())?;
         document.serialize_field("kind", &self.kind)?;
         document.serialize_field("state", &self.state)?;
@@ -66,6 +67,7 @@ impl Serialize for JobView {
         document.serialize_field("submitted_at", &self.submitted_at.map(rfc3339))?;
         document.serialize_field("not_before", &self.not_before.map(rfc3339))?;
         document.serialize_field("finished_at", &self.finished_at.map(rfc3339))?;
+        document.serialize_field("trace_id", &self.trace.map(|trace| trace.trace_id()))?;
         document.serialize_field("payload", &self.payload.as_ref().map(Embedded))?;
         document.end()
     }

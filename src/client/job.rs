@@ -16,6 +16,7 @@ use bellwether_core::job::{
 };
 use bellwether_core::name::{AffinityKey, JobId, Kind, Lane, NameError, Tag};
 use bellwether_core::time::WallMillis;
+use bellwether_core::trace::{TraceContext, TraceContextError};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
@@ -72,6 +73,7 @@ pub struct Job<K = Untyped> {
     priority: Priority,
     timing: Timing,
     if_exists: IfExists,
+    trace: Option<TraceContext>,
     problem: Option<JobError>,
     typed: PhantomData<fn() -> K>,
 }
@@ -97,6 +99,9 @@ pub enum JobError {
     /// The priority is out of its range.
     #[error(transparent)]
     Priority(#[from] PriorityError),
+    /// The trace context is none.
+    #[error(transparent)]
+    Trace(#[from] TraceContextError),
     /// It cannot start at such a time.
     #[error(transparent)]
     Timing(#[from] TimingError),
@@ -163,6 +168,7 @@ impl<K> Job<K> {
             priority: Priority::default(),
             timing: Timing::default(),
             if_exists: IfExists::default(),
+            trace: None,
             problem: None,
             typed: PhantomData,
         })
@@ -312,6 +318,24 @@ impl<K> Job<K> {
         self
     }
 
+    /// Makes the job part of this trace: a W3C `traceparent`, such as the one of the request that leads to its submission.
+    /// It is stored with the job, and every attempt, join and sub-job belongs to it. Default: in a process with OpenTelemetry,
+    /// the span in which it is submitted; otherwise none.
+    #[must_use]
+    pub fn trace_context(mut self, traceparent: impl AsRef<str>) -> Self {
+        match traceparent.as_ref().parse() {
+            Ok(context) => self.trace = Some(context),
+            Err(error) => self.wrong(JobError::Trace(error)),
+        }
+        self
+    }
+
+    /// As [`Job::trace_context`], unless it has one.
+    pub(crate) fn traced(mut self, context: Option<TraceContext>) -> Self {
+        self.trace = self.trace.or(context);
+        self
+    }
+
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -375,6 +399,7 @@ impl<K> Job<K> {
             placement: self.placement,
             priority: self.priority,
             expires_at,
+            trace: self.trace,
             state: JobState::Open { not_before },
             ..JobRecord::new(self.kind, self.payload, Uuid::now_v7(), submitted_at)
         };
@@ -393,6 +418,7 @@ impl<K> Clone for Job<K> {
             priority: self.priority,
             timing: self.timing,
             if_exists: self.if_exists,
+            trace: self.trace,
             problem: self.problem.clone(),
             typed: PhantomData,
         }
@@ -420,6 +446,11 @@ mod tests {
             (Ok(sum().lane("")), "lane is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
             (Ok(sum().lane(&long)), "lane is 129 bytes long: at most 128 are allowed"),
             (Ok(sum().lane("a/b")), "lane has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
+            (
+                Ok(sum().trace_context("00-1-2-01")),
+                "traceparent \"00-1-2-01\" is not 00-TRACE-SPAN-FLAGS of 32, 16 and 2 lower-case hexadecimal digits, \
+                 as W3C Trace Context has it",
+            ),
             (Ok(sum().max_attempts(0)), "max attempts must be 1 to 1000, not 0"),
             (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1ms to 604800 s, not 0ns"),
             (

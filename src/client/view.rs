@@ -6,6 +6,7 @@ use std::time::Duration;
 use bellwether_core::job::{JobRecord, JobState, Payload, Progress, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::time::WallMillis;
+use bellwether_core::trace::TraceContext;
 use bellwether_core::wire::WireError;
 
 /// Where a job is in its life.
@@ -149,6 +150,8 @@ impl fmt::Display for Waiting {
 pub struct JobView {
     /// Its id.
     pub id: JobId,
+    /// The trace that it was submitted in.
+    pub trace: Option<TraceContext>,
     /// Which handler runs it; `None` when its record cannot be read.
     pub kind: Option<Kind>,
     /// Where it is in its life.
@@ -213,6 +216,7 @@ impl JobView {
         };
         Self {
             id,
+            trace: record.trace,
             kind: Some(record.kind),
             state,
             attempt: record.attempts,
@@ -244,6 +248,7 @@ impl JobView {
     pub(crate) fn unreadable(id: JobId, reason: &WireError) -> Self {
         Self {
             id,
+            trace: None,
             kind: None,
             state: State::Quarantined,
             attempt: 0,

@@ -121,6 +121,7 @@ pub(super) async fn run(
         .env("BELLWETHER_JOB", context.job().as_str())
         .env("BELLWETHER_ATTEMPT", context.attempt().to_string())
         .env("BELLWETHER_FENCING_TOKEN", context.fencing_token().to_string())
+        .envs(context.trace_context().map(|trace| ("TRACEPARENT", trace.to_string())))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

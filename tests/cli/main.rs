@@ -13,3 +13,4 @@ mod run;
 mod schedules;
 mod service;
 mod top;
+mod trace;

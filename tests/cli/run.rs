@@ -42,7 +42,11 @@ impl fmt::Debug for Ran {
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
-    command.args(arguments).env_remove("BELLWETHER_ZOOKEEPER").env_remove("RUST_LOG");
+    command
+        .args(arguments)
+        .env_remove("BELLWETHER_ZOOKEEPER")
+        .env_remove("RUST_LOG")
+        .env_remove("TRACEPARENT");
     command
 }
 

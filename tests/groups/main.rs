@@ -7,3 +7,4 @@ mod recon;
 mod rules;
 mod stage;
 mod stopped;
+mod trace;

@@ -191,3 +191,36 @@ async fn a_payload_is_kept_byte_for_byte() {
     stage.post("/v1/jobs", plain).await.is(201);
     assert_eq!(stage.get("/v1/jobs/b").await.is(200).json()["payload"], "a\nb");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_part_of_the_trace_of_its_request_and_what_is_no_trace_is_none() {
+    const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let stage = Stage::new("http-trace").await;
+    let trace_of =
+        async |id: &str| stage.get(&format!("/v1/jobs/{id}")).await.is(200).json()["trace_id"].clone();
+    let trace = json!("4bf92f3577b34da6a3ce929d0e0e4736");
+    let ask = |path: &str, body: &str| Ask::post(path, body).header(&format!("traceparent: {TRACEPARENT}"));
+
+    ask("/v1/jobs", r#"{"kind": "sum", "id": "a"}"#).of(stage.address()).await.is(201);
+    assert_eq!(trace_of("a").await, trace);
+    ask("/v1/batch", r#"{"jobs": [{"kind": "sum", "id": "b"}]}"#).of(stage.address()).await.is(200);
+    assert_eq!(trace_of("b").await, trace);
+    ask("/v1/groups", r#"{"kind": "sum", "name": "g"}"#).of(stage.address()).await.is(200);
+    stage.post("/v1/groups/g/members", r#"{"jobs": [{"kind": "sum"}]}"#).await.is(200);
+    assert_eq!(trace_of("sum:g:0").await, trace, "that of its group");
+
+    let (twice, zero) =
+        (format!("traceparent: {TRACEPARENT}"), TRACEPARENT.replace("00f067aa0ba902b7", &"0".repeat(16)));
+    let wrong = [
+        vec![twice.as_str(), twice.as_str()],
+        vec!["traceparent: 00-4BF92F3577B34DA6A3CE929D0E0E4736-00F067AA0BA902B7-01"],
+        vec!["traceparent: \u{e9}"],
+        vec!["traceparent:"],
+    ];
+    let zero = format!("traceparent: {zero}");
+    for (n, headers) in wrong.into_iter().chain([vec![zero.as_str()]]).enumerate() {
+        let ask = Ask::post("/v1/jobs", &format!(r#"{{"kind": "sum", "id": "n{n}"}}"#));
+        headers.into_iter().fold(ask, Ask::header).of(stage.address()).await.is(201);
+        assert_eq!(trace_of(&format!("n{n}")).await, json!(null));
+    }
+}

@@ -28,6 +28,7 @@ use crate::clock;
 use crate::feed::{self, Feed};
 use crate::spawn::actor;
 use crate::task::{Owned, after, report, sweep, tell};
+use crate::trace::Assigning;
 use crate::unreadable::Unreadable;
 
 /// The longest sleep until a job expires: a wall clock that was set is noticed within it.
@@ -74,6 +75,7 @@ pub(super) struct State {
     fenced: Fenced,
     expirer: ActorRef<ExpirerMsg>,
     machine: assigner::Assigner,
+    epoch: i32,
     unreadable: Unreadable,
     _feed: Owned,
     _lanes: Owned,
@@ -104,6 +106,7 @@ impl Actor for Assigner {
             fenced,
             expirer,
             machine,
+            epoch: term.epoch,
             unreadable,
             _feed,
             _lanes,
@@ -200,8 +203,12 @@ impl State {
         for effect in effects {
             match effect {
                 Effect::Commit(batch) => {
+                    let assigning = Assigning::begin(&batch, self.epoch);
                     let committed = self.zk.commit_batch(batch);
-                    report(myself, committed, |(batch, outcome)| AssignerMsg::Committed(batch, outcome));
+                    report(myself, committed, |(batch, outcome)| {
+                        assigning.end(&outcome);
+                        AssignerMsg::Committed(batch, outcome)
+                    });
                 }
                 Effect::ListInbox(worker) => {
                     let listed = self.zk.children(path::inbox(worker));

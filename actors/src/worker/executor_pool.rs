@@ -20,6 +20,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument;
 
 use super::handler::{JobContext, Pulse, Registered, Registry, Word};
 use super::inbox_watcher::InboxMsg;
@@ -29,6 +30,7 @@ use super::{Term, WorkerMsg};
 use crate::clock;
 use crate::spawn::actor;
 use crate::task::{Owned, after, tell};
+use crate::trace;
 
 /// From when slots seem to be stuck, or no more, to when the leader hears of it.
 const COUNT_AFTER: Duration = Duration::from_secs(1);
@@ -284,11 +286,15 @@ impl State {
         let laned = start.record.placement.lane.is_some();
         let bounds =
             Bounds { timeout: start.record.policy.timeout, trust: laned.then(|| self.args.trust.clone()) };
+        let trace = start.record.trace;
+        let (epoch, attempt) = (start.assignment.epoch, start.assignment.attempt);
+        let span = trace::run(&start.job, &start.record.kind, attempt, epoch, trace.as_ref());
         let context = JobContext {
+            trace: trace::context(&span).or(trace),
             job: start.job.clone(),
             kind: start.record.kind,
             generation: start.record.generation,
-            attempt: start.assignment.attempt,
+            attempt,
             payload: start.record.payload,
             worker: self.args.worker,
             fencing_token: start.version,
@@ -298,8 +304,8 @@ impl State {
             pulse,
             tools: self.args.handlers.tools(),
         };
-        let guard = Guard::new(&context, self.ends.clone());
-        let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard));
+        let guard = Guard::new(&context, span.clone(), self.ends.clone());
+        let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard).instrument(span));
         let _stop_on_drop = stop.clone().drop_guard();
         self.runs.insert(start.job, Running { _task: task, stop, grace: None, _stop_on_drop });
         None

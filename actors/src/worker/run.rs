@@ -18,8 +18,10 @@ use bellwether_zk::Trust;
 use futures::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
+use tracing::Span;
 
 use super::handler::{Handler, HandlerError, HandlerResult, JobContext, OnInvalid};
+use crate::trace;
 
 /// Tells how the run ended, also when it is dropped.
 pub(super) struct Guard {
@@ -28,16 +30,19 @@ pub(super) struct Guard {
     since: Instant,
     /// What is told of a run that is dropped.
     dropped: Run,
+    /// The run's, which is told how it ended.
+    span: Span,
     to: Option<UnboundedSender<Ended>>,
 }
 
 impl Guard {
-    pub(super) fn new(context: &JobContext, to: UnboundedSender<Ended>) -> Self {
+    pub(super) fn new(context: &JobContext, span: Span, to: UnboundedSender<Ended>) -> Self {
         Self {
             job: context.job.clone(),
             attempt: context.attempt,
             since: Instant::now(),
             dropped: Run::Aborted,
+            span,
             to: Some(to),
         }
     }
@@ -48,6 +53,7 @@ impl Guard {
 
     fn tell(&mut self, how: Run) {
         let Some(to) = self.to.take() else { return };
+        trace::ran(&self.span, &how);
         let ended = Ended { job: self.job.clone(), attempt: self.attempt, how, ran: self.since.elapsed() };
         if to.send(ended).is_err() {
             tracing::debug!(job = %self.job, "a run ended after its executor");
@@ -87,8 +93,10 @@ pub(super) async fn run(
                 ended(handled.await)
             }
             Handler::Blocking(handle) => {
+                let span = Span::current();
                 let blocking = tokio::task::spawn_blocking(move || {
                     let _slot = slot;
+                    let _within = span.entered();
                     // It may have waited for a thread until its attempt was closed.
                     if context.is_cancelled() {
                         return Ok(Err(HandlerError::new("told to stop before it began")));
@@ -215,7 +223,7 @@ mod tests {
             let payload = Payload::json(*b"1").unwrap();
             let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
             let (to, mut ended) = unbounded_channel();
-            let guard = Guard::new(&context, to);
+            let guard = Guard::new(&context, Span::none(), to);
             let slots = Arc::new(Semaphore::new(1));
             let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
             let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
@@ -236,7 +244,7 @@ mod tests {
         let payload = Payload::json(*b"1").unwrap();
         let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("bad").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
-        let guard = Guard::new(&context, to);
+        let guard = Guard::new(&context, Span::none(), to);
         let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
         let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
         let run = run(Handler::Async(Arc::new(handle)), Some(on_invalid), context, bounds, slot, guard);
@@ -264,7 +272,7 @@ mod tests {
             let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
             let cancelled = context.cancellation();
             let (to, mut ended) = unbounded_channel();
-            let guard = Guard::new(&context, to);
+            let guard = Guard::new(&context, Span::none(), to);
             let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
             let trust = Trust::unanswered(Duration::from_millis(50));
             let until = trust.until();

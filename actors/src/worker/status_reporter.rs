@@ -2,6 +2,7 @@
 //!
 //! Both write the same assignment, so both are here: an attempt's close goes out with what its last beat left.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bellwether_core::job::Assignment;
@@ -16,6 +17,7 @@ use bellwether_zk::Zk;
 use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tracing::Span;
 
 use super::executor_pool::ExecutorMsg;
 use super::handler::{Pulse, Said, Word};
@@ -26,6 +28,7 @@ use super::{Term, WorkerMsg};
 use crate::clock;
 use crate::spawn::actor;
 use crate::task::{Owned, Timers, report, tell};
+use crate::trace;
 
 /// Most words of handlers in one message.
 const WORDS: usize = 256;
@@ -67,6 +70,8 @@ pub(super) struct State {
     wing: ActorRef<WorkerMsg>,
     beats: Beats,
     pulses: Pulses,
+    /// Of attempts that were reported and are not closed yet.
+    spans: HashMap<Word, Span>,
     machine: Reporter,
     meters: Meters,
     timers: Timers,
@@ -88,6 +93,7 @@ impl Actor for StatusReporter {
             wing,
             beats: Beats::new(worker),
             pulses: Pulses::default(),
+            spans: HashMap::new(),
             machine: Reporter::new(worker),
             meters: Meters::default(),
             timers: Timers::default(),
@@ -157,6 +163,9 @@ impl State {
             let word = (finished.start.job.clone(), finished.start.assignment.attempt);
             self.said(me, word.clone());
             self.pulses.end(&word);
+            if let Some(span) = trace::report(&finished) {
+                self.spans.insert(word, span);
+            }
             closes.extend(self.beats(me, beats::Event::Finished(Box::new(finished))));
         }
         self.close(me, closes);
@@ -280,6 +289,13 @@ impl State {
             tell(&self.wing, WorkerMsg::TakenForHung(self.term));
             let attempt = close.attempt().number;
             tracing::warn!(job = %close.job(), attempt, "closed by somebody else: the result is dropped");
+        }
+        if let Some(span) = self.spans.remove(&(close.job().clone(), close.attempt().number)) {
+            let outcome = match settled {
+                Settled::Closed { .. } => "closed",
+                Settled::Zombie => "zombie",
+            };
+            span.record("outcome", outcome);
         }
         self.meters.settled(close, settled);
         close.job().clone()

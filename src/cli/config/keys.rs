@@ -11,7 +11,7 @@ use crate::cli::node;
 pub(super) const FILE: &str = "config";
 
 /// The options of every command that a node needs.
-const GLOBAL: [&str; 7] = [
+const GLOBAL: [&str; 8] = [
     "zookeeper",
     "zookeeper_user",
     "zookeeper_password_file",
@@ -19,6 +19,7 @@ const GLOBAL: [&str; 7] = [
     "zookeeper_tls_ca",
     "zookeeper_tls_cert",
     "zookeeper_tls_key",
+    "log_format",
 ];
 
 /// An option of a node.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::Accepted;
-use bellwether::{Client, Group, JobId, JobView, client};
+use bellwether::{Client, Group, JobId, JobView, TraceContext, client};
 use clap::{Args, ValueEnum};
 use futures::StreamExt;
 use serde::Serialize;
@@ -90,6 +90,9 @@ pub(crate) struct Submit {
     /// Never to be started after this time has passed.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     expires_in: Option<Duration>,
+    /// Makes it part of this trace, as W3C Trace Context has it: 00-TRACE-SPAN-FLAGS [default: the environment's TRACEPARENT].
+    #[arg(long, value_name = "TRACEPARENT")]
+    traceparent: Option<TraceContext>,
 }
 
 /// As the client's.
@@ -168,13 +171,25 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     Failure::all(wrong)
 }
 
+/// What the environment says is not this command's to refuse: the standard wants it ignored when it is none.
+fn trace(submit: &Submit) -> Option<TraceContext> {
+    let of_environment = || std::env::var("TRACEPARENT").ok()?.parse().ok();
+    submit.traceparent.or_else(of_environment)
+}
+
 /// The group of a member, with what was said of it.
 fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
     let group = Group::new(&submit.kind, name).map_err(|error| Failure::usage(error.to_string()))?;
-    Ok(match submit.total {
+    let group = match submit.total {
         Some(total) => group.total(total),
         None => group,
-    })
+    };
+    match trace(submit) {
+        Some(trace) => {
+            group.trace_context(trace.to_string()).map_err(|error| Failure::usage(error.to_string()))
+        }
+        None => Ok(group),
+    }
 }
 
 fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
@@ -214,6 +229,9 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
         IfExists::Again => client::IfExists::Again,
     });
     job = submit.tag.iter().fold(job, bellwether::Job::tag);
+    if let Some(trace) = trace(submit) {
+        job = job.trace_context(trace.to_string());
+    }
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
     let named = match (&submit.id, &submit.name) {
         (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),

@@ -18,11 +18,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellwether_actors::clock;
 use bellwether_actors::worker::JobContext;
+use bellwether_actors::{clock, trace};
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::job::{Membership, Role};
 use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_core::trace::{TraceContext, TraceContextError};
 use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
 use bellwether_zk::Node;
@@ -82,6 +83,22 @@ impl Group {
     #[must_use]
     pub fn without_join(mut self) -> Self {
         self.record.join = false;
+        self
+    }
+
+    /// Makes the group part of this trace, a W3C `traceparent`: its join, and those of its members that bring none. Default: in
+    /// a process with OpenTelemetry, the span in which it is made; otherwise none. A group that is there keeps its own.
+    ///
+    /// # Errors
+    /// When it is no trace context.
+    pub fn trace_context(mut self, traceparent: impl AsRef<str>) -> Result<Self, TraceContextError> {
+        self.record.trace = Some(traceparent.as_ref().parse()?);
+        Ok(self)
+    }
+
+    /// As [`Group::trace_context`].
+    pub(crate) fn traced(mut self, context: Option<TraceContext>) -> Self {
+        self.record.trace = context;
         self
     }
 
@@ -168,7 +185,8 @@ impl Client {
     /// # Connection loss
     /// Resolved here, by reading back.
     pub async fn group(&self, group: Group) -> Result<GroupHandle, Error> {
-        let Group { id, record } = group;
+        let Group { id, mut record } = group;
+        record.trace = record.trace.or_else(|| trace::context(&tracing::Span::current()));
         self.open_group(id, record, None).await
     }
 

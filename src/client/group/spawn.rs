@@ -98,6 +98,7 @@ impl SubJobs {
         let finish = finished_kind(context.kind()).is_ok_and(|kind| tools.handles(&kind));
         let (id, parent) = client.parent(&context, finish).await?;
         record.parent = Some(parent);
+        record.trace = context.trace_context().copied();
         Ok(client.open_group(id, record, Some(&context)).await?)
     }
 }

@@ -28,13 +28,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::clock;
+use bellwether_actors::{clock, trace};
 use bellwether_core::job::{JobRecord, Membership};
 use bellwether_core::name::{GroupId, JobId};
 use futures::{Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
+use tracing::{Instrument, Span};
 
 pub(super) use batcher::{Inbox, start};
 
@@ -224,10 +225,29 @@ impl Client {
     ) -> Result<JobHandle<K>, SubmitError> {
         let if_exists = job.mode();
         let (_, record) = job.into_record(clock::wall())?;
-        self.send(id, JobRecord { membership: Some(membership), ..record }, if_exists, Some(entrant)).await
+        // A group is one trace, whoever submits its members.
+        let trace = record.trace.or_else(|| entrant.known.look().0.trace);
+        let record = JobRecord { membership: Some(membership), trace, ..record };
+        self.send(id, record, if_exists, Some(entrant)).await
     }
 
     async fn send<K>(
+        &self,
+        id: JobId,
+        record: JobRecord,
+        if_exists: IfExists,
+        entrant: Option<Entrant>,
+    ) -> Result<JobHandle<K>, SubmitError> {
+        let span = trace::submit(&id, &record.kind, record.trace.as_ref());
+        let within = || trace::context(&Span::current());
+        let trace = trace::context(&span).or(record.trace).or_else(within);
+        let sent = self.batched(id, JobRecord { trace, ..record }, if_exists, entrant);
+        let reply = sent.instrument(span.clone()).await;
+        span.record("outcome", if reply.is_ok() { "accepted" } else { "failed" });
+        reply
+    }
+
+    async fn batched<K>(
         &self,
         id: JobId,
         record: JobRecord,

@@ -3,9 +3,13 @@
 mod depth;
 mod json;
 
+use std::convert::Infallible;
+
 use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use bellwether_core::name::{GroupId, JobId, Kind, ScheduleId, WorkerId};
+use bellwether_core::trace::TraceContext;
 use serde::de::DeserializeOwned;
 
 use super::problem::{Fault, Problem};
@@ -77,6 +81,26 @@ async fn name<S: Send + Sync>(parts: &mut Parts, state: &S, parameter: &str) -> 
     let all = all.map_err(|_| Fault::Invalid.because("the path is not UTF-8 once it is decoded"))?;
     let found = all.iter().find(|(name, _)| *name == parameter).map(|(_, value)| value.to_owned());
     found.ok_or_else(|| Fault::NotFound.because("there is nothing at this path: see /docs"))
+}
+
+/// The trace that the request belongs to. What is no `traceparent`, or two of them, is none, as the standard wants it: the
+/// request is not to blame for what stands between.
+pub(super) struct Traced(pub(super) Option<TraceContext>);
+
+impl Traced {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut all = headers.get_all("traceparent").iter();
+        let (Some(one), None) = (all.next(), all.next()) else { return Self(None) };
+        Self(one.to_str().ok().and_then(|text| text.parse().ok()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Traced {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
+    }
 }
 
 /// The parameters after the `?`.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::document::Submitted;
 use super::submit::NewJob;
-use crate::http::extract::{Bounded, Json};
+use crate::http::extract::{Bounded, Json, Traced};
 use crate::http::front::Told;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY};
 use crate::http::problem::{Fault, Problem};
@@ -79,6 +79,7 @@ pub(super) async fn submit_batch(
 ) -> Result<Response, Problem> {
     // Before the body is read, which may be a large one.
     let _permit = permit(&app)?;
+    let Traced(trace) = Traced::of(request.headers());
     let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
     if !(1..=MAX_BATCH).contains(&batch.jobs.len()) {
         let given = batch.jobs.len();
@@ -86,7 +87,7 @@ pub(super) async fn submit_batch(
     }
     let jobs = batch.jobs.into_iter().enumerate();
     let jobs = jobs.map(|(at, new)| new.job().map_err(|problem| problem.within(&format!("jobs[{at}]"))));
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traced(trace));
     let answers = app.client.submit_many(jobs, |_| {}).await;
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;

@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 use super::document::Submitted;
 use super::submit::accepted;
 use crate::client::Job;
-use crate::http::extract::Asked;
+use crate::http::extract::{Asked, Traced};
 use crate::http::problem::Problem;
 use crate::http::state::App;
 
@@ -39,8 +39,9 @@ pub(super) struct Numbers {
 )]
 pub(super) async fn submit_sum(
     State(app): State<App>,
+    Traced(trace): Traced,
     Asked(numbers): Asked<Numbers>,
 ) -> Result<Response, Problem> {
-    let job = app.client.submit(Job::new("sum", &numbers)?).await?;
+    let job = app.client.submit(Job::new("sum", &numbers)?.traced(trace)).await?;
     Ok(accepted(&job))
 }

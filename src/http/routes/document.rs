@@ -74,6 +74,9 @@ pub(super) struct JobDocument {
     /// 0 to 9; 9 goes first. Null when its record cannot be read.
     #[schema(required, minimum = 0, maximum = 9)]
     priority: Option<u8>,
+    /// The trace that it was submitted in: 32 hexadecimal digits.
+    #[schema(required)]
+    trace_id: Option<String>,
     /// No attempt begins after this.
     #[schema(required, format = DateTime)]
     expires_at: Option<String>,

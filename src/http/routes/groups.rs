@@ -17,7 +17,7 @@ use super::document::Submitted;
 use super::submit::NewJob;
 use super::wait::{HowLong, within};
 use crate::client::{Group, GroupCursor, GroupStage, GroupSummary, GroupView, GroupWaitError, MAX_PAGE};
-use crate::http::extract::{Asked, Bounded, GroupName, Json};
+use crate::http::extract::{Asked, Bounded, GroupName, Json, Traced};
 use crate::http::front::Told;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
@@ -127,9 +127,10 @@ pub(super) struct GroupDocument {
 )]
 pub(super) async fn make_group(
     State(app): State<App>,
+    Traced(trace): Traced,
     Json(new): Json<NewGroup>,
 ) -> Result<Response, Problem> {
-    let mut group = Group::new(&new.kind, &new.name)?;
+    let mut group = Group::new(&new.kind, &new.name)?.traced(trace);
     if let Some(total) = new.total {
         group = group.total(total);
     }
@@ -331,6 +332,7 @@ pub(super) async fn submit_members(
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
     let _permit = super::batch::permit(&app)?;
+    let Traced(trace) = Traced::of(request.headers());
     let Json(new) =
         <Json<NewMembers> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
     let given = new.jobs.len();
@@ -341,7 +343,7 @@ pub(super) async fn submit_members(
     }
     let jobs = new.jobs.into_iter().enumerate();
     let jobs = jobs.map(|(at, new)| new.job().map_err(|problem| problem.within(&format!("jobs[{at}]"))));
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traced(trace));
     let group = app.client.existing_group(&id).await?;
     let answers = group.submit_stream((new.first..).zip(jobs)).collect::<Vec<_>>().await;
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::document::Submitted;
 use crate::client::{IfExists, Job, JobError, JobHandle};
-use crate::http::extract::{Bounded, Json, shallow};
+use crate::http::extract::{Bounded, Json, Traced, shallow};
 use crate::http::front::Told;
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
@@ -250,7 +250,8 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
 /// Submit a job.
 ///
 /// Answers once ZooKeeper has it on the disks of a majority: from then on it is not lost. After 504 it may or may not
-/// have been accepted: submit it again with the id that the problem names.
+/// have been accepted: submit it again with the id that the problem names. A W3C `traceparent` header makes the job part of
+/// that trace.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", security(("token" = ["submit"])),
     request_body = NewJob,
@@ -262,7 +263,11 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
         (status = "5XX", description = "Not accepted, or unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn submit_job(State(app): State<App>, Json(new): Json<NewJob>) -> Result<Response, Problem> {
-    let job = app.client.submit(new.job()?).await?;
+pub(super) async fn submit_job(
+    State(app): State<App>,
+    Traced(trace): Traced,
+    Json(new): Json<NewJob>,
+) -> Result<Response, Problem> {
+    let job = app.client.submit(new.job()?.traced(trace)).await?;
     Ok(accepted(&job))
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bellwether_core::budget::DEFAULT_LEASE;
 use bellwether_core::job::{Payload, Policy, PolicyError, Progress, ProgressError};
 use bellwether_core::name::{JobId, Kind, WorkerId};
+use bellwether_core::trace::TraceContext;
 use bellwether_zk::Trust;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -27,6 +28,7 @@ pub struct JobContext {
     pub(in crate::worker) trust: Trust,
     /// What the attempts before left.
     pub(in crate::worker) left: Option<Progress>,
+    pub(in crate::worker) trace: Option<TraceContext>,
     pub(in crate::worker) pulse: Arc<Pulse>,
     pub(in crate::worker) tools: Tools,
 }
@@ -43,6 +45,7 @@ impl JobContext {
         Self {
             pulse,
             left: None,
+            trace: None,
             job,
             kind,
             generation: 1,
@@ -70,6 +73,12 @@ impl JobContext {
         Self { left: Some(left), pulse, ..self }
     }
 
+    /// The same job's attempt in this trace.
+    #[must_use]
+    pub fn with_trace(self, trace: TraceContext) -> Self {
+        Self { trace: Some(trace), ..self }
+    }
+
     /// The job's id: the same for every attempt, so it makes an idempotency key.
     #[must_use]
     pub fn job(&self) -> &JobId {
@@ -92,6 +101,13 @@ impl JobContext {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// The trace that the job was submitted in, to be handed on to what the handler calls: its text is a `traceparent`. With
+    /// OpenTelemetry in the process, of the span of this very attempt.
+    #[must_use]
+    pub fn trace_context(&self) -> Option<&TraceContext> {
+        self.trace.as_ref()
     }
 
     /// What was submitted, byte for byte.
