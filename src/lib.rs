@@ -24,6 +24,8 @@ pub mod handler;
 pub mod http;
 pub mod metrics;
 pub mod node;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod schedule;
 mod session_timeout;
 pub mod stock;

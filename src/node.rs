@@ -332,10 +332,7 @@ impl NodeBuilder {
         let connect = self.zookeeper.parse::<ConnectString>()?;
         let session_timeout = session_timeout::check(self.session_timeout)?;
         let host = host_name();
-        let node = match &self.node_id {
-            Some(id) => NodeId::new(id)?,
-            None => NodeId::new(format!("{}-{}", name_from(&host), std::process::id()))?,
-        };
+        let node = NodeId::new(self.node_id.clone().unwrap_or_else(default_id))?;
         for schedule in &self.schedules {
             let wrong = |reason| StartError::Schedule { name: schedule.name().to_owned(), reason };
             schedule.check().map_err(wrong)?;
@@ -457,6 +454,12 @@ fn default_slots() -> u32 {
 
 fn host_name() -> String {
     nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What a node is called to which nobody gave an id.
+#[must_use]
+pub fn default_id() -> String {
+    format!("{}-{}", name_from(&host_name()), std::process::id())
 }
 
 /// A host's name with what a node id may not have replaced.

@@ -27,6 +27,13 @@ pub(crate) struct Dev {
     node: node::Node,
 }
 
+#[cfg(feature = "otel")]
+impl Dev {
+    pub(super) fn node_id(&self) -> Option<&bellwether::NodeId> {
+        self.node.node_id.as_ref()
+    }
+}
+
 /// What a program that started it needs to know.
 #[derive(Serialize)]
 struct Started<'a> {

@@ -1,13 +1,18 @@
-//! Log lines, on stderr only.
+//! Log lines, on stderr only, and traces.
+
+mod export;
 
 use std::io::{IsTerminal, stderr};
 
 use clap::ValueEnum;
+use tokio::runtime::Handle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
+use super::exit::Failure;
 use super::{Command, Global};
+pub(crate) use export::Exporter;
 
 /// How a line is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -19,13 +24,18 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// `RUST_LOG` wins over the options. A node tells what it does; a command tells its end, and what its session went
-/// through only when asked, as its error says that, too.
-pub(crate) fn start(global: &Global, command: &Command) {
+/// Starts both; what is given back is to be stopped at the end. `RUST_LOG` wins over the options. A node tells what it
+/// does; a command tells its end, and what its session went through only when asked, as its error says that, too.
+pub(crate) fn start(
+    global: &Global,
+    command: &Command,
+    runtime: &Handle,
+) -> Result<Option<Exporter>, Failure> {
     if matches!(command, Command::Top(top) if top.draws() && stderr().is_terminal()) {
         // It would be drawn over, and draw over. What goes wrong is told on the page.
-        return;
+        return Ok(None);
     }
+    let exporter = export::start(global, command, runtime)?;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match (global.quiet, global.verbose, runs_on(command)) {
             (true, _, true) => "error,zookeeper_client=off",
@@ -36,10 +46,15 @@ pub(crate) fn start(global: &Global, command: &Command) {
             (false, 2.., true) | (false, 3.., false) => "trace",
         })
     });
-    tracing_subscriber::registry().with(lines(global.log_format).with_filter(filter)).init();
+    let lines = lines(global.log_format).with_filter(filter);
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(exporter.as_ref().map(|exporter| exporter.layer()))
+        .init();
     if global.log_format == LogFormat::Json {
         std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
     }
+    Ok(exporter)
 }
 
 /// Whether it is there to go on.

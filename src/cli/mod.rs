@@ -94,6 +94,10 @@ struct Global {
         hide_env_values = true
     )]
     log_format: LogFormat,
+    /// Send traces by OTLP over HTTP to the collector at this address, such as http://127.0.0.1:4318 [default: OpenTelemetry's
+    /// variables]. For a build with the feature otel.
+    #[arg(long, global = true, value_name = "URL", env = "BELLWETHER_OTLP_ENDPOINT", hide_env_values = true)]
+    otlp_endpoint: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -168,15 +172,21 @@ pub(crate) fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => error.exit(),
     };
-    logging::start(&global, &command);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let failure = Failure::failed(format!("no runtime: {error}"));
-            return exit::code(Err(failure), global.log_format);
+            return exit::code(Err(failure), LogFormat::Text);
         }
     };
+    let exporter = match logging::start(&global, &command, runtime.handle()) {
+        Ok(exporter) => exporter,
+        Err(failure) => return exit::code(Err(failure), LogFormat::Text),
+    };
     let result = runtime.block_on(run(&global, command, &said));
+    if let Some(exporter) = exporter {
+        exporter.stop();
+    }
     // Jobs that are left lose their process groups and locals here; a blocking one cannot be ended.
     runtime.shutdown_timeout(LEFT_OVER);
     exit::code(result, global.log_format)

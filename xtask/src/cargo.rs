@@ -7,7 +7,7 @@ use crate::Server;
 use crate::failure::Failure;
 
 /// With what a shipped build does not have.
-const TESTING: &str = "--features=bellwether/testing";
+const TESTING: &str = "--features=bellwether/otel-testing";
 
 /// The format, the lints and the documentation, warnings denied.
 pub(crate) fn check() -> Result<(), Failure> {
@@ -42,14 +42,15 @@ pub(crate) fn test(
         test.arg("--").args(binary_arguments);
     }
     test.env("BELLWETHER_TEST_SERVER", server.name());
-    // What the shipped library does not have: the test kit, and the faults of actors.
-    let testing = ["test", "--package", "bellwether", "--features", "testing"];
+    // What the shipped library does not have: the test kit, the faults of actors, and traces for a collector. One set of
+    // features for all of them, as each set builds the library anew.
+    let testing = ["test", "--package", "bellwether", "--features", "otel-testing"];
     if !chosen {
         let tests = ["--test", "groups", "--test", "leases"];
         run(cargo().args(testing).args(tests).env("BELLWETHER_TEST_SERVER", server.name()))?;
     }
     if (chosen, server) == (false, Server::Keeper) {
-        run(cargo().args(testing).args(["--test", "actors", "--test", "testing"]))?;
+        run(cargo().args(testing).args(["--test", "actors", "--test", "otel", "--test", "testing"]))?;
         run(cargo().args(testing).args(["--doc", "testing"]))?;
         // What the shipped keeper does not have.
         let tests = ["--test", "tls", "--test", "hooks"];

@@ -11,7 +11,7 @@ use crate::cli::node;
 pub(super) const FILE: &str = "config";
 
 /// The options of every command that a node needs.
-const GLOBAL: [&str; 8] = [
+const GLOBAL: [&str; 9] = [
     "zookeeper",
     "zookeeper_user",
     "zookeeper_password_file",
@@ -20,6 +20,7 @@ const GLOBAL: [&str; 8] = [
     "zookeeper_tls_cert",
     "zookeeper_tls_key",
     "log_format",
+    "otlp_endpoint",
 ];
 
 /// An option of a node.
