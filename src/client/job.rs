@@ -331,6 +331,7 @@ impl<K> Job<K> {
     }
 
     /// As [`Job::trace_context`], unless it has one.
+    #[cfg(feature = "http")]
     pub(crate) fn traced(mut self, context: Option<TraceContext>) -> Self {
         self.trace = self.trace.or(context);
         self

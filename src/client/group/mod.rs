@@ -23,7 +23,7 @@ use bellwether_actors::{clock, trace};
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::job::{Membership, Role};
 use bellwether_core::name::{GroupId, JobId, Kind};
-use bellwether_core::trace::{TraceContext, TraceContextError};
+use bellwether_core::trace::TraceContextError;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
 use bellwether_zk::Node;
@@ -97,7 +97,8 @@ impl Group {
     }
 
     /// As [`Group::trace_context`].
-    pub(crate) fn traced(mut self, context: Option<TraceContext>) -> Self {
+    #[cfg(feature = "http")]
+    pub(crate) fn traced(mut self, context: Option<bellwether_core::trace::TraceContext>) -> Self {
         self.record.trace = context;
         self
     }
