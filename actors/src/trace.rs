@@ -6,7 +6,7 @@
 //!                      └─▶ report   the worker; until the attempt is closed
 //! ```
 //!
-//! What ties them together stands in the job's record (docs/adr/0019-trace-context.md), not in memory: so an attempt after the
+//! What ties them together stands in the job's record (docs/adr/0020-trace-context.md), not in memory: so an attempt after the
 //! death of a leader or a worker is part of the same trace. `run` is made at the level of info, for it says whose lines the
 //! handler's are; the others at that of debug, and `assign` and `report` only for a trace that is recorded. Where nobody
 //! listens to them they cost the look whether somebody does.

@@ -6,8 +6,11 @@ use std::process::Command;
 use crate::Server;
 use crate::failure::Failure;
 
+/// Which server the tests are about.
+const SERVER: &str = "BELLWETHER_TEST_SERVER";
+
 /// With what a shipped build does not have.
-const TESTING: &str = "--features=bellwether/otel-testing";
+const TESTING: &str = "--features=bellwether/otel-testing,bellwether/zookeeper-tls";
 
 /// The format, the lints and the documentation, warnings denied.
 pub(crate) fn check() -> Result<(), Failure> {
@@ -41,13 +44,16 @@ pub(crate) fn test(
     if !binary_arguments.is_empty() {
         test.arg("--").args(binary_arguments);
     }
-    test.env("BELLWETHER_TEST_SERVER", server.name());
-    // What the shipped library does not have: the test kit, the faults of actors, and traces for a collector. One set of
-    // features for all of them, as each set builds the library anew.
-    let testing = ["test", "--package", "bellwether", "--features", "otel-testing"];
+    test.env(SERVER, server.name());
+    // What the shipped library does not have: the test kit, the faults of actors, traces for a collector, and TLS to
+    // ZooKeeper. One set of features for all of them, as each set builds the library anew.
+    let testing = ["test", "--package", "bellwether", "--features", "otel-testing,zookeeper-tls"];
     if !chosen {
         let tests = ["--test", "groups", "--test", "leases"];
-        run(cargo().args(testing).args(tests).env("BELLWETHER_TEST_SERVER", server.name()))?;
+        run(cargo().args(testing).args(tests).env(SERVER, server.name()))?;
+    }
+    if (chosen, server) == (false, Server::Zookeeper) {
+        run(cargo().args(testing).args(["--test", "access", "--", "tls"]).env(SERVER, server.name()))?;
     }
     if (chosen, server) == (false, Server::Keeper) {
         run(cargo().args(testing).args(["--test", "actors", "--test", "otel", "--test", "testing"]))?;
