@@ -173,29 +173,28 @@ async fn connections_beyond_the_bound_are_told_so_and_those_that_idle_make_room(
     drop(crowd);
 }
 
+const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saturated_gateway_says_when_to_come_back_and_tells_one_caller_from_all() {
     let limits =
         Limits { requests: 4, requests_of_one: 2, waits: 1, request_time: 2 * SOON, ..Limits::default() };
     let stage = Stage::with("http-full", |builder| builder.limits(limits)).await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
-    // Two requests whose bodies do not come.
-    let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
+    // Two requests whose bodies do not come. That one is asked for its body tells that it was let in.
+    let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\
+        expect: 100-continue\r\n\r\n";
     let mut held = Vec::new();
     for _ in 0..2 {
         let mut stream = TcpStream::connect(stage.address()).await.unwrap();
         stream.write_all(head.as_bytes()).await.unwrap();
+        let mut asked = [0; CONTINUE.len()];
+        timeout(SOON, stream.read_exact(&mut asked)).await.unwrap().unwrap();
+        assert_eq!(asked, *CONTINUE);
         held.push(stream);
     }
-    let full = timeout(SOON, async {
-        loop {
-            let answer = stage.get("/v1/jobs/a").await;
-            if answer.status != 200 {
-                break answer;
-            }
-        }
-    });
-    let full = full.await.unwrap().problem(429, "too-many-requests", "at most 2 requests of one caller");
+    let full =
+        stage.get("/v1/jobs/a").await.problem(429, "too-many-requests", "at most 2 requests of one caller");
     assert_eq!(full.header("retry-after"), Some("1"));
     // Whoever asks whether it lives is answered.
     stage.get("/healthz").await.is(200);
