@@ -25,11 +25,12 @@ use super::tables::{self, Fault, Writer};
 use crate::store::{Change, Changes};
 
 /// Bytes of batches that may wait before commits have to fold: a burst of 200,000 changed rows. The start after a crash
-/// folds them, which takes some 400 ms.
+/// folds them: 16 MiB took some 200 ms.
 pub(super) const FOLD_BYTES: usize = 32 << 20;
 /// As much of that is folded at once. Larger slices fold better, but hold up who comes meanwhile: 8 MiB are some 50,000
-/// changed rows, and fold within some 120 ms. In slices of 2 MiB nearly every row of a large tree dirties a page of its own:
-/// with 100,000 jobs waiting, jobs took a third longer than with 1,000.
+/// changed rows. Slices of 2 MiB folded within some 30 ms; what these take was not measured, four times that is to be
+/// expected. In slices of 2 MiB nearly every row of a large tree dirties a page of its own: with 100,000 jobs waiting, jobs
+/// took a third longer than with 1,000.
 const SLICES: usize = 4;
 /// What a batch costs beside its bytes, so that many small ones count, too.
 const BATCH_COST: usize = 64;
