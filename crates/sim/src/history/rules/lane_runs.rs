@@ -2,9 +2,10 @@
 //!
 //! A run lasts until it is said to be over, or until its process is gone. Limit: a process that stands still cannot stop
 //! what it runs, so a run that begins meanwhile is not held against it. Nor is one on a session that was ended before its
-//! time, nor one that was taken from its worker because its lease was over: whoever gives no sign of life may run on.
+//! time, nor one that was taken from its worker because its lease was over: whoever gives no sign of life may run on, or
+//! begin what it read before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::job::AttemptEndKind;
 use bellwether_core::name::{JobId, Lane, NodeId, WorkerId};
@@ -19,6 +20,8 @@ type Run = (WorkerId, JobId, u32, u32);
 #[derive(Default)]
 pub(super) struct LaneRuns {
     running: BTreeMap<Run, (Lane, Option<NodeId>)>,
+    /// Whose leases were over.
+    taken: BTreeSet<Run>,
 }
 
 impl Predicate for LaneRuns {
@@ -32,10 +35,14 @@ impl Predicate for LaneRuns {
             if let Some(last) = record.last.filter(|last| last.how == AttemptEndKind::LeaseExpired) {
                 let run = (last.attempt.worker, job.clone(), record.generation, last.attempt.number);
                 self.running.remove(&run);
+                self.taken.insert(run);
             }
         }
         match step.event {
             EventKind::Run { worker, job, generation, attempt, step: RunStep::Started, .. } => {
+                if self.taken.contains(&(*worker, job.clone(), *generation, *attempt)) {
+                    return;
+                }
                 let record = world.truth.record(job).and_then(|znode| znode.record());
                 let Some(lane) = record.and_then(|record| record.placement.lane.clone()) else { return };
                 for ((_, other, _, _), (taken, node)) in &self.running {
@@ -95,6 +102,27 @@ mod tests {
             story.node("n1", fate);
             story.assign("a", W2);
             story.run("a", W2, RunStep::Started);
+            story.assert_keeps("S6");
+        }
+    }
+
+    #[test]
+    fn one_whose_lease_was_over_may_run_on_or_begin_late() {
+        for late in [false, true] {
+            let mut story = Story::with_workers();
+            story.submit_in_lane("a", "x");
+            story.assign("a", W1);
+            let run = story.run_of("a", W1);
+            if !late {
+                story.push(run.clone());
+            }
+            story.pass(600_000);
+            story.revoke("a", W1);
+            story.assign("a", W2);
+            story.run("a", W2, RunStep::Started);
+            if late {
+                story.push(run);
+            }
             story.assert_keeps("S6");
         }
     }
