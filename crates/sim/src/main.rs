@@ -98,11 +98,12 @@ fn print_stats(seeds: u64, stats: &Stats, took: Duration) {
         stats.steps
     );
     println!(
-        "{} transactions and {} refused; {} groups, taken on {} times; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} answers lost",
+        "{} transactions and {} refused; {} groups, taken on {} times; {} told to drain; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} answers lost",
         stats.transactions,
         stats.refused,
         stats.groups,
         stats.stages,
+        stats.drains,
         stats.runs,
         stats.terms,
         stats.sessions,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bellwether_core::path::{self, EPOCH, GroupPlace, Place};
 
-use crate::history::{EventKind, Leading, RunStep, TxnOp, Violation};
+use crate::history::{Answer, EventKind, Leading, RunStep, TxnOp, Violation};
 use crate::trace::Trace;
 
 /// What happened how often.
@@ -22,6 +22,8 @@ pub struct Stats {
     pub groups: u64,
     /// See there.
     pub stages: u64,
+    /// Times that a client was told that a worker drains.
+    pub drains: u64,
     /// Runs that handlers began.
     pub runs: u64,
     /// Times that a node became the leader, or leads again after a pause.
@@ -54,6 +56,7 @@ impl Stats {
             EventKind::Refused { .. } => self.refused += 1,
             EventKind::Run { step: RunStep::Started, .. } => self.runs += 1,
             EventKind::Leadership { state: Leading::Active, .. } => self.terms += 1,
+            EventKind::Return { answer: Answer::Drains, .. } => self.drains += 1,
             EventKind::Run { step: RunStep::Ended, .. }
             | EventKind::Leadership { .. }
             | EventKind::Invoke { .. }
@@ -73,6 +76,7 @@ impl Stats {
         self.refused += other.refused;
         self.groups += other.groups;
         self.stages += other.stages;
+        self.drains += other.drains;
         self.runs += other.runs;
         self.terms += other.terms;
         self.sessions += other.sessions;

@@ -11,6 +11,7 @@ mod look;
 mod pause;
 mod spawn;
 mod submit;
+mod workers;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

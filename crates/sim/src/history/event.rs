@@ -149,14 +149,22 @@ pub enum Call {
         /// Which.
         job: JobId,
     },
+    /// To have a worker drain.
+    Drain {
+        /// Which.
+        worker: WorkerId,
+    },
 }
 
 impl Call {
-    /// The job that it is about.
+    /// The job that it is about, if it is about one.
     #[must_use]
-    pub fn job(&self) -> &JobId {
+    pub fn job(&self) -> Option<&JobId> {
         match self {
-            Self::Submit { job, .. } | Self::Cancel { job } | Self::Retry { job } | Self::Read { job } => job,
+            Self::Submit { job, .. } | Self::Cancel { job } | Self::Retry { job } | Self::Read { job } => {
+                Some(job)
+            }
+            Self::Drain { .. } => None,
         }
     }
 }
@@ -180,6 +188,10 @@ pub enum Answer {
         /// Which.
         generation: u32,
     },
+    /// The worker drains, told so by this call or before, or is gone since.
+    Drains,
+    /// There is no such worker.
+    WorkerGone,
     /// A read, or a call that found nothing to do: how the job is.
     Seen {
         /// As it was seen.

@@ -37,6 +37,8 @@ pub(crate) enum Out {
     Fail,
     /// The process has left as it was asked to.
     Left,
+    /// The worker has drained, as somebody else than the process told it to.
+    Drained,
 }
 
 /// From whom to whom: messages of one route arrive in order.

@@ -251,6 +251,10 @@ fn actions(rng: &mut Rng, jobs: &[JobPlan], clients: usize, heal_ms: u64) -> Vec
         let ms = rng.u64(100..20_000);
         actions.push(Action { at_ms, client, call: PlannedCall::Pause(kind, ms) });
     }
+    for _ in 0..rng.usize(..3) {
+        let (at_ms, client) = (rng.u64(..heal_ms), rng.usize(..clients));
+        actions.push(Action { at_ms, client, call: PlannedCall::DrainWorker(rng.usize(..8)) });
+    }
     actions.sort_by_key(|action| action.at_ms);
     actions
 }

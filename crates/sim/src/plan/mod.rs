@@ -184,6 +184,8 @@ pub enum PlannedCall {
     RetryJoin(usize),
     /// Pauses this kind for so long.
     Pause(Kind, u64),
+    /// Has one of the workers drain that there are then, by its position among them.
+    DrainWorker(usize),
     /// Cancels this one.
     Cancel(usize),
     /// Opens this one again.
@@ -454,6 +456,7 @@ impl fmt::Display for Plan {
                 PlannedCall::CancelJoin(group) => format!("cancels {}", self.groups[*group].join_id()),
                 PlannedCall::RetryJoin(group) => format!("retries {}", self.groups[*group].join_id()),
                 PlannedCall::Pause(kind, ms) => format!("pauses {kind} for {ms} ms"),
+                PlannedCall::DrainWorker(which) => format!("has worker {which} of those there drain"),
                 PlannedCall::Cancel(job) => format!("cancels {}", name(job)),
                 PlannedCall::Retry(job) => format!("retries {}", name(job)),
                 PlannedCall::RetryAtEnd(job) => format!("retries {} as soon as it is over", name(job)),

@@ -30,6 +30,9 @@ pub(super) enum Mend {
 const DRAIN_PATIENCE_US: u64 = 10_000_000;
 const STEP_DOWN_US: u64 = 5_000_000;
 
+/// The longest that a node runs on whose worker has drained by an operator's wish.
+const OPERATOR_US: u64 = 15_000_000;
+
 impl World {
     fn target(&self, target: Target) -> Option<usize> {
         match target {
@@ -170,6 +173,18 @@ impl World {
         let grace = Duration::from_millis(grace_ms);
         let step_down = self.now_us + grace_ms * 1_000 + DRAIN_PATIENCE_US;
         self.put_peer(self.now_us, at, Incoming::Msg(Msg::Worker(WorkerMsg::Drain(grace))));
+        self.put_peer(step_down, at, Incoming::Msg(Msg::Election(ElectionMsg::StepDown)));
+        self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
+    }
+
+    /// Its worker has drained by an operator's wish, and the process goes on without it. The operator has it start again
+    /// after a while: until then it may lead.
+    pub(super) fn drained(&mut self, at: usize) {
+        if self.peers[at].leaves_ms.is_some() {
+            return;
+        }
+        self.peers[at].leaves_ms = Some(self.rng.u64(100..5_000));
+        let step_down = self.now_us + self.rng.u64(100..OPERATOR_US);
         self.put_peer(step_down, at, Incoming::Msg(Msg::Election(ElectionMsg::StepDown)));
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }

@@ -53,9 +53,9 @@ use crate::zk::link::{Conn, Link};
 const PANIC: &str = "P";
 
 /// How long after the healing everything must be over. Far beyond any bound of L3, so that what is late is found by the
-/// liveness rules, with their reason, and beyond the timeouts and backoffs of all jobs of a plan one after another in the
-/// only slot that there may be.
-const SETTLING_US: u64 = 420_000_000;
+/// liveness rules, with their reason, and beyond the timeouts and backoffs of all jobs and ticks of a plan one after another
+/// in the only slot that there may be.
+const SETTLING_US: u64 = 1_200_000_000;
 
 /// How often it is asked whether everything is over.
 const LOOK_US: u64 = 1_000_000;
@@ -466,6 +466,7 @@ impl World {
                 Out::Die => self.crash(at, self.plan.session_timeout_ms / 2),
                 Out::Fail => self.end(at, Life::Failed),
                 Out::Left => self.leave(at),
+                Out::Drained => self.drained(at),
             }
         }
     }
@@ -526,6 +527,10 @@ impl World {
             PlannedCall::Pause(kind, ms) => {
                 let (kind, ms) = (kind.clone(), *ms);
                 client.begin(now_us, view, move |shell| shell.pause(kind, ms))
+            }
+            PlannedCall::DrainWorker(which) => {
+                let which = *which;
+                client.begin(now_us, view, move |shell| shell.drain_one(which))
             }
             PlannedCall::Cancel(job) => client.begin(now_us, view, |shell| shell.cancel(id(job))),
             PlannedCall::Retry(job) => client.begin(now_us, view, |shell| shell.retry(id(job))),

@@ -286,6 +286,14 @@ impl Story {
         self.txn(session_of(worker), ops);
     }
 
+    /// As an operator who has a worker drain; or as nobody should, who takes that back.
+    pub(super) fn mark(&mut self, worker: WorkerId, draining: bool) {
+        let znode = self.truth.get(&path::worker(worker)).expect("registered before");
+        let (info, version) = (znode.worker().expect("readable").clone(), znode.version);
+        let data = wire::encode(&WorkerInfo { draining, ..info });
+        self.txn(CLIENT, vec![Op::Set { path: path::worker(worker), data, version }]);
+    }
+
     pub(super) fn unregister(&mut self, worker: WorkerId) {
         self.commit(session_of(worker), vec![TxnOp::CloseSession]);
     }
@@ -537,6 +545,10 @@ impl Story {
 
     pub(super) fn invoke_cancel(&mut self, job: &str) -> u64 {
         self.invoke(Call::Cancel { job: job_id(job) }, None)
+    }
+
+    pub(super) fn invoke_drain(&mut self, worker: WorkerId) -> u64 {
+        self.invoke(Call::Drain { worker }, None)
     }
 
     pub(super) fn invoke_read(&mut self, job: &str) -> u64 {

@@ -11,6 +11,8 @@ mod bounded_calls;
 mod cancelled;
 mod clean_end;
 mod cut_off;
+mod drained_soon;
+mod draining;
 mod due_ticks;
 mod epochs;
 mod fenced;
@@ -104,6 +106,7 @@ pub const RULES: &[Rule] = &[
     rule("S15", "an end that a client has seen stays", new::<seen_ends::SeenEnds>),
     rule("S16", "nothing is assigned before its time or after its expiry", new::<times::Times>),
     rule("S17", "a new leader assigns nothing of a paused kind", new::<paused::Paused>),
+    rule("S18", "a worker that drains gets nothing, and drains on", new::<draining::Draining>),
     rule("L1", "somebody leads soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job ends that can run", new::<settled::Settled>),
@@ -113,4 +116,5 @@ pub const RULES: &[Rule] = &[
     rule("L6", "what was used is given back", new::<clean_end::CleanEnd>),
     rule("L7", "every call is answered within its deadline", new::<bounded_calls::BoundedCalls>),
     rule("L8", "nobody exits by itself, or idles while there is work", new::<no_idling::NoIdling>),
+    rule("L9", "a worker that drains leaves", new::<drained_soon::DrainedSoon>),
 ];

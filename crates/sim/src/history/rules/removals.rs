@@ -24,12 +24,15 @@ impl Removals {
                 *self.counts.entry(job.clone()).or_default() += 1;
             }
         }
-        if let EventKind::Invoke { call, what, .. } = step.event {
-            self.asked.insert(*call, self.count(what.job()));
+        if let EventKind::Invoke { call, what, .. } = step.event
+            && let Some(job) = what.job()
+        {
+            self.asked.insert(*call, self.count(job));
         }
         let EventKind::Return { call, .. } = step.event else { return false };
         let (asked, invoked) = (self.asked.remove(call), world.calls.get(call));
-        invoked.is_some_and(|invoked| asked != Some(self.count(invoked.what.job())))
+        let job = invoked.and_then(|invoked| invoked.what.job());
+        job.is_some_and(|job| asked != Some(self.count(job)))
     }
 
     fn count(&self, job: &JobId) -> u64 {

@@ -32,7 +32,8 @@ impl Predicate for SeenEnds {
         let gone_since = self.removals.observe(step, world);
         match step.event {
             EventKind::Invoke { client, call, what, .. } => {
-                if let Some(best) = self.best.get(&(*client, what.job().clone())) {
+                let best = what.job().and_then(|job| self.best.get(&(*client, job.clone())));
+                if let Some(best) = best {
                     self.known.insert(*call, *best);
                 }
             }
@@ -42,7 +43,7 @@ impl Predicate for SeenEnds {
                     return;
                 }
                 let Some(invoked) = world.calls.get(call) else { return };
-                let job = invoked.what.job();
+                let Some(job) = invoked.what.job() else { return };
                 let Answer::Seen { job: sight } = answer else { return };
                 if let Some((generation, end)) = known
                     && !follows(*sight, generation, end)

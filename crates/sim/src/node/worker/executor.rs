@@ -36,6 +36,7 @@ pub(super) struct Executor {
     slots: u32,
     stuck: u32,
     counts: bool,
+    drains: bool,
 }
 
 /// What leaves as one message each.
@@ -57,6 +58,7 @@ impl Executor {
             slots,
             stuck: slots - usable,
             counts: false,
+            drains: false,
         };
         executor.count_later(cx, slots - usable);
         executor
@@ -99,7 +101,10 @@ impl Executor {
                 cx.tell(Route::ChildToWorker, hung);
                 Event::Zombie(job, attempt)
             }
-            ExecutorMsg::Tell(event) => event,
+            ExecutorMsg::Tell(event) => {
+                self.drains |= matches!(event, Event::Drain(_));
+                event
+            }
             ExecutorMsg::Ended(ended) => Event::Ended(vec![ended]),
             ExecutorMsg::Alarm(number) if number == self.alarms => Event::Wake,
             // One that was replaced.
@@ -163,6 +168,7 @@ impl Executor {
             Effect::Launch(start) => {
                 assert!(std::mem::take(&mut self.granted), "a launch takes a granted slot");
                 assert!(!start.record.is_overdue(cx.wall()), "S16: {} starts too late", start.job);
+                assert!(!self.drains, "S18: {} starts in a worker that drains", start.job);
                 if !runs.serves(&start.record.kind) {
                     runs.return_slot();
                     let how = Run::Failed(format!("no handler for kind {}", start.record.kind));

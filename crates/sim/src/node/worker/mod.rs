@@ -59,6 +59,12 @@ pub(crate) enum WorkerMsg {
     Usable(u64, u32),
     Said(u64, Outcome<()>),
     InboxGone(u64),
+    /// The watch on the registration is set, or is not: the next look, or the next reconnection, makes good for it.
+    Watching(u64),
+    /// The registration may have changed.
+    Look(u64),
+    /// The time of the look with this number has come.
+    LookAgain(u64, u64),
     Wake,
     ChildDied,
 }
@@ -80,7 +86,10 @@ pub(crate) struct Wing {
     info: WorkerInfo,
     children: Option<Children>,
     runs: Runs,
+    /// The process has told it to drain.
     draining: bool,
+    /// Counts the looks that are to come: the last one counts.
+    looks: u64,
 }
 
 struct Children {
@@ -126,8 +135,11 @@ fn info(offer: &Offer, node: &NodeId, started_at: WallMillis) -> WorkerInfo {
     }
 }
 
-/// Of an operator's drain, which nobody asks for here: the process is stopped instead, with a grace of its own.
+/// Of an operator's drain. A process that is stopped has a grace of its own.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
+
+/// As the actor's: how long a lost hint can delay an operator's drain.
+const LOOK: Duration = Duration::from_secs(30);
 
 impl Wing {
     pub(crate) fn new(offer: Offer, node: &NodeId, seed: u64) -> Self {
@@ -141,6 +153,7 @@ impl Wing {
             children: None,
             runs: Runs::new(offer.slots, seed),
             draining: false,
+            looks: 0,
             offer,
         }
     }
@@ -173,14 +186,27 @@ impl Wing {
             }
             WorkerMsg::Said(term, outcome) if term == self.term => Event::Said(outcome),
             WorkerMsg::InboxGone(term) if term == self.term => Event::InboxGone,
-            // Of an incarnation that is over.
+            // What changed before it was there.
+            WorkerMsg::Watching(term) if term == self.term => Event::Look,
+            WorkerMsg::Look(term) if term == self.term => {
+                self.look_later(cx);
+                Event::Look
+            }
+            WorkerMsg::LookAgain(term, number) if term == self.term && number == self.looks => {
+                self.look_later(cx);
+                Event::Look
+            }
+            // Of an incarnation that is over, or a look that another one came before.
             WorkerMsg::Committed(..)
             | WorkerMsg::Read(..)
             | WorkerMsg::Idle(_)
             | WorkerMsg::TakenForHung(_)
             | WorkerMsg::Usable(..)
             | WorkerMsg::Said(..)
-            | WorkerMsg::InboxGone(_) => return,
+            | WorkerMsg::InboxGone(_)
+            | WorkerMsg::Watching(..)
+            | WorkerMsg::Look(_)
+            | WorkerMsg::LookAgain(..) => return,
             WorkerMsg::Wake => Event::Wake,
             WorkerMsg::ChildDied if self.children.is_none() => return,
             WorkerMsg::ChildDied => Event::ChildDied,
@@ -232,13 +258,18 @@ impl Wing {
                 let (Some(zk), term) = (self.zk, self.term) else { return };
                 cx.get(zk, path::worker(self.id), move |node| Msg::Worker(WorkerMsg::Read(term, node)));
             }
-            Effect::Start => self.start_children(cx),
+            Effect::Start => {
+                self.start_children(cx);
+                self.watch(cx);
+            }
             Effect::Stop => self.stop_children(cx),
             Effect::Hold => self.each_child(cx, InboxMsg::Hold, ToExecutor::Hold, ToReporter::Hold),
-            Effect::Resume => self.each_child(cx, InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume),
+            Effect::Resume => {
+                self.each_child(cx, InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume);
+                self.watch(cx);
+            }
             Effect::MarkDraining(version) => {
-                let data = encode(&WorkerInfo { draining: true, ..self.info.clone() });
-                self.commit(cx, &[Op::Set { path: path::worker(self.id), data, version }]);
+                self.commit(cx, &txn::mark_draining(self.id, &self.info, version));
             }
             Effect::Say(version) => {
                 let (Some(zk), term) = (self.zk, self.term) else { return };
@@ -267,6 +298,8 @@ impl Wing {
                 if std::mem::take(&mut self.draining) {
                     // As the node's graceful stop: the worker first, then leadership.
                     cx.tell(Route::SessionToElection, Msg::Election(ElectionMsg::StepDown));
+                } else {
+                    cx.out.push(Out::Drained);
                 }
             }
             Effect::Fail => cx.out.push(Out::Fail),
@@ -278,6 +311,23 @@ impl Wing {
     fn commit(&self, cx: &mut Context<'_>, ops: &[Op]) {
         let (Some(zk), term) = (self.zk, self.term) else { return };
         cx.commit(zk, ops, move |outcome| Msg::Worker(WorkerMsg::Committed(term, outcome)));
+    }
+
+    /// Asks for a watch on the registration, in which an operator may tell the worker to drain.
+    fn watch(&mut self, cx: &mut Context<'_>) {
+        let (Some(zk), term) = (self.zk, self.term) else { return };
+        cx.watch(
+            zk,
+            &path::worker(self.id),
+            move |_| Msg::Worker(WorkerMsg::Watching(term)),
+            move |_| Msg::Worker(WorkerMsg::Look(term)),
+        );
+        self.look_later(cx);
+    }
+
+    fn look_later(&mut self, cx: &mut Context<'_>) {
+        self.looks += 1;
+        cx.after(LOOK, Msg::Worker(WorkerMsg::LookAgain(self.term, self.looks)));
     }
 
     fn ephemeral(&self, node: ReadResult<Option<Znode>>) -> Option<Ephemeral> {
@@ -304,6 +354,8 @@ impl Wing {
     }
 
     fn stop_children(&mut self, cx: &mut Context<'_>) {
+        // No look comes any more; a hint of the watch finds nobody who listens.
+        self.looks += 1;
         if self.children.take().is_some() {
             self.runs.abandon_all(cx);
         }

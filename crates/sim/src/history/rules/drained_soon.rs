@@ -1,0 +1,81 @@
+//! L9: a worker that drains leaves.
+//!
+//! Once all is healed, a registration that is marked is gone within [`LATE`], and a session's end: the worker sees the mark,
+//! ends or hands back what it has within its grace, and gives up soon after if that cannot be.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::WorkerId;
+use bellwether_core::path::Place;
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::Spot;
+
+/// How often a worker looks at its registration, should every hint have been lost (30 s); the longest grace of those who
+/// record (10 s); the time in which a drain is given up after that (5 s); and some seconds.
+const LATE: u64 = 50_000;
+
+#[derive(Default)]
+pub(super) struct DrainedSoon {
+    since: BTreeMap<WorkerId, u64>,
+}
+
+impl Predicate for DrainedSoon {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            let Spot::Place(Place::Worker(id)) = &change.spot else { continue };
+            let info = change.after.as_ref().and_then(|znode| znode.worker());
+            if info.is_some_and(|info| info.draining) {
+                self.since.entry(*id).or_insert(world.now);
+            } else {
+                self.since.remove(id);
+            }
+        }
+        self.late(world, found);
+    }
+
+    fn finish(&mut self, world: &World, found: &mut Found<'_>) {
+        self.late(world, found);
+    }
+}
+
+impl DrainedSoon {
+    fn late(&mut self, world: &World, found: &mut Found<'_>) {
+        let Some(healed) = world.healed else { return };
+        self.since.retain(|id, since| {
+            let late = (*since).max(healed) + world.session_end() + LATE < world.now;
+            if late {
+                found.push(format!("{id} drains since {since} ms and is still there"));
+            }
+            !late
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::history::event::EventKind;
+    use crate::history::rules::fixture::{SESSION_END, Story, W1};
+
+    #[test]
+    fn a_worker_that_drains_and_stays_is_found_once_it_is_late() {
+        for (healed, leaves, wait) in
+            [(true, false, 60_000), (true, true, 60_000), (true, false, 20_000), (false, false, 60_000)]
+        {
+            let mut story = Story::with_workers();
+            story.mark(W1, true);
+            if healed {
+                story.push(EventKind::Healed);
+            }
+            story.pass(wait);
+            if leaves {
+                story.unregister(W1);
+            }
+            story.pass(SESSION_END);
+            story.submit("a");
+            let late = healed && !leaves && wait > 50_000;
+            if late { story.assert_breaks("L9") } else { story.assert_keeps("L9") }
+        }
+    }
+}
