@@ -21,8 +21,8 @@
 //! * How often an adversity happens is bounded; when it happens, and what else happens meanwhile, is not. `README.md`
 //!   has the bounds, the numbers of states, and which invariant breaks when a fence is taken out of the product.
 //! * A lost write may be applied at any later time, also after its session ended: more than ZooKeeper would do.
-//! * Clients (but for a submission again, a cancel, a retry and a purge), the promoter, the backlog of waiting jobs, draining
-//!   and re-registration are the simulator's.
+//! * Clients (but for a submission again, a cancel, a retry and a purge), the promoter, the backlog of waiting jobs,
+//!   drains that are given up and re-registration are the simulator's.
 //! * Retries and removals of a group's members are drawn at random, by `machine/group/model.rs` of the core and the simulator.
 //! * A model must always be able to go on and must reach its *sights*, states without which it would prove nothing.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a model picks what it looks for")]

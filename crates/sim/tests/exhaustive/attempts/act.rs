@@ -13,6 +13,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Claim, Lifetime, Op, Waiting};
+use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
 use super::client::Call;
@@ -36,6 +37,12 @@ impl Attempts {
         };
         let (was, is) = (View::of(&state.zk), View::of(&after));
         let mut broken = was.broken_by(&is);
+        if self.bounds.drains > 0 && stage::drains(&state.zk) {
+            let first = path::worker(worker(0));
+            let serves_again = after.znodes.contains_key(&first) && !stage::drains(&after);
+            let gets = was.assigned.is_empty() && is.assigned.iter().any(|(to, _)| *to == worker(0));
+            broken = broken.or((serves_again || gets).then_some(Law::Drains));
+        }
         if let Author::Leader(epoch) = author
             && state.zk.get(path::EPOCH).map(|(_, version)| version) != Some(epoch)
         {
@@ -68,7 +75,10 @@ impl Attempts {
     fn deeds(&self, state: &mut State, n: usize, deeds: Vec<Deed>) {
         for deed in deeds {
             match deed {
-                Deed::Launched(life, attempt, expired) => {
+                Deed::Launched { life, attempt, expired, drains } => {
+                    if drains {
+                        state.broken.get_or_insert(Law::Drains);
+                    }
                     if !state.given.contains(&(life, attempt, worker(n))) {
                         state.broken.get_or_insert(Law::Begins);
                     }
@@ -102,6 +112,7 @@ impl Attempts {
                 Deed::Resolved { applied: false } => self.note(Sight::NotApplied),
                 Deed::Requeued => self.note(Sight::Requeued),
                 Deed::DroppedZombie => self.note(Sight::Dropped),
+                Deed::Retired => self.note(Sight::Retired),
             }
         }
     }
@@ -140,10 +151,12 @@ impl Attempts {
                     Op::Create { path: path::delayed_minute(*minute), data: Vec::new(), lifetime };
                 self.commit(state, Author::Worker, stage::session(n), &[container])
             }
-            Sent::Close(_) | Sent::Write(_) | Sent::Beat(_) => {
+            Sent::Close(_) | Sent::Write(_) | Sent::Beat(_) | Sent::Say(_) | Sent::Retire(_) => {
                 self.commit(state, Author::Worker, stage::session(n), &sent.ops())
             }
-            Sent::List | Sent::Read(_) | Sent::ReadBack(_) | Sent::ReadAssignments(_) => Outcome::Applied(()),
+            Sent::List | Sent::Read(_) | Sent::ReadBack(_) | Sent::ReadAssignments(_) | Sent::Look => {
+                Outcome::Applied(())
+            }
         };
         let zk = state.zk.clone();
         let worker = &mut *state.workers[n];
@@ -359,6 +372,15 @@ impl Attempts {
                 state.left.tidies -= 1;
                 self.lead(&mut state, n, Leader::tidy);
             }
+            Action::Drain => {
+                state.left.drains -= 1;
+                let first = worker(0);
+                if let Some((info, version)) = state.zk.value::<WorkerInfo>(&path::worker(first)) {
+                    let ops = txn::mark_draining(first, &info, version);
+                    self.commit(&mut state, Author::Client, NOBODY, &ops);
+                }
+            }
+            Action::EndGrace(n) => self.work(&mut state, n, Worker::end_grace),
             Action::Minute => {
                 state.left.minutes -= 1;
                 state.aged = true;
@@ -382,8 +404,12 @@ fn tell(state: &mut State, op: &Op) {
         (Place::QueueEntry(job), _) => {
             state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Queue(job.clone())));
         }
-        (Place::Worker(worker), _) if deleted => {
-            state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Gone(worker)));
+        (Place::Worker(worker), _) => {
+            let hint = if deleted { Hint::Gone(worker) } else { Hint::Changed(worker) };
+            state.leaders.iter_mut().for_each(|leader| leader.hint(hint.clone()));
+            if let Some(to) = state.workers.iter_mut().find(|to| to.id == worker) {
+                to.hint_life();
+            }
         }
         (Place::Assignment(worker, job), _) => {
             if deleted {

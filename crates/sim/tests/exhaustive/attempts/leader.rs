@@ -69,6 +69,8 @@ impl Write {
 pub(crate) enum Hint {
     /// An entry came or went.
     Queue(JobId),
+    /// An ephemeral was set.
+    Changed(WorkerId),
     /// An ephemeral is gone.
     Gone(WorkerId),
     /// An inbox has a job less.
@@ -210,6 +212,7 @@ impl Leader {
     pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
         let heard = match self.hints.pop_front().expect("a hint came") {
             Hint::Queue(job) => queued(zk, job),
+            Hint::Changed(worker) => Heard::Member(membership::Event::Seen(worker)),
             Hint::Gone(worker) => Heard::Member(membership::Event::Deleted(worker)),
             Hint::Emptied(worker) => Heard::Assigner(assigner::Event::InboxChanged(worker)),
         };

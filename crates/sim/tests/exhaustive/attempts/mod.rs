@@ -16,6 +16,7 @@
 //! | expiry | each leader's clock, and that of the workers, comes to it at any time; slots are granted at any time |
 //! | the same id again | a client opens the job, or submits it anew; an operator retries it; replies are lost |
 //! | removal | a janitor, or a purge, decides on what stands a minute after the end, and is served at any time |
+//! | drain | an operator marks the first worker's registration at any time; its grace is over at any later time |
 //! | a strange hand | deletes the ephemeral of a worker that lives, and so has its attempts closed under it |
 
 mod act;
@@ -111,6 +112,27 @@ fn a_lease_is_over_under_two_leaders() {
     let bounds = Bounds { claims: 1, revocations: 1, ..Bounds::default() };
     let sights = &[Sight::Revoked, Sight::StaleRecovery];
     explore("attempts, silent, two leaders", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_worker_is_told_to_drain_and_a_client_cancels() {
+    let bounds = Bounds { drains: 1, cancels: 1, ..Bounds::default() };
+    let sights = &[Sight::Marked, Sight::HandedBack, Sight::NotEmpty, Sight::Retired];
+    explore("attempts, draining and cancelled", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_worker_is_told_to_drain_while_a_leader_is_cut_off() {
+    let bounds = Bounds { drains: 1, leader_cuts: 1, ..Bounds::default() };
+    let sights = &[Sight::Marked, Sight::HandedBack, Sight::LateAssign, Sight::Retired];
+    explore("attempts, draining, a leader cut off", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn a_worker_is_told_to_drain_while_it_is_cut_off() {
+    let bounds = Bounds { drains: 1, worker_cuts: 1, ..Bounds::default() };
+    let sights = &[Sight::HandedBack, Sight::AppliedUnheard, Sight::SaidLate, Sight::Retired];
+    explore("attempts, draining, a worker cut off", 1_000, Attempts::new(bounds, sights));
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(crate) struct Bounds {
     pub(crate) tidies: u8,
     /// An operator purges it.
     pub(crate) purges: u8,
+    /// An operator has the first worker drain.
+    pub(crate) drains: u8,
 }
 
 pub(crate) struct Attempts {
@@ -164,6 +166,10 @@ pub(crate) enum Action {
     Tidy(usize),
     /// A minute passes, and all that is on its way has arrived, but not been heard.
     Minute,
+    /// An operator marks the first worker's registration.
+    Drain,
+    /// The grace of a worker's drain is over.
+    EndGrace(usize),
 }
 
 laws! { Attempts {
@@ -181,6 +187,7 @@ laws! { Attempts {
     Expiry = "S16: nothing is assigned that has expired by its leader's clock, or begins that has by its worker's",
     Cancel = "S12: an attempt that a client cancelled ends the job, or has succeeded",
     Truth = "S9: a worker believes that it closed an attempt if it did, and only then",
+    Drains = "S18: a worker that drains gets nothing, begins nothing once it knows, and drains on",
     Pause = "S5: a leader that knows it is cut off plans nothing",
 }}
 
@@ -222,11 +229,20 @@ sights! { Attempts {
     KeptAfterAll = "a removal is rejected, because the job was opened or removed before",
     Anew = "an id whose record was removed is submitted again",
     Haunted = "a run of a removed job ends while another has its id",
+    Marked = "an assignment to a worker that was told to drain meanwhile is rejected",
+    HandedBack = "a worker that drains hands a job back",
+    NotEmpty = "a worker that is about to leave is stopped by a job in its inbox",
+    Retired = "a worker that drains leaves",
+    SaidLate = "what a worker offers is rejected, because it was told to drain meanwhile",
 }}
 
 impl Attempts {
     pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
         Self { bounds, expected, seen: Seen::default() }
+    }
+
+    fn worker(&self, n: usize) -> Worker {
+        Worker::new(worker(n), self.bounds.expires, self.bounds.drains > 0 && n == 0)
     }
 
     pub(super) fn note(&self, sight: Sight) {
@@ -267,7 +283,7 @@ impl Model for Attempts {
         let mut state = State {
             zk: Part::new(stage::zookeeper(if self.bounds.lone { 1 } else { WORKERS })),
             leaders: std::array::from_fn(|_| Part::new(Leader::new())),
-            workers: std::array::from_fn(|n| Part::new(Worker::new(worker(n), self.bounds.expires))),
+            workers: std::array::from_fn(|n| Part::new(self.worker(n))),
             late: Part::new(Vec::new()),
             given: Part::new(BTreeSet::new()),
             launched: Part::new(BTreeSet::new()),
@@ -306,6 +322,10 @@ impl Model for Attempts {
         properties.push(Property::<Self>::always(
             "L3: where nothing more comes of itself, the job is over",
             |_, state| state.broken.is_some() || steps::goes_on(state) || state.is_over(),
+        ));
+        properties.push(Property::<Self>::always(
+            "L9: where nothing more comes of itself, no worker drains",
+            |_, state| state.broken.is_some() || !stage::drains(&state.zk) || steps::goes_on(state),
         ));
         properties.extend(self.expected.iter().map(|sight| sight.property()));
         properties

@@ -7,6 +7,7 @@ use bellwether_core::txn::Op;
 
 use super::law::View;
 use super::model::{Attempts, Author, Sight, State};
+use super::stage;
 
 impl Attempts {
     pub(super) fn applied(&self, state: &State, author: Author, was: &View, is: &View) {
@@ -37,6 +38,7 @@ impl Attempts {
             AttemptEndKind::Lost | AttemptEndKind::Failed if record.is_terminal() => self.note(Sight::Dead),
             AttemptEndKind::Lost => self.note(Sight::Recovered),
             AttemptEndKind::LeaseExpired => self.note(Sight::Revoked),
+            AttemptEndKind::Released if stage::drains(&state.zk) => self.note(Sight::HandedBack),
             AttemptEndKind::Failed
             | AttemptEndKind::Released
             | AttemptEndKind::Invalid
@@ -65,7 +67,16 @@ impl Attempts {
                     (false, false, _) => Sight::StaleExpiry,
                 });
             }
+            (Author::Leader(_), Some(Place::Worker(_))) if *reason == Reason::BadVersion => {
+                self.note(Sight::Marked);
+            }
             (Author::Leader(_), Some(Place::Worker(_))) => self.note(Sight::Gone),
+            (Author::Worker, Some(Place::Inbox(_))) if *reason == Reason::NotEmpty => {
+                self.note(Sight::NotEmpty);
+            }
+            (Author::Worker, Some(Place::Worker(_))) if *reason == Reason::BadVersion => {
+                self.note(Sight::SaidLate);
+            }
             (Author::Leader(_), _) if ops.len() == 2 => self.note(Sight::KeptAfterAll),
             (Author::Client, _) if ops.len() == 1 => self.note(Sight::KeptAfterAll),
             (Author::Client, _) => self.note(Sight::ClientTooLate),

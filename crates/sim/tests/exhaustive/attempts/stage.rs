@@ -8,6 +8,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Lifetime, Op};
+use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
 use crate::kit;
@@ -56,6 +57,13 @@ pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
     }
     zk
 }
+
+/// Whether the first worker's registration has the mark of a drain.
+pub(crate) fn drains(zk: &ZooKeeper) -> bool {
+    zk.value::<WorkerInfo>(&FIRST).is_some_and(|(info, _)| info.draining)
+}
+
+static FIRST: LazyLock<String> = LazyLock::new(|| path::worker(worker(0)));
 
 /// Where the job stands while it waits out a backoff. Spelt once: it is looked up in every state.
 pub(crate) static DELAYED: LazyLock<String> = LazyLock::new(|| path::delayed_entry(MINUTE, &job()));

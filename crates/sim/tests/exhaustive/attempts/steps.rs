@@ -23,6 +23,7 @@ pub(super) fn all() -> impl Iterator<Item = Action> {
             Action::Tidy(n),
             Action::Promote(n),
             Action::Late(n),
+            Action::EndGrace(n),
         ]
     });
     let once = [
@@ -46,6 +47,7 @@ pub(super) fn all() -> impl Iterator<Item = Action> {
         Action::Retry,
         Action::Purge,
         Action::Minute,
+        Action::Drain,
     ];
     each.chain(once)
 }
@@ -109,6 +111,8 @@ pub(super) fn enabled(state: &State, action: &Action) -> bool {
         Action::Purge => left.purges > 0 && state.aged,
         Action::Minute => left.minutes > 0 && state.is_quiet(),
         Action::Late(at) => *at < state.late.len(),
+        Action::Drain => left.drains > 0,
+        Action::EndGrace(n) => state.workers[*n].has_grace(),
         Action::DeleteEphemeral => {
             left.strange > 0 && first.alive && state.zk.znodes.contains_key(&path::worker(worker(0)))
         }
@@ -133,6 +137,7 @@ pub(super) fn goes_on(state: &State) -> bool {
         | Action::PassLeader(_)
         | Action::PassWorkers
         | Action::ServeClient
+        | Action::EndGrace(_)
         | Action::LookBack => true,
         Action::Claim
         | Action::CutLeader { .. }
@@ -148,6 +153,7 @@ pub(super) fn goes_on(state: &State) -> bool {
         | Action::LoseReply { .. }
         | Action::Retry
         | Action::Purge
+        | Action::Drain
         | Action::Minute => false,
     };
     all().any(|action| of_itself(&action) && enabled(state, &action))

@@ -2,6 +2,9 @@
 //!
 //! Its requests are served in the order in which they were sent, and their replies and the watch's hints are heard in
 //! the order in which they were made, each in its own time.
+//!
+//! Where an operator may have it drain, its incarnation is there, too: it looks for the mark, and
+//! retires. Else that is registered all the time, and is left out.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,6 +13,7 @@ use bellwether_core::budget::DEFAULT_LEASE;
 use bellwether_core::machine::worker::beats::{self, Beat, Beats, Begun};
 use bellwether_core::machine::worker::executor::{self, Ended, Executor, Run};
 use bellwether_core::machine::worker::inbox::{self, Inbox};
+use bellwether_core::machine::worker::incarnation::{self, Ephemeral, Incarnation, Stage};
 use bellwether_core::machine::worker::reporter::{self, Close, Reporter, Settled};
 use bellwether_core::machine::worker::{Found, Look, Start};
 use bellwether_core::name::{JobId, WorkerId};
@@ -17,9 +21,12 @@ use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{self, Batch, Op};
+use bellwether_core::wire;
+use bellwether_core::worker::WorkerInfo;
 
 use super::law::Life;
 use super::stage::WALL;
+use crate::kit;
 use crate::zookeeper::ZooKeeper;
 
 /// On its way to ZooKeeper.
@@ -34,6 +41,11 @@ pub(crate) enum Sent {
     MakeMinute(u64),
     /// A write that nobody waits for: the next listing tells what became of it.
     Write(Vec<Op>),
+    /// A look at its registration.
+    Look,
+    /// What it offers, said anew.
+    Say(Vec<Op>),
+    Retire(Vec<Op>),
 }
 
 impl Sent {
@@ -42,12 +54,13 @@ impl Sent {
         match self {
             Self::Close(batch) => batch.ops().cloned().collect(),
             Self::Beat(batch) => batch.ops().cloned().collect(),
-            Self::Write(ops) => ops.clone(),
+            Self::Write(ops) | Self::Say(ops) | Self::Retire(ops) => ops.clone(),
             // A container is made by a write of its own, which nothing depends on.
             Self::List
             | Self::Read(_)
             | Self::ReadBack(_)
             | Self::ReadAssignments(_)
+            | Self::Look
             | Self::MakeMinute(_) => Vec::new(),
         }
     }
@@ -61,6 +74,9 @@ impl Sent {
             Self::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, unknown)),
             Self::ReadAssignments(jobs) => Heard::Beats(beats::Event::ReadFailed(jobs)),
             Self::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, unknown)),
+            Self::Look => Heard::Life(incarnation::Event::Read(None)),
+            Self::Say(_) => Heard::Life(incarnation::Event::Said(unknown)),
+            Self::Retire(_) => Heard::Life(incarnation::Event::Committed(unknown)),
             Self::List | Self::Write(_) => return None,
         })
     }
@@ -72,19 +88,29 @@ pub(crate) enum Heard {
     Executor(executor::Event),
     Beats(beats::Event),
     Reporter(reporter::Event),
+    Life(incarnation::Event),
 }
 
 /// What a worker does that others want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deed {
-    /// An attempt begins to run, and whether its job has expired by this worker's clock.
-    Launched(Life, u32, bool),
+    /// An attempt begins to run.
+    Launched {
+        life: Life,
+        attempt: u32,
+        /// Its job has expired by this worker's clock.
+        expired: bool,
+        /// The worker has seen that it is to drain.
+        drains: bool,
+    },
     Settled(Life, u32, Settled),
     Resolved {
         applied: bool,
     },
     Requeued,
     DroppedZombie,
+    /// It has drained and is gone.
+    Retired,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -93,7 +119,12 @@ pub(crate) struct Parts {
     executor: Executor,
     beats: Beats,
     reporter: Reporter,
+    /// Where an operator may have it drain.
+    life: Option<Incarnation>,
 }
+
+/// The grace of a drain. Its end is a step of its own.
+const GRACE: Duration = Duration::from_millis(1);
 
 /// A handler at work. It holds the only slot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -119,12 +150,15 @@ pub(crate) struct Worker {
     /// Slots are held by others: when one is free is a step of its own.
     busy: bool,
     now: Millis,
+    /// The grace of its drain is over.
+    grace_over: bool,
     pub(crate) wall: WallMillis,
 }
 
 impl Worker {
-    pub(crate) fn new(id: WorkerId, busy: bool) -> Self {
+    pub(crate) fn new(id: WorkerId, busy: bool, drains: bool) -> Self {
         let parts = Parts {
+            life: drains.then(registered),
             inbox: Inbox::new(),
             executor: Executor::new(),
             beats: Beats::new(id),
@@ -141,6 +175,7 @@ impl Worker {
             wants_slot: false,
             busy,
             now: Millis(0),
+            grace_over: false,
             wall: WALL,
         }
     }
@@ -150,6 +185,28 @@ impl Worker {
         if self.parts.is_some() && self.up && self.alive {
             self.mailbox.push_back(Heard::Inbox(event));
         }
+    }
+
+    /// Its registration has changed.
+    pub(crate) fn hint_life(&mut self) {
+        let drains = self.parts.as_ref().is_some_and(|parts| parts.life.is_some());
+        if drains && self.up && self.alive {
+            self.mailbox.push_back(Heard::Life(incarnation::Event::Look));
+        }
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        Some(self.parts.as_ref()?.life.as_ref()?.stage())
+    }
+
+    /// Whether what runs still has the grace of a drain.
+    pub(crate) fn has_grace(&self) -> bool {
+        self.stage() == Some(Stage::Draining) && !self.grace_over && self.run.is_some()
+    }
+
+    pub(crate) fn end_grace(&mut self, deeds: &mut Vec<Deed>) {
+        self.grace_over = true;
+        self.hear(Heard::Executor(executor::Event::Wake), deeds);
     }
 
     /// What a read finds.
@@ -176,6 +233,16 @@ impl Worker {
                 Heard::Beats(beats::Event::Read(found.collect()))
             }
             Sent::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, outcome)),
+            Sent::Look => {
+                let found = zk.value::<WorkerInfo>(&path::worker(self.id));
+                let found = found.map_or(Ephemeral::Absent, |(info, version)| Ephemeral::Ours {
+                    version,
+                    draining: info.draining,
+                });
+                Heard::Life(incarnation::Event::Read(Some(found)))
+            }
+            Sent::Say(_) => Heard::Life(incarnation::Event::Said(outcome)),
+            Sent::Retire(_) => Heard::Life(incarnation::Event::Committed(outcome)),
             Sent::Write(_) => return None,
         })
     }
@@ -250,32 +317,35 @@ impl Worker {
                 Heard::Reporter(reporter::Event::MinuteMade(minute, _)) => {
                     Sent::MakeMinute(minute).unanswered(Outcome::Unknown)
                 }
+                Heard::Life(incarnation::Event::Read(_)) => Sent::Look.unanswered(Outcome::Unknown),
+                Heard::Life(incarnation::Event::Said(_)) => {
+                    Sent::Say(Vec::new()).unanswered(Outcome::Unknown)
+                }
+                Heard::Life(incarnation::Event::Committed(_)) => {
+                    Sent::Retire(Vec::new()).unanswered(Outcome::Unknown)
+                }
                 _ => None,
             });
         }
         let sent = std::mem::take(&mut self.sent);
         let late = sent.iter().flat_map(Sent::ops).collect();
         lost.extend(sent.into_iter().filter_map(|sent| sent.unanswered(Outcome::Unknown)));
-        let hold = [
-            Heard::Beats(beats::Event::Hold),
-            Heard::Reporter(reporter::Event::Hold),
-            Heard::Executor(executor::Event::Hold),
-            Heard::Inbox(inbox::Event::Hold),
-        ];
-        hold.into_iter().chain(lost).for_each(|heard| self.hear(heard, deeds));
+        if self.stage().is_some() {
+            self.hear(Heard::Life(incarnation::Event::Disconnected), deeds);
+        } else {
+            HOLD.into_iter().for_each(|heard| self.hear(heard, deeds));
+        }
+        lost.into_iter().for_each(|heard| self.hear(heard, deeds));
         late
     }
 
     /// The same session is back, with a new watch.
     pub(crate) fn resume(&mut self, deeds: &mut Vec<Deed>) {
         self.up = true;
-        let resume = [
-            Heard::Beats(beats::Event::Resume),
-            Heard::Reporter(reporter::Event::Resume),
-            Heard::Executor(executor::Event::Resume),
-            Heard::Inbox(inbox::Event::Resume),
-        ];
-        resume.into_iter().for_each(|heard| self.hear(heard, deeds));
+        if self.stage().is_some() {
+            return self.hear(Heard::Life(incarnation::Event::Reconnected), deeds);
+        }
+        RESUME.into_iter().for_each(|heard| self.hear(heard, deeds));
         self.sent.push_back(Sent::List);
     }
 
@@ -309,7 +379,7 @@ impl Worker {
                         }
                         _ => {}
                     }
-                    parts.executor.handle(Millis(0), event, &mut effects);
+                    parts.executor.handle(Millis(u64::from(self.grace_over)), event, &mut effects);
                     effects.into_iter().for_each(|effect| self.executor(effect, deeds, &mut todo));
                 }
                 Heard::Beats(event) => {
@@ -322,7 +392,50 @@ impl Worker {
                     parts.reporter.handle(self.now, event, &mut effects);
                     effects.into_iter().for_each(|effect| self.reporter(effect, deeds, &mut todo));
                 }
+                Heard::Life(event) => {
+                    let Some(life) = &mut parts.life else { continue };
+                    let mut effects = Vec::new();
+                    life.handle(Millis(0), event, &mut effects);
+                    effects.into_iter().for_each(|effect| self.life(effect, deeds, &mut todo));
+                }
             }
+        }
+    }
+
+    fn life(&mut self, effect: incarnation::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
+        use incarnation::Effect;
+        match effect {
+            Effect::Read => self.send(Sent::Look, todo),
+            Effect::Say(version) => {
+                let (path, data) = (path::worker(self.id), wire::encode(&kit::info(1)));
+                self.send(Sent::Say(vec![Op::Set { path, data, version }]), todo);
+            }
+            Effect::Hold => todo.extend(HOLD),
+            Effect::Resume => {
+                todo.extend(RESUME);
+                self.sent.push_back(Sent::List);
+            }
+            Effect::Drain(until) => todo.push_back(Heard::Executor(executor::Event::Drain(until))),
+            Effect::Relist => self.send(Sent::List, todo),
+            Effect::Retire => self.send(Sent::Retire(txn::retire(self.id)), todo),
+            Effect::Stop => {
+                (self.parts, self.run) = (None, None);
+                self.mailbox.clear();
+            }
+            Effect::Drained(_) => deeds.push(Deed::Retired),
+            // A timer, which it hears of when it likes. In a drain it is that of giving up, which nobody does here.
+            Effect::WakeAt(_) if self.stage() == Some(Stage::Serving) => {
+                self.mailbox.push_back(Heard::Life(incarnation::Event::Wake));
+            }
+            Effect::WakeAt(_) => {}
+            Effect::Renew
+            | Effect::Register
+            | Effect::MakeParents
+            | Effect::Start
+            | Effect::MarkDraining(_)
+            | Effect::Leave
+            | Effect::Restarted
+            | Effect::Fail => unreachable!("it is registered once, and is told to drain by its mark alone"),
         }
     }
 
@@ -371,7 +484,9 @@ impl Worker {
             Effect::WantSlot => self.wants_slot = true,
             Effect::Launch(start) => {
                 let (life, attempt) = (Life::of(&start.record), start.assignment.attempt);
-                deeds.push(Deed::Launched(life, attempt, start.record.is_overdue(self.wall)));
+                let expired = start.record.is_overdue(self.wall);
+                let drains = self.stage() == Some(Stage::Draining);
+                deeds.push(Deed::Launched { life, attempt, expired, drains });
                 self.run = Some(Running { job: start.job, life, attempt, signalled: false });
             }
             Effect::Signal(_, attempt) => {
@@ -394,7 +509,8 @@ impl Worker {
             Effect::Closed(job) => todo.push_back(Heard::Inbox(inbox::Event::Closed(vec![job]))),
             Effect::Recheck(job) => todo.push_back(Heard::Inbox(inbox::Event::Recheck(job))),
             Effect::DroppedZombie(_) => deeds.push(Deed::DroppedZombie),
-            Effect::ReturnSlot | Effect::WakeAt(_) | Effect::Idle => {}
+            Effect::Idle => todo.push_back(Heard::Life(incarnation::Event::Idle)),
+            Effect::ReturnSlot | Effect::WakeAt(_) => {}
         }
     }
 
@@ -439,6 +555,28 @@ impl Worker {
             Effect::Refused(..) | Effect::WakeAt(_) => {}
         }
     }
+}
+
+const HOLD: [Heard; 4] = [
+    Heard::Beats(beats::Event::Hold),
+    Heard::Reporter(reporter::Event::Hold),
+    Heard::Executor(executor::Event::Hold),
+    Heard::Inbox(inbox::Event::Hold),
+];
+
+const RESUME: [Heard; 4] = [
+    Heard::Beats(beats::Event::Resume),
+    Heard::Reporter(reporter::Event::Resume),
+    Heard::Executor(executor::Event::Resume),
+    Heard::Inbox(inbox::Event::Resume),
+];
+
+/// The machine of an incarnation that has registered.
+fn registered() -> Incarnation {
+    let mut life = Incarnation::new(GRACE);
+    let events = [incarnation::Event::Connected, incarnation::Event::Committed(Outcome::Applied(()))];
+    events.into_iter().for_each(|event| life.handle(Millis(0), event, &mut Vec::new()));
+    life
 }
 
 fn begun(start: &Start) -> Begun {
