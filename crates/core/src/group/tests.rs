@@ -1,0 +1,115 @@
+use super::*;
+
+fn id(name: &str) -> GroupId {
+    GroupId::new(name).unwrap()
+}
+
+fn record() -> GroupRecord {
+    GroupRecord::new(Kind::new("sum").unwrap(), Uuid::nil(), WallMillis(1))
+}
+
+fn parent() -> Parent {
+    Parent {
+        job: JobId::new("p:x").unwrap(),
+        kind: Kind::new("p").unwrap(),
+        generation: 1,
+        finish: true,
+        membership: None,
+        depth: 1,
+    }
+}
+
+#[test]
+fn a_groups_name_is_plain_and_that_of_sub_jobs_is_not() {
+    assert!(GroupId::plain("nightly-7").is_ok());
+    let refused = GroupId::plain("a@1").unwrap_err().to_string();
+    assert_eq!(refused, "group has '@' at byte 1: only [A-Za-z0-9._-] are allowed");
+    let payload = Payload::json(*b"1").unwrap();
+    let job = JobRecord::new(Kind::new("p").unwrap(), payload, Uuid::from_u128(0x7a), WallMillis(1));
+    let short = JobId::new("p:x").unwrap();
+    assert_eq!(GroupId::of_sub_jobs(&short, &job).as_str(), "p:x@1.0000007a");
+    let again = JobRecord { token: Uuid::from_u128(0x7b), ..job.clone() };
+    assert_ne!(GroupId::of_sub_jobs(&short, &job), GroupId::of_sub_jobs(&short, &again), "another life");
+    let long = JobId::new("x".repeat(128)).unwrap();
+    let retried = JobRecord { generation: 2, ..job.clone() };
+    let (one, two) = (GroupId::of_sub_jobs(&long, &job), GroupId::of_sub_jobs(&long, &retried));
+    assert_eq!((one.as_str().len(), one.as_str().starts_with('@')), (33, true));
+    assert_ne!(one, two);
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_is_written() {
+    let total = GroupRecord { total: Some(MAX_MEMBERS + 1), ..record() };
+    assert_eq!(
+        total.check(&id("g")).unwrap_err().to_string(),
+        "total of group g is 1000001: at most 1000000 are allowed; nest groups for more"
+    );
+    let long = "x".repeat(124);
+    assert!(matches!(record().check(&id(&long)), Err(GroupError::Name { .. })));
+    let outer = Membership { group: id("g"), role: Role::Member(1), counted: true };
+    let own = GroupRecord { parent: Some(Parent { membership: Some(outer), ..parent() }), ..record() };
+    assert_eq!(own.check(&id("g")).unwrap_err().to_string(), "job p:x cannot be its own parent");
+    let deep = GroupRecord { parent: Some(Parent { depth: MAX_DEPTH + 1, ..parent() }), ..record() };
+    assert!(matches!(deep.check(&id("g")), Err(GroupError::Depth { .. })));
+    let fine = GroupRecord { total: Some(MAX_MEMBERS), parent: Some(parent()), ..record() };
+    assert_eq!(fine.check(&id("g")), Ok(()));
+}
+
+#[test]
+fn a_total_is_said_once_and_may_be_said_again() {
+    let sealed = record().sealed(&id("g"), 3).unwrap();
+    assert_eq!(sealed.sealed(&id("g"), 3), Ok(sealed.clone()));
+    assert_eq!(
+        sealed.sealed(&id("g"), 4).unwrap_err().to_string(),
+        "group g was sealed with a total of 3, not 4: a total is said once"
+    );
+    assert_eq!(sealed.admits(&id("g"), 2), Ok(()));
+    assert_eq!(
+        sealed.admits(&id("g"), 3).unwrap_err().to_string(),
+        "member 3 of group g is not below its total of 3: members are numbered from 0"
+    );
+}
+
+#[test]
+fn a_group_that_was_stopped_or_is_over_says_why_it_takes_no_more() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(2)), stage: Stage::Joining, ..record() };
+    assert_eq!(
+        stopped.admits(&id("g"), 0).unwrap_err().to_string(),
+        "group g takes no more members: a member ended without success, and it fails fast"
+    );
+    let over = GroupRecord { stage: Stage::Joining, ..record() };
+    assert!(matches!(over.admits(&id("g"), 0), Err(GroupError::Closed { .. })));
+}
+
+#[test]
+fn stages_that_a_group_does_not_have_are_passed_over() {
+    let at = WallMillis(9);
+    let stages = |mut group: GroupRecord| {
+        let mut stages = Vec::new();
+        while !matches!(group.stage, Stage::Done { .. }) {
+            group.stage = group.next_stage(at);
+            stages.push(group.stage);
+        }
+        stages
+    };
+    let done = Stage::Done { at };
+    assert_eq!(stages(record()), [Stage::Joining, done]);
+    assert_eq!(stages(GroupRecord { join: false, ..record() }), [done]);
+    let nested = GroupRecord { parent: Some(parent()), ..record() };
+    assert_eq!(stages(nested.clone()), [Stage::Joining, Stage::Finishing, done]);
+    assert_eq!(stages(GroupRecord { join: false, ..nested }), [Stage::Finishing, done]);
+}
+
+#[test]
+fn the_jobs_of_its_stages_have_ids_of_their_own_and_say_what_it_is() {
+    let joining = GroupRecord { stage: Stage::Joining, total: Some(2), ..record() };
+    let (job, record) = joining.stage_job(&id("g"), WallMillis(1)).unwrap().unwrap();
+    assert_eq!((job.as_str(), record.kind.as_str()), ("sum.join:@g", "sum.join"));
+    assert_eq!(
+        record.payload.bytes(),
+        br#"{"group":"g","kind":"sum","total":2,"parent":null,"stopped":null}"#
+    );
+    let finishing = GroupRecord { stage: Stage::Finishing, parent: Some(parent()), ..joining };
+    let (job, record) = finishing.stage_job(&id("p:x@1"), WallMillis(1)).unwrap().unwrap();
+    assert_eq!((job.as_str(), record.kind.as_str()), ("p.finished:@p:x@1", "p.finished"));
+}
