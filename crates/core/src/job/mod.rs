@@ -14,21 +14,23 @@
 //! does not touch the record, and what an attempt leaves while it runs stands in its assignment, so the record's zkVersion stays the fencing token of the attempt from the
 //! moment that the previous attempt was closed.
 
+mod attempt;
 mod entry;
 pub mod identity;
 mod membership;
 mod payload;
+mod placement;
 mod policy;
 mod priority;
 mod progress;
 mod record;
 
+pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, Ending};
 pub use entry::{Assignment, QueueEntry, Turn, TurnIndex};
 pub use membership::{Membership, Role};
 pub use payload::{ContentType, ContentTypeError, Payload, PayloadError};
+pub use placement::Placement;
 pub use policy::{Policy, PolicyError};
 pub use priority::{Priority, PriorityError};
 pub use progress::{Progress, ProgressError};
-pub use record::{
-    Attempt, AttemptEnd, AttemptEndKind, Ending, JobRecord, JobState, Next, Placement, Verdict,
-};
+pub use record::{JobRecord, JobState, Next, Verdict};

@@ -1,0 +1,194 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::name::WorkerId;
+
+fn job(max_attempts: u32, max_losses: u32) -> JobRecord {
+    let (kind, payload) = (Kind::new("sum").unwrap(), Payload::json(*b"{}").unwrap());
+    JobRecord {
+        policy: Policy { max_attempts, max_losses, ..Policy::default() },
+        ..JobRecord::new(kind, payload, Uuid::from_u128(1), WallMillis(1_000))
+    }
+}
+
+fn attempt(number: u32) -> Attempt {
+    Attempt { number, worker: WorkerId::new(Uuid::from_u128(2)) }
+}
+
+const NOW: WallMillis = WallMillis(5_000);
+
+/// What the leader writes nothing about, it need not carry.
+#[test]
+fn every_attempt_and_generation_is_part_of_the_trace_of_the_submission_and_waits_with_it_if_it_is_recorded() {
+    let traced = |flags| {
+        let context = TraceContext::new([1; 16], [2; 8], flags).unwrap();
+        (context, JobRecord { trace: Some(context), ..job(9, 9) })
+    };
+    let (context, record) = traced(1);
+    assert_eq!(record.entry().trace, Some(context));
+    let (lost, next) = record.close(attempt(1), Ending::Lost, NOW, 0);
+    assert!(matches!(next, Next::Queue(ref entry) if entry.trace == Some(context)), "{next:?}");
+    assert_eq!(lost.cancel(NOW).reopen().trace, Some(context));
+    let (context, record) = traced(0);
+    assert_eq!((record.trace, record.entry().trace), (Some(context), None));
+}
+
+#[test]
+fn a_failure_waits_out_its_backoff_and_keeps_its_error() {
+    let (job, next) = job(2, 1).close(attempt(1), Ending::Failed("boom".into()), NOW, 0);
+    let JobState::Open { not_before: Some(until) } = job.state else { panic!("{job:?}") };
+    assert_eq!(until.since(NOW), Duration::from_millis(500));
+    let Next::Delay(entry) = next else { panic!("{next:?}") };
+    assert_eq!((entry.attempt, entry.not_before), (2, until));
+    assert_eq!(job.last_error.as_deref(), Some("boom"));
+}
+
+#[test]
+fn the_last_failure_makes_the_job_dead() {
+    let (job, _) = job(2, 9).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
+    let (job, next) = job.close(attempt(2), Ending::Failed("two".into()), NOW, 0);
+    assert_eq!(next, Next::Terminal);
+    assert_eq!(job.state, JobState::Terminal { verdict: Verdict::Dead, at: NOW });
+    assert_eq!(job.last_error.as_deref(), Some("two"));
+}
+
+#[test]
+fn losses_are_counted_apart_from_failures_and_kill_a_poison_job() {
+    let (job, _) = job(2, 2).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
+    let (job, next) = job.close(attempt(2), Ending::Lost, NOW, 0);
+    assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 3), "{next:?}");
+    let (job, next) = job.close(attempt(3), Ending::Lost, NOW, 0);
+    assert_eq!(next, Next::Terminal);
+    assert_eq!((job.failures, job.losses), (1, 2));
+    assert!(job.last_error.unwrap().starts_with("attempt 3 lost its worker"));
+}
+
+#[test]
+fn a_hand_back_counts_as_neither() {
+    let (job, next) = job(1, 1).close(attempt(1), Ending::Released, NOW, 0);
+    assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
+    assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 2), "{next:?}");
+}
+
+#[test]
+fn a_job_that_can_never_succeed_is_dead_at_once_with_the_reason() {
+    let (job, next) = job(9, 9).close(attempt(1), Ending::Invalid("no such account".into()), NOW, 0);
+    assert_eq!((next, job.failures, job.losses), (Next::Terminal, 0, 0));
+    assert_eq!(job.state, JobState::Terminal { verdict: Verdict::Dead, at: NOW });
+    assert_eq!(job.last_error.as_deref(), Some("no such account"));
+}
+
+#[test]
+fn a_job_that_asks_to_be_called_later_is_delayed_and_has_lost_nothing() {
+    let wait = Duration::from_secs(90);
+    let (job, next) = job(1, 1).close(attempt(1), Ending::Deferred(wait), NOW, 0);
+    assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
+    assert!(matches!(next, Next::Delay(ref entry) if entry.not_before == NOW + wait), "{next:?}");
+}
+
+#[test]
+fn a_job_that_asks_to_be_called_at_once_is_not() {
+    for (asked, waits) in [(Duration::ZERO, MIN_DEFERRAL), (Duration::MAX, MAX_WAIT)] {
+        let (deferred, _) = job(1, 1).close(attempt(1), Ending::Deferred(asked), NOW, 0);
+        assert_eq!(deferred.state, JobState::Open { not_before: Some(NOW + waits) });
+    }
+}
+
+#[test]
+fn a_job_that_expired_says_when_as_people_write_it() {
+    let expires = JobRecord { expires_at: Some(WallMillis(1_795_226_400_250)), ..job(1, 1) };
+    let error = expires.expire(NOW).last_error.unwrap();
+    assert_eq!(error, "not started before it expired, at 2026-11-21T02:00:00.250Z");
+}
+
+#[test]
+fn an_attempt_that_gave_no_sign_of_life_counts_as_a_loss() {
+    let (job, next) = job(1, 2).close(attempt(1), Ending::LeaseExpired, NOW, 0);
+    assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 2), "{next:?}");
+    let (job, next) = job.close(attempt(2), Ending::LeaseExpired, NOW, 0);
+    assert_eq!((next, job.failures, job.losses), (Next::Terminal, 0, 2));
+    assert!(job.last_error.unwrap().starts_with("attempt 2 gave no sign of life on worker"));
+}
+
+#[test]
+fn a_job_that_was_not_started_in_time_is_dead_and_a_retry_of_it_does_not_expire() {
+    let overdue = JobRecord { expires_at: Some(WallMillis(4_999)), ..job(9, 9) };
+    assert!(overdue.is_overdue(NOW) && !overdue.is_overdue(WallMillis(4_999)));
+    let expired = overdue.clone().expire(NOW);
+    let (closed, next) = overdue.close(attempt(1), Ending::Overdue, NOW, 0);
+    assert_eq!(next, Next::Terminal);
+    assert_eq!(closed.state, expired.state);
+    assert_eq!(closed.last_error, expired.last_error);
+    assert!(!closed.reopen().is_overdue(NOW));
+}
+
+#[test]
+fn what_an_attempt_left_is_carried_into_the_record_and_its_silence_erases_nothing() {
+    let said = Progress::default().with_checkpoint(*b"7").unwrap();
+    let left = Assignment { progress: Some(said.clone()), spawned: true, ..Assignment::new(1, 1, NOW) };
+    let record = job(9, 9).carry(&left).carry(&Assignment::new(2, 1, NOW));
+    assert_eq!((record.progress, record.spawned), (Some(said), true));
+}
+
+#[test]
+fn a_long_error_is_cut_at_a_character_boundary() {
+    let (job, _) = job(1, 1).close(attempt(1), Ending::Failed("é".repeat(MAX_ERROR_BYTES)), NOW, 0);
+    let kept = job.last_error.unwrap();
+    assert!(kept.len() <= MAX_ERROR_BYTES && kept.chars().all(|c| c == 'é'));
+}
+
+/// S9: a worker may get a job again, after a hand-back or a failure.
+#[test]
+fn a_record_was_closed_by_one_attempt_of_one_worker() {
+    let (closed, _) = job(9, 9).close(attempt(1), Ending::Released, NOW, 0);
+    assert!(closed.was_closed_by(attempt(1)));
+    assert!(!closed.was_closed_by(attempt(2)), "the same worker, another attempt");
+    let other = Attempt { worker: WorkerId::new(Uuid::from_u128(3)), ..attempt(1) };
+    assert!(!closed.was_closed_by(other), "the same number, another worker");
+}
+
+/// S11
+#[test]
+fn a_submission_is_the_same_by_its_kind_and_payload_whatever_its_token_and_policy() {
+    let again = JobRecord { token: Uuid::from_u128(2), submitted_at: NOW, ..job(9, 9) };
+    assert!(job(1, 1).is_same_submission(&again));
+    let other_kind = JobRecord { kind: Kind::new("echo").unwrap(), ..job(1, 1) };
+    assert!(!job(1, 1).is_same_submission(&other_kind));
+    let other_payload = JobRecord { payload: Payload::json(*b"[]").unwrap(), ..job(1, 1) };
+    assert!(!job(1, 1).is_same_submission(&other_payload));
+}
+
+fn endings() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        Just(Ending::Failed("x".into())),
+        Just(Ending::Lost),
+        Just(Ending::Released),
+        Just(Ending::Cancelled),
+        Just(Ending::Invalid("x".into())),
+        Just(Ending::Deferred(Duration::from_secs(1))),
+        Just(Ending::LeaseExpired),
+        Just(Ending::Overdue),
+        Just(Ending::Succeeded(Payload::json(*b"1").unwrap())),
+    ]
+}
+
+proptest! {
+    /// S2, S9: attempts run 1..n without a gap, bounds hold, and what is terminal stays so.
+    #[test]
+    fn any_history_keeps_the_bounds(endings in prop::collection::vec(endings(), 1..40), random: u64) {
+        let mut record = job(3, 2);
+        for (n, ending) in (1..).zip(endings) {
+            prop_assert_eq!(record.entry().attempt, n);
+            let (closed, next) = record.close(attempt(n), ending, NOW, random);
+            prop_assert!(closed.failures <= 3 && closed.losses <= 2);
+            prop_assert_eq!(closed.is_terminal(), next == Next::Terminal);
+            prop_assert!(closed.was_closed_by(attempt(n)));
+            record = closed;
+            if record.is_terminal() {
+                break;
+            }
+        }
+    }
+}
