@@ -11,6 +11,7 @@ use proptest::strategy::Strategy as Generator;
 use super::lane_tests::{WALL, info, job, lane, record, worker};
 use super::*;
 use crate::job::{Attempt, Ending, JobRecord, Next, Payload, Turn, TurnIndex};
+use crate::name::Lane;
 use crate::outcome::Reason;
 use crate::path::{self, Place};
 use crate::txn::Op;

@@ -7,9 +7,10 @@ use uuid::Uuid;
 use super::*;
 use crate::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
 use crate::job::{JobRecord, Payload, Placement};
-use crate::name::NodeId;
+use crate::name::{Kind, Lane, NodeId};
 use crate::path;
 use crate::txn::Op;
+use crate::worker::WorkerInfo;
 
 pub(super) const WALL: WallMillis = WallMillis(1_000);
 

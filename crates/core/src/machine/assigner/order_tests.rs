@@ -8,7 +8,8 @@ use uuid::Uuid;
 use super::*;
 use crate::budget::AGEING;
 use crate::job::{Payload, Priority, Turn};
-use crate::name::{Lane, NodeId};
+use crate::name::{Kind, Lane, NodeId};
+use crate::worker::WorkerInfo;
 
 const HOUR: u64 = 3_600_000;
 const NOW: u64 = 100 * HOUR;

@@ -5,9 +5,10 @@ use uuid::Uuid;
 
 use super::*;
 use crate::job::Placement;
-use crate::name::{AffinityKey, NodeId, Tag};
+use crate::name::{AffinityKey, Kind, NodeId, Tag};
 use crate::outcome::Reason;
 use crate::txn::Op;
+use crate::worker::WorkerInfo;
 
 fn job(n: u32) -> JobId {
     JobId::new(format!("j{n}")).unwrap()
