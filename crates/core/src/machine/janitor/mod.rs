@@ -45,23 +45,23 @@
 
 mod bucket;
 mod corner;
+mod event;
+mod found;
 mod group;
 mod look;
 
 use std::time::Duration;
 
 use crate::budget::{BUCKETS, MAX_READ_BATCH};
-use crate::group::GroupRecord;
-use crate::job::{JobRecord, JobState, Verdict};
-use crate::name::{GroupId, JobId};
 use crate::outcome::Outcome;
 use crate::path::{self, Bucket};
 use crate::retention::Retention;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op};
-use crate::wire;
 
 pub use corner::{Stat, UNUSED};
+pub use event::{Effect, Event};
+pub use found::{Found, FoundGroup, Shelf};
 
 use bucket::Facts;
 use corner::{Corner, Tidying};
@@ -83,134 +83,6 @@ const STRIDE: usize = 97;
 
 /// Rest after a request that took no time that the clock shows.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
-
-/// A record that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Found {
-    /// It is not there.
-    Absent,
-    /// It cannot be read, or its job is not over: nothing to do.
-    Left,
-    /// Its job is over.
-    Over {
-        /// The version that was read.
-        version: i32,
-        /// How it ended.
-        verdict: Verdict,
-        /// When, by the clock of whoever ended it.
-        at: WallMillis,
-        /// When, by ZooKeeper's clock.
-        modified: WallMillis,
-        /// Whether it goes with a group: its own, or that of its sub-jobs.
-        grouped: bool,
-        /// Whether its group counts its end. One that was retried after its group went on is for itself.
-        counted: bool,
-        /// The group of its sub-jobs, if it has any.
-        sub_jobs: Option<GroupId>,
-    },
-}
-
-/// A group that was read: what it says, at which version, and when ZooKeeper's clock was when it was set. `None` if it
-/// is not there, or cannot be read.
-pub type FoundGroup = Option<(GroupRecord, i32, WallMillis)>;
-
-/// What there are buckets of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shelf {
-    /// Records of jobs.
-    Jobs,
-    /// Groups.
-    Groups,
-}
-
-impl Shelf {
-    const fn other(self) -> Self {
-        match self {
-            Self::Jobs => Self::Groups,
-            Self::Groups => Self::Jobs,
-        }
-    }
-
-    /// The znode of one of its buckets.
-    #[must_use]
-    pub fn path(self, bucket: Bucket) -> String {
-        match self {
-            Self::Jobs => bucket.jobs(),
-            Self::Groups => bucket.groups(),
-        }
-    }
-}
-
-impl Found {
-    /// From a znode's data, version and time of modification. Bytes that this build cannot read stay: a newer one may,
-    /// or an operator may repair them.
-    #[must_use]
-    pub fn of(job: &JobId, data: &[u8], version: i32, modified: WallMillis) -> Self {
-        let Ok(record) = wire::decode::<JobRecord>(data) else { return Self::Left };
-        let grouped = record.membership.is_some() || record.spawned;
-        let counted = record.membership.as_ref().is_some_and(|part| part.counted);
-        let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(job, &record));
-        match record.state {
-            JobState::Terminal { verdict, at } => {
-                Self::Over { version, verdict, at, modified, grouped, counted, sub_jobs }
-            }
-            JobState::Open { .. } => Self::Left,
-        }
-    }
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// The time of the last [`Effect::Rest`] or [`Effect::Idle`] is over, or the session serves again.
-    Go,
-    /// The settings were read, and when `/epoch` was set by ZooKeeper's clock: `None` for what is absent or cannot be
-    /// read; `Err` was not answered.
-    Settings(Result<(Option<Retention>, Option<WallMillis>), ()>),
-    /// How many children these buckets have; 0 for one that is not there.
-    Counted(Shelf, Vec<Bucket>, Result<Vec<usize>, ()>),
-    /// The names in a bucket.
-    Listed(Shelf, Bucket, Result<Vec<String>, ()>),
-    /// Records were read, in the order in which they were asked for.
-    Read(Vec<JobId>, Result<Vec<Found>, ()>),
-    /// Groups were read, in the order in which they were asked for.
-    Groups(Vec<GroupId>, Result<Vec<FoundGroup>, ()>),
-    /// Children were listed, in the order in which they were asked for.
-    Names(Result<Vec<Option<Vec<String>>>, ()>),
-    /// Znodes were looked at, in the order in which they were asked for; `None` is absent.
-    Stats(Result<Vec<Option<Stat>>, ()>),
-    /// A batch was answered.
-    Committed(Batch<String>, Outcome<()>),
-}
-
-/// What the leader shall do.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// Say [`Event::Go`] after this time.
-    Rest(Duration),
-    /// The round is over: say [`Event::Go`] after [`ROUND`], or when the session serves again.
-    Idle,
-    /// Read the settings and `/epoch`, after the server has caught up with the ensemble.
-    Settings,
-    /// Count the children of these buckets, at most [`MAX_READ_BATCH`].
-    Count(Shelf, Vec<Bucket>),
-    /// List a bucket.
-    List(Shelf, Bucket),
-    /// Read these records, at most [`READ`].
-    Read(Vec<JobId>),
-    /// Read these groups, at most [`READ`].
-    Groups(Vec<GroupId>),
-    /// List the children of these, at most two.
-    Names(Vec<String>),
-    /// Look at these znodes, at most [`READ`].
-    Stat(Vec<String>),
-    /// Commit this and hand it back with its outcome.
-    Commit(Batch<String>),
-    /// So many records were removed.
-    Removed(usize),
-    /// Another leader has claimed.
-    FencedOut,
-}
 
 /// The machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,6 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::job::Verdict;
+use crate::name::{GroupId, JobId};
 use crate::outcome::{Reason, Rejection};
 use crate::path;
 use crate::retention::KEPT_AT_LEAST;
@@ -422,7 +424,7 @@ mod groups {
     use uuid::Uuid;
 
     use super::*;
-    use crate::group::{End, Mark, Parent, Stage as GroupStage};
+    use crate::group::{End, GroupRecord, Mark, Parent, Stage as GroupStage};
     use crate::job::{Membership, Role};
     use crate::name::Kind;
 
