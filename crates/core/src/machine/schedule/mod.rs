@@ -1,8 +1,8 @@
 //! Making each tick's job, once (S8).
 //!
 //! The machine knows every schedule with its version, and when each ticks next. When one is due it says what becomes of
-//! it ([`due`]) and commits that: the cursor moves and the job is made, in one multi ([`txn::tick`]). All that decides is
-//! in that multi's fences; what is known here may be old.
+//! it ([`due`](crate::schedule::due)) and commits that: the cursor moves and the job is made, in one multi
+//! ([`txn::tick`]). All that decides is in that multi's fences; what is known here may be old.
 //!
 //! ```text
 //! unread ──read──▶ waiting ──due──▶ ready ──batch──▶ committing ──applied──▶ waiting
@@ -35,8 +35,10 @@
 //! Limits: [`READ_WINDOW`] reads and [`COMMIT_WINDOW`] batches of [`BATCH`] in flight, one write of each schedule. No
 //! more is prepared than these hold, however many are due, and a call decides about [`LATE`] that missed ticks.
 
+mod answers;
 mod calendars;
 mod event;
+mod requests;
 mod standing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,14 +46,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use event::{Effect, Event, Found, Key, LastJob, Stamp};
 
 use self::calendars::Calendars;
-use self::standing::{Known, Plan, Standing, Write};
-use crate::budget::MAX_READ_BATCH;
+use self::standing::{Known, Plan, Standing};
 use crate::name::ScheduleId;
-use crate::outcome::{Outcome, Reason, Rejection};
-use crate::path::{self, Place};
-use crate::schedule::{Due, Missed, Overlap, Passed, PassedOver, due, tick_id};
+use crate::schedule::{Missed, Passed, PassedOver};
 use crate::time::WallMillis;
-use crate::txn::{self, Batch, Locus, Op};
+use crate::txn;
 
 /// Ticks a batch, each three to five operations.
 pub const BATCH: usize = 100;
@@ -370,151 +369,6 @@ impl Keeper {
         })
     }
 
-    fn committed(&mut self, mut batch: Batch<Key>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
-        self.commits -= 1;
-        match outcome {
-            Outcome::Applied(()) => {
-                for (key, _) in batch.into_groups() {
-                    self.applied(&key, out);
-                }
-            }
-            // Made or not: what is read after the resync tells.
-            Outcome::Unknown => {
-                self.acting = false;
-                self.read_all(batch);
-            }
-            Outcome::Rejected(rejection) if rejection.is_whole() => {
-                self.acting = false;
-                self.read_all(batch);
-            }
-            Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(Locus::Group { group, op }) => {
-                    let (key, ops) = batch.remove(group);
-                    self.rejected(&key, &ops[op], &rejection, out);
-                    self.put_back(batch);
-                }
-                Some(Locus::Fence(FENCE)) => {
-                    self.acting = false;
-                    if rejection.is_fence() {
-                        out.push(Effect::FencedOut);
-                    }
-                    self.read_all(batch);
-                }
-                // A schedule was removed.
-                Some(Locus::Fence(_)) | None => {
-                    self.removals = None;
-                    self.read_all(batch);
-                    self.list(out);
-                }
-            },
-        }
-    }
-
-    fn applied(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
-            return;
-        }
-        self.busy -= 1;
-        let Some(known) = self.known.get_mut(&key.schedule) else { return };
-        let Standing::Committing(write) = std::mem::replace(&mut known.standing, Standing::Unread) else {
-            return;
-        };
-        known.puzzles = 0;
-        known.apply(&write.plan);
-        match write.plan {
-            Plan::Tick { at, before, .. } => {
-                let passed = before.map(|ticks| Passed { why: PassedOver::Misfire, ticks });
-                out.extend(passed.map(|passed| Effect::PassedOver(key.schedule.clone(), passed)));
-                out.push(Effect::Ticked(key.schedule.clone(), at));
-            }
-            Plan::PassOver(passed) => out.push(Effect::PassedOver(key.schedule.clone(), passed)),
-        }
-        let hints = std::mem::take(&mut known.hints);
-        if hints == 0 {
-            known.echoes += 1;
-        }
-        if hints > 1 {
-            self.reread(&key.schedule);
-        } else {
-            self.wait(&key.schedule);
-        }
-    }
-
-    fn rejected(&mut self, key: &Key, op: &Op, rejection: &Rejection, out: &mut Vec<Effect>) {
-        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
-            return;
-        }
-        let Some(known) = self.known.get_mut(&key.schedule) else { return };
-        let Standing::Committing(write) = &known.standing else { return };
-        let mut write = write.clone();
-        match (op, &rejection.reason) {
-            (Op::Check { .. }, Reason::BadVersion | Reason::NoNode) => {
-                known.standing = Standing::ToCheck(write);
-                self.to_check.push_back(key.schedule.clone());
-            }
-            (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
-                known.puzzles += 1;
-                if known.puzzles >= PUZZLES {
-                    // It cannot be made.
-                    self.puzzle(&key.schedule);
-                } else {
-                    known.standing = Standing::MakingLane(write);
-                    out.push(Effect::MakeLane(key.clone()));
-                }
-            }
-            // An entry or a turn without its record is an operator's: a puzzle.
-            (Op::Create { path, .. }, Reason::NodeExists) if path.starts_with(path::JOBS) => {
-                if let Plan::Tick { at, before, .. } = write.plan {
-                    write.plan = Plan::PassOver(match before {
-                        Some(ticks) => Passed { why: PassedOver::Misfire, ticks },
-                        None => Passed { why: PassedOver::Taken, ticks: single(at) },
-                    });
-                }
-                known.standing = Standing::Ready(write);
-                self.ready.push_back(key.schedule.clone());
-            }
-            (_, _) => {
-                known.puzzles += u32::from(rejection.reason != Reason::BadVersion);
-                if known.puzzles >= PUZZLES {
-                    self.puzzle(&key.schedule);
-                } else {
-                    self.reread(&key.schedule);
-                }
-            }
-        }
-    }
-
-    /// Lets it be until the next list.
-    fn puzzle(&mut self, schedule: &ScheduleId) {
-        self.leave(schedule);
-        if let Some(known) = self.known.get_mut(schedule) {
-            known.puzzles = 0;
-            known.standing = Standing::Puzzling;
-        }
-    }
-
-    fn read_all(&mut self, batch: Batch<Key>) {
-        for (key, _) in batch.into_groups() {
-            if self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
-                self.reread(&key.schedule);
-            }
-        }
-    }
-
-    fn put_back(&mut self, batch: Batch<Key>) {
-        for (key, _) in batch.into_groups().into_iter().rev() {
-            if !self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
-                continue;
-            }
-            if let Some(known) = self.known.get_mut(&key.schedule)
-                && let Standing::Committing(write) = &known.standing
-            {
-                known.standing = Standing::Ready(write.clone());
-                self.ready.push_front(key.schedule);
-            }
-        }
-    }
-
     fn advance(&mut self, now: WallMillis, out: &mut Vec<Effect>) {
         if !self.acting {
             return;
@@ -530,112 +384,7 @@ impl Keeper {
             out.push(Effect::Commit(batch));
         }
     }
-
-    fn read_some(&mut self, out: &mut Vec<Effect>) {
-        while self.reads < READ_WINDOW && !self.unread.is_empty() {
-            let mut schedules = Vec::new();
-            while schedules.len() < MAX_READ_BATCH
-                && let Some(schedule) = self.unread.pop_first()
-            {
-                if let Some(known) = self.known.get_mut(&schedule) {
-                    known.standing = Standing::Reading;
-                    known.hints = 0;
-                    schedules.push(schedule);
-                }
-            }
-            if !schedules.is_empty() {
-                self.reads += 1;
-                out.push(Effect::Read(schedules));
-            }
-        }
-    }
-
-    /// Decides what becomes of those that are due, as many as there is room for on the way.
-    fn prepare(&mut self, now: WallMillis) {
-        let mut late = 0;
-        while self.busy < COMMIT_WINDOW * BATCH
-            && late < LATE
-            && let Some((at, schedule)) = self.waiting.pop_first()
-        {
-            if at > now {
-                self.waiting.insert((at, schedule));
-                return;
-            }
-            let Some(known) = self.known.get_mut(&schedule) else { continue };
-            let Some((record, calendar)) = known.record.as_deref().zip(known.calendar.as_deref()) else {
-                continue;
-            };
-            let spec = &record.spec;
-            late += usize::from(now.since(at) > spec.grace);
-            let plan = match due(calendar, spec.misfire, spec.grace, record.cursor, now) {
-                // The clock has been set back since it began to wait.
-                Due::Later(next) => {
-                    known.standing = Standing::Waiting(next);
-                    self.waiting.extend(next.map(|next| (next, schedule)));
-                    continue;
-                }
-                Due::Tick { at, missed } => Plan::Tick { at, before: missed, over: None },
-                Due::PassOver(ticks) => Plan::PassOver(Passed { why: PassedOver::Misfire, ticks }),
-            };
-            self.serial += 1;
-            let asks = spec.overlap == Overlap::Forbid && record.last_tick.is_some();
-            let write = Write { serial: self.serial, plan };
-            self.busy += 1;
-            if asks && matches!(write.plan, Plan::Tick { .. }) {
-                known.standing = Standing::ToCheck(write);
-                self.to_check.push_back(schedule);
-            } else {
-                known.standing = Standing::Ready(write);
-                self.ready.push_back(schedule);
-            }
-        }
-    }
-
-    fn check_some(&mut self, out: &mut Vec<Effect>) {
-        while self.reads < READ_WINDOW && !self.to_check.is_empty() {
-            let mut jobs = Vec::new();
-            while jobs.len() < MAX_READ_BATCH
-                && let Some(schedule) = self.to_check.pop_front()
-            {
-                let Some(known) = self.known.get_mut(&schedule) else { continue };
-                let Standing::ToCheck(write) = &known.standing else { continue };
-                let Some(last) = known.record.as_ref().and_then(|record| record.last_tick) else { continue };
-                let (write, job) = (write.clone(), tick_id(&schedule, last));
-                jobs.push((Key { schedule, serial: write.serial }, job));
-                known.standing = Standing::Checking(write);
-            }
-            if !jobs.is_empty() {
-                self.reads += 1;
-                out.push(Effect::ReadJobs(jobs));
-            }
-        }
-    }
-
-    fn batch(&mut self, now: WallMillis, fence: Vec<Op>) -> Option<Batch<Key>> {
-        let mut batch = Batch::new(fence);
-        while batch.len() < BATCH
-            && let Some(schedule) = self.ready.pop_front()
-        {
-            let Some(known) = self.known.get_mut(&schedule) else { continue };
-            let Standing::Ready(write) = &known.standing else { continue };
-            let Some(ops) = known.ops(&schedule, &write.plan, now) else {
-                self.reread(&schedule);
-                continue;
-            };
-            let (write, key) = (write.clone(), Key { schedule: schedule.clone(), serial: write.serial });
-            if batch.push(key, ops).is_err() {
-                self.ready.push_front(schedule);
-                break;
-            }
-            known.hints = 0;
-            known.standing = Standing::Committing(write);
-        }
-        (!batch.is_empty()).then_some(batch)
-    }
 }
-
-/// Where the epoch's check stands among a batch's fences.
-const FENCE: usize = 0;
 
 fn single(at: WallMillis) -> Missed {
     Missed { from: at, through: at, count: 1 }

@@ -10,7 +10,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
 use crate::name::{JobId, Kind};
-use crate::schedule::{Misfire, ScheduleRecord, ScheduleSpec, Template, When, lane, parse_tick};
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::path::{self, Place};
+use crate::schedule::{
+    Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When, lane, parse_tick, tick_id,
+};
 use crate::txn::Op;
 use crate::wire::{decode, encode};
 

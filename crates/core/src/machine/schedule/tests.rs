@@ -3,7 +3,10 @@ use std::time::Duration;
 use super::*;
 use crate::job::{Payload, Placement, Policy, Priority};
 use crate::name::Kind;
-use crate::schedule::{Misfire, ScheduleRecord, ScheduleSpec, Template, When};
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::path;
+use crate::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When, tick_id};
+use crate::txn::{Batch, Op};
 
 fn id(name: &str) -> ScheduleId {
     ScheduleId::new(name).unwrap()

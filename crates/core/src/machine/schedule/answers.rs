@@ -1,0 +1,159 @@
+//! What the answer to a batch means for each of its ticks: the table of the [parent](super), row by row.
+
+use super::standing::{Plan, Standing};
+use super::{Effect, Keeper, Key, PUZZLES, single};
+use crate::name::ScheduleId;
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::path::{self, Place};
+use crate::schedule::{Passed, PassedOver};
+use crate::txn::{Batch, Locus, Op};
+
+/// Where the epoch's check stands among a batch's fences.
+const FENCE: usize = 0;
+
+impl Keeper {
+    pub(super) fn committed(&mut self, mut batch: Batch<Key>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        self.commits -= 1;
+        match outcome {
+            Outcome::Applied(()) => {
+                for (key, _) in batch.into_groups() {
+                    self.applied(&key, out);
+                }
+            }
+            // Made or not: what is read after the resync tells.
+            Outcome::Unknown => {
+                self.acting = false;
+                self.read_all(batch);
+            }
+            Outcome::Rejected(rejection) if rejection.is_whole() => {
+                self.acting = false;
+                self.read_all(batch);
+            }
+            Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
+                Some(Locus::Group { group, op }) => {
+                    let (key, ops) = batch.remove(group);
+                    self.rejected(&key, &ops[op], &rejection, out);
+                    self.put_back(batch);
+                }
+                Some(Locus::Fence(FENCE)) => {
+                    self.acting = false;
+                    if rejection.is_fence() {
+                        out.push(Effect::FencedOut);
+                    }
+                    self.read_all(batch);
+                }
+                // A schedule was removed.
+                Some(Locus::Fence(_)) | None => {
+                    self.removals = None;
+                    self.read_all(batch);
+                    self.list(out);
+                }
+            },
+        }
+    }
+
+    fn applied(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
+            return;
+        }
+        self.busy -= 1;
+        let Some(known) = self.known.get_mut(&key.schedule) else { return };
+        let Standing::Committing(write) = std::mem::replace(&mut known.standing, Standing::Unread) else {
+            return;
+        };
+        known.puzzles = 0;
+        known.apply(&write.plan);
+        match write.plan {
+            Plan::Tick { at, before, .. } => {
+                let passed = before.map(|ticks| Passed { why: PassedOver::Misfire, ticks });
+                out.extend(passed.map(|passed| Effect::PassedOver(key.schedule.clone(), passed)));
+                out.push(Effect::Ticked(key.schedule.clone(), at));
+            }
+            Plan::PassOver(passed) => out.push(Effect::PassedOver(key.schedule.clone(), passed)),
+        }
+        let hints = std::mem::take(&mut known.hints);
+        if hints == 0 {
+            known.echoes += 1;
+        }
+        if hints > 1 {
+            self.reread(&key.schedule);
+        } else {
+            self.wait(&key.schedule);
+        }
+    }
+
+    fn rejected(&mut self, key: &Key, op: &Op, rejection: &Rejection, out: &mut Vec<Effect>) {
+        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
+            return;
+        }
+        let Some(known) = self.known.get_mut(&key.schedule) else { return };
+        let Standing::Committing(write) = &known.standing else { return };
+        let mut write = write.clone();
+        match (op, &rejection.reason) {
+            (Op::Check { .. }, Reason::BadVersion | Reason::NoNode) => {
+                known.standing = Standing::ToCheck(write);
+                self.to_check.push_back(key.schedule.clone());
+            }
+            (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
+                known.puzzles += 1;
+                if known.puzzles >= PUZZLES {
+                    // It cannot be made.
+                    self.puzzle(&key.schedule);
+                } else {
+                    known.standing = Standing::MakingLane(write);
+                    out.push(Effect::MakeLane(key.clone()));
+                }
+            }
+            // An entry or a turn without its record is an operator's: a puzzle.
+            (Op::Create { path, .. }, Reason::NodeExists) if path.starts_with(path::JOBS) => {
+                if let Plan::Tick { at, before, .. } = write.plan {
+                    write.plan = Plan::PassOver(match before {
+                        Some(ticks) => Passed { why: PassedOver::Misfire, ticks },
+                        None => Passed { why: PassedOver::Taken, ticks: single(at) },
+                    });
+                }
+                known.standing = Standing::Ready(write);
+                self.ready.push_back(key.schedule.clone());
+            }
+            (_, _) => {
+                known.puzzles += u32::from(rejection.reason != Reason::BadVersion);
+                if known.puzzles >= PUZZLES {
+                    self.puzzle(&key.schedule);
+                } else {
+                    self.reread(&key.schedule);
+                }
+            }
+        }
+    }
+
+    /// Lets it be until the next list.
+    fn puzzle(&mut self, schedule: &ScheduleId) {
+        self.leave(schedule);
+        if let Some(known) = self.known.get_mut(schedule) {
+            known.puzzles = 0;
+            known.standing = Standing::Puzzling;
+        }
+    }
+
+    fn read_all(&mut self, batch: Batch<Key>) {
+        for (key, _) in batch.into_groups() {
+            if self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
+                self.reread(&key.schedule);
+            }
+        }
+    }
+
+    fn put_back(&mut self, batch: Batch<Key>) {
+        for (key, _) in batch.into_groups().into_iter().rev() {
+            if !self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
+                continue;
+            }
+            if let Some(known) = self.known.get_mut(&key.schedule)
+                && let Standing::Committing(write) = &known.standing
+            {
+                known.standing = Standing::Ready(write.clone());
+                self.ready.push_front(key.schedule);
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What is asked for and committed next: the other half of the machine, which looks only at the queues and the windows
+//! and never at an answer.
+
+use super::standing::{Plan, Standing, Write};
+use super::{BATCH, COMMIT_WINDOW, Effect, Keeper, Key, LATE, READ_WINDOW};
+use crate::budget::MAX_READ_BATCH;
+use crate::schedule::{Due, Overlap, Passed, PassedOver, due, tick_id};
+use crate::time::WallMillis;
+use crate::txn::{Batch, Op};
+
+impl Keeper {
+    pub(super) fn read_some(&mut self, out: &mut Vec<Effect>) {
+        while self.reads < READ_WINDOW && !self.unread.is_empty() {
+            let mut schedules = Vec::new();
+            while schedules.len() < MAX_READ_BATCH
+                && let Some(schedule) = self.unread.pop_first()
+            {
+                if let Some(known) = self.known.get_mut(&schedule) {
+                    known.standing = Standing::Reading;
+                    known.hints = 0;
+                    schedules.push(schedule);
+                }
+            }
+            if !schedules.is_empty() {
+                self.reads += 1;
+                out.push(Effect::Read(schedules));
+            }
+        }
+    }
+
+    /// Decides what becomes of those that are due, as many as there is room for on the way.
+    pub(super) fn prepare(&mut self, now: WallMillis) {
+        let mut late = 0;
+        while self.busy < COMMIT_WINDOW * BATCH
+            && late < LATE
+            && let Some((at, schedule)) = self.waiting.pop_first()
+        {
+            if at > now {
+                self.waiting.insert((at, schedule));
+                return;
+            }
+            let Some(known) = self.known.get_mut(&schedule) else { continue };
+            let Some((record, calendar)) = known.record.as_deref().zip(known.calendar.as_deref()) else {
+                continue;
+            };
+            let spec = &record.spec;
+            late += usize::from(now.since(at) > spec.grace);
+            let plan = match due(calendar, spec.misfire, spec.grace, record.cursor, now) {
+                // The clock has been set back since it began to wait.
+                Due::Later(next) => {
+                    known.standing = Standing::Waiting(next);
+                    self.waiting.extend(next.map(|next| (next, schedule)));
+                    continue;
+                }
+                Due::Tick { at, missed } => Plan::Tick { at, before: missed, over: None },
+                Due::PassOver(ticks) => Plan::PassOver(Passed { why: PassedOver::Misfire, ticks }),
+            };
+            self.serial += 1;
+            let asks = spec.overlap == Overlap::Forbid && record.last_tick.is_some();
+            let write = Write { serial: self.serial, plan };
+            self.busy += 1;
+            if asks && matches!(write.plan, Plan::Tick { .. }) {
+                known.standing = Standing::ToCheck(write);
+                self.to_check.push_back(schedule);
+            } else {
+                known.standing = Standing::Ready(write);
+                self.ready.push_back(schedule);
+            }
+        }
+    }
+
+    pub(super) fn check_some(&mut self, out: &mut Vec<Effect>) {
+        while self.reads < READ_WINDOW && !self.to_check.is_empty() {
+            let mut jobs = Vec::new();
+            while jobs.len() < MAX_READ_BATCH
+                && let Some(schedule) = self.to_check.pop_front()
+            {
+                let Some(known) = self.known.get_mut(&schedule) else { continue };
+                let Standing::ToCheck(write) = &known.standing else { continue };
+                let Some(last) = known.record.as_ref().and_then(|record| record.last_tick) else { continue };
+                let (write, job) = (write.clone(), tick_id(&schedule, last));
+                jobs.push((Key { schedule, serial: write.serial }, job));
+                known.standing = Standing::Checking(write);
+            }
+            if !jobs.is_empty() {
+                self.reads += 1;
+                out.push(Effect::ReadJobs(jobs));
+            }
+        }
+    }
+
+    pub(super) fn batch(&mut self, now: WallMillis, fence: Vec<Op>) -> Option<Batch<Key>> {
+        let mut batch = Batch::new(fence);
+        while batch.len() < BATCH
+            && let Some(schedule) = self.ready.pop_front()
+        {
+            let Some(known) = self.known.get_mut(&schedule) else { continue };
+            let Standing::Ready(write) = &known.standing else { continue };
+            let Some(ops) = known.ops(&schedule, &write.plan, now) else {
+                self.reread(&schedule);
+                continue;
+            };
+            let (write, key) = (write.clone(), Key { schedule: schedule.clone(), serial: write.serial });
+            if batch.push(key, ops).is_err() {
+                self.ready.push_front(schedule);
+                break;
+            }
+            known.hints = 0;
+            known.standing = Standing::Committing(write);
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+}
