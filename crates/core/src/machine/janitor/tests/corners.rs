@@ -1,0 +1,76 @@
+//! Corners: notes without a record, and containers that were never used.
+
+use super::super::*;
+use super::stage::{Stage, WALL, job};
+use crate::outcome::{Reason, Rejection};
+use crate::txn::Op;
+
+/// Rounds of which one corner has these znodes in it; gives what was committed about it.
+fn tidied(corner: &str, names: &[&str], stats: &[Option<Stat>], outcome: &Outcome<()>) -> Vec<Vec<Op>> {
+    let mut stage = Stage::new();
+    let mut committed = Vec::new();
+    let mut looked = false;
+    while !looked {
+        stage.round_but(|request| match request {
+            Effect::Names(parents) if parents == &[corner.to_owned()] => {
+                looked = true;
+                let names = names.iter().map(|name| (*name).to_owned()).collect();
+                Some(Event::Names(Ok(vec![Some(names)])))
+            }
+            Effect::Stat(paths) => {
+                assert_eq!(paths.len(), stats.len(), "{paths:?}");
+                Some(Event::Stats(Ok(stats.to_vec())))
+            }
+            Effect::Commit(batch) => {
+                committed.push(batch.ops().cloned().collect());
+                Some(Event::Committed(batch.clone(), outcome.clone()))
+            }
+            _ => None,
+        });
+    }
+    assert_eq!(stage.removed, 0, "none of it is a record");
+    committed
+}
+
+/// L6: that of a client which ended between making it and submitting. ZooKeeper passes over it.
+#[test]
+fn a_container_that_never_had_a_child_goes_after_an_hour() {
+    let (old, new) = (WallMillis(WALL.0 - 3_600_000), WallMillis(WALL.0 - 1_000));
+    let stats = [Some((old, 0)), Some((new, 0)), Some((old, 2)), None];
+    let lanes = Bucket::all().nth(4).unwrap().lanes();
+    for corner in [path::DELAYED, &lanes] {
+        let committed = tidied(corner, &["1", "2", "3", "4"], &stats, &Outcome::Applied(()));
+        let gone = Op::Delete { path: format!("{corner}/1"), version: None };
+        assert_eq!(committed, [vec![txn::fence(7), gone]], "{corner}");
+    }
+}
+
+/// L6
+#[test]
+fn a_note_whose_record_is_gone_goes_unless_the_job_is_submitted_again() {
+    let stats = [None, Some((WALL, 0))];
+    let taken = Outcome::Rejected(Rejection { at: 1, reason: Reason::NodeExists });
+    for outcome in [Outcome::Applied(()), taken] {
+        let names = ["job-1", "job-2", "no job's"];
+        let committed = tidied(path::QUARANTINE, &names, &stats, &outcome);
+        assert_eq!(committed, [[vec![txn::fence(7)], txn::remove_note(&job(1))].concat()]);
+    }
+}
+
+/// What if the reply is lost?
+#[test]
+fn a_corner_without_an_answer_is_looked_at_when_its_turn_comes_again() {
+    let (mut stage, mut asked) = (Stage::new(), Vec::new());
+    for _ in 0..300 {
+        stage.round_but(|request| match request {
+            Effect::Names(parents) => {
+                asked.extend(parents.clone());
+                Some(Event::Names(Err(())))
+            }
+            _ => None,
+        });
+    }
+    let times = |corner: &str| asked.iter().filter(|asked| *asked == corner).count();
+    assert!(times(path::QUARANTINE) >= 18 && times(path::DELAYED) >= 18);
+    assert!(Bucket::all().all(|bucket| times(&bucket.lanes()) >= 1));
+}

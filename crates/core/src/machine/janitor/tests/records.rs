@@ -1,0 +1,192 @@
+//! Records go when their time is over, at the version that was read, and nothing is read for nothing.
+
+use std::time::Duration;
+
+use super::super::*;
+use super::stage::{MINUTE, Stage, TOOK, job, retention};
+use crate::job::Verdict;
+use crate::outcome::{Reason, Rejection};
+use crate::retention::KEPT_AT_LEAST;
+
+#[test]
+fn records_go_when_their_time_is_over_and_not_before() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    stage.end(2, Verdict::Dead);
+    stage.records.insert(job(3), Found::Left);
+    stage.after(MINUTE - Duration::from_secs(1)).round();
+    assert_eq!(stage.removed, 0);
+    stage.after(MINUTE).round();
+    assert_eq!(stage.records.keys().cloned().collect::<Vec<_>>(), [job(2), job(3)]);
+    stage.after(2 * MINUTE).round();
+    assert_eq!((stage.records.len(), stage.removed), (1, 2));
+}
+
+#[test]
+fn a_bucket_is_not_read_again_before_something_in_it_can_be_due() {
+    let mut stage = Stage::new();
+    (0..1_000).for_each(|n| stage.end(n, Verdict::Dead));
+    stage.round();
+    stage.asked.clear();
+    for _ in 0..10 {
+        stage.after(ROUND).round();
+    }
+    assert_eq!(stage.asked.len(), 10 * 8, "the settings, six counts and a corner: {:?}", stage.asked.last());
+}
+
+#[test]
+fn it_rests_as_long_as_it_asks() {
+    let mut stage = Stage::new();
+    (0..2_000).for_each(|n| stage.end(n, Verdict::Cancelled));
+    let (rested, asked) = stage.after(2 * MINUTE).round();
+    assert_eq!(stage.removed, 2_000);
+    assert!(rested >= asked - TOOK, "{rested:?} of rest, {asked:?} of requests");
+}
+
+#[test]
+fn a_leader_whose_clock_is_ahead_removes_nothing_early() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    // By this leader's clock a day has passed since its claim and the end, and none has.
+    stage.claimed = Some(stage.wall());
+    stage.after(24 * 60 * MINUTE).round();
+    assert_eq!(stage.removed, 0);
+    stage.after(2 * MINUTE).round();
+    assert_eq!(stage.removed, 1, "what has passed by its monotonic clock counts");
+}
+
+#[test]
+fn without_settings_nothing_is_removed() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    stage.retention = None;
+    stage.after(100 * MINUTE).round();
+    assert_eq!((stage.removed, stage.asked.len()), (0, 1));
+}
+
+#[test]
+fn new_settings_hold_from_the_next_round_on() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Dead);
+    stage.after(KEPT_AT_LEAST).round();
+    assert_eq!(stage.removed, 0);
+    stage.retention = Some(Retention { dead: Duration::ZERO, ..retention() });
+    stage.after(ROUND).round();
+    assert_eq!(stage.removed, 1);
+}
+
+#[test]
+fn a_job_that_was_retried_meanwhile_stays_and_the_others_go() {
+    let mut stage = Stage::new();
+    (1..=3).for_each(|n| stage.end(n, Verdict::Cancelled));
+    // All in one bucket, as far as the janitor sees.
+    let bucket = Bucket::all().next().unwrap();
+    let jobs = (1..=3).map(job).collect::<Vec<_>>();
+    stage.after(2 * MINUTE);
+    let mut records = stage.records.clone();
+    stage.records.remove(&job(2));
+    stage.records.insert(job(2), Found::Left);
+    stage.round_but(|request| match request {
+        Effect::Count(Shelf::Jobs, buckets) => {
+            let counts = buckets.iter().map(|of| if *of == bucket { 3 } else { 0 }).collect();
+            Some(Event::Counted(Shelf::Jobs, buckets.clone(), Ok(counts)))
+        }
+        Effect::List(shelf, of) => {
+            let names = jobs.iter().map(ToString::to_string).collect();
+            Some(Event::Listed(*shelf, *of, Ok(names)))
+        }
+        Effect::Read(jobs) => {
+            let found = jobs.iter().map(|job| records.remove(job).unwrap()).collect();
+            Some(Event::Read(jobs.clone(), Ok(found)))
+        }
+        _ => None,
+    });
+    assert_eq!(stage.records.keys().cloned().collect::<Vec<_>>(), [job(2)]);
+    assert_eq!(stage.removed, 2);
+}
+
+#[test]
+fn a_lost_reply_is_harmless_and_the_bucket_is_looked_at_again() {
+    for applied in [false, true] {
+        let mut stage = Stage::new();
+        stage.end(1, Verdict::Cancelled);
+        stage.after(2 * MINUTE).round_but(|request| match request {
+            Effect::Commit(batch) => Some(Event::Committed(batch.clone(), Outcome::Unknown)),
+            _ => None,
+        });
+        if applied {
+            stage.records.clear();
+        }
+        stage.after(ROUND).round();
+        assert_eq!(stage.records.len(), 0, "applied: {applied}");
+    }
+}
+
+#[test]
+fn whatever_is_not_answered_the_next_round_makes_up_for_it() {
+    type Refuse = fn(&Effect) -> Option<Event>;
+    let table: [(&str, Refuse); 5] = [
+        ("settings", |request| matches!(request, Effect::Settings).then_some(Event::Settings(Err(())))),
+        ("counts", |request| match request {
+            Effect::Count(shelf, buckets) => Some(Event::Counted(*shelf, buckets.clone(), Err(()))),
+            _ => None,
+        }),
+        ("list", |request| match request {
+            Effect::List(shelf, bucket) => Some(Event::Listed(*shelf, *bucket, Err(()))),
+            _ => None,
+        }),
+        ("read", |request| match request {
+            Effect::Read(jobs) => Some(Event::Read(jobs.clone(), Err(()))),
+            _ => None,
+        }),
+        ("commit", |request| match request {
+            Effect::Commit(batch) => {
+                let rejection = Rejection { at: 0, reason: Reason::NotSent };
+                Some(Event::Committed(batch.clone(), Outcome::Rejected(rejection)))
+            }
+            _ => None,
+        }),
+    ];
+    for (what, refuse) in table {
+        let mut stage = Stage::new();
+        stage.end(1, Verdict::Cancelled);
+        stage.after(2 * MINUTE).round_but(refuse);
+        assert_eq!((stage.removed, stage.fenced), (0, false), "{what}");
+        stage.after(ROUND).round();
+        assert_eq!(stage.removed, 1, "{what}");
+    }
+}
+
+/// S3
+#[test]
+fn a_rejected_fence_ends_the_term() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    stage.after(2 * MINUTE).round_but(|request| match request {
+        Effect::Commit(batch) => {
+            let rejection = Rejection { at: 0, reason: Reason::BadVersion };
+            Some(Event::Committed(batch.clone(), Outcome::Rejected(rejection)))
+        }
+        _ => None,
+    });
+    assert!(stage.fenced && stage.removed == 0);
+}
+
+#[test]
+fn a_namespace_above_its_count_is_brought_below_it_by_the_oldest_ends() {
+    let mut stage = Stage::new();
+    stage.retention = Some(Retention { records: 256 * 8, dead: 1_000 * MINUTE, ..retention() });
+    for n in 0..4_000 {
+        stage.end(n, Verdict::Dead);
+        stage.now = Millis(stage.now.0 + 1);
+    }
+    stage.after(MINUTE).round();
+    assert!(stage.records.len() <= 256 * 8, "{} are left", stage.records.len());
+    for bucket in Bucket::all() {
+        let ends = |there: bool| {
+            let of = (0..4_000).filter(|n| Bucket::of(&job(*n)) == bucket);
+            of.filter(|n| stage.records.contains_key(&job(*n)) == there).collect::<Vec<_>>()
+        };
+        assert!(ends(false).last() < ends(true).first() || ends(true).is_empty(), "{bucket:?}");
+    }
+}

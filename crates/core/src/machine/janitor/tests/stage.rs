@@ -1,0 +1,169 @@
+//! The stage of these tests: a janitor, and a namespace that answers its requests one by one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::*;
+use crate::job::Verdict;
+use crate::name::JobId;
+use crate::outcome::{Reason, Rejection};
+use crate::txn::Op;
+
+pub(super) const WALL: WallMillis = WallMillis(1_700_000_000_000);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+/// What a request takes here.
+pub(super) const TOOK: Duration = Duration::from_millis(3);
+
+/// A namespace whose requests are answered one by one.
+pub(super) struct Stage {
+    pub(super) janitor: Janitor,
+    pub(super) now: Millis,
+    pub(super) retention: Option<Retention>,
+    pub(super) records: BTreeMap<JobId, Found>,
+    pub(super) asked: Vec<Effect>,
+    pub(super) removed: usize,
+    pub(super) fenced: bool,
+    /// When the epoch was claimed; just now, unless said otherwise.
+    pub(super) claimed: Option<WallMillis>,
+}
+
+pub(super) fn retention() -> Retention {
+    Retention { succeeded: MINUTE, cancelled: MINUTE, dead: 2 * MINUTE, ..Retention::default() }
+}
+
+pub(super) fn job(n: u32) -> JobId {
+    JobId::new(format!("job-{n}")).unwrap()
+}
+
+impl Stage {
+    pub(super) fn new() -> Self {
+        let janitor = Janitor::new(7);
+        let retention = Some(retention());
+        let (records, asked) = (BTreeMap::new(), Vec::new());
+        let now = Millis(0);
+        Self { janitor, now, retention, records, asked, removed: 0, fenced: false, claimed: None }
+    }
+
+    pub(super) fn wall(&self) -> WallMillis {
+        WallMillis(WALL.0 + self.now.0)
+    }
+
+    pub(super) fn end(&mut self, n: u32, verdict: Verdict) {
+        let at = self.wall();
+        self.records.insert(
+            job(n),
+            Found::Over {
+                version: 2,
+                verdict,
+                at,
+                modified: at,
+                grouped: false,
+                counted: false,
+                sub_jobs: None,
+            },
+        );
+    }
+
+    pub(super) fn feed(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.janitor.handle(self.now, self.wall(), event, &mut out);
+        out
+    }
+
+    /// One round, with an answer to every request; gives how long it rested and how long it asked.
+    pub(super) fn round(&mut self) -> (Duration, Duration) {
+        self.round_but(|_| None)
+    }
+
+    /// A round in which some requests are answered otherwise.
+    pub(super) fn round_but(
+        &mut self,
+        mut otherwise: impl FnMut(&Effect) -> Option<Event>,
+    ) -> (Duration, Duration) {
+        let (mut rested, mut busy) = (Duration::ZERO, Duration::ZERO);
+        let mut event = Event::Go;
+        loop {
+            let effects = self.feed(event);
+            let mut next = None;
+            for effect in effects {
+                match effect {
+                    Effect::Rest(wait) => {
+                        rested += wait;
+                        self.now = self.now + wait;
+                        assert_eq!(next.replace(Event::Go), None);
+                    }
+                    Effect::Idle => return (rested, busy),
+                    Effect::Removed(count) => self.removed += count,
+                    Effect::FencedOut => self.fenced = true,
+                    request => {
+                        busy += TOOK;
+                        self.now = self.now + TOOK;
+                        let answer = otherwise(&request).unwrap_or_else(|| self.answer(request.clone()));
+                        self.asked.push(request);
+                        assert_eq!(next.replace(answer), None, "one request at a time");
+                    }
+                }
+            }
+            event = next.expect("it rests, asks, or is idle");
+        }
+    }
+
+    pub(super) fn answer(&mut self, request: Effect) -> Event {
+        let of = |bucket: Bucket| self.records.keys().filter(move |job| Bucket::of(job) == bucket).cloned();
+        match request {
+            Effect::Settings => {
+                Event::Settings(Ok((self.retention, Some(self.claimed.unwrap_or(self.wall())))))
+            }
+            Effect::Count(Shelf::Jobs, buckets) => {
+                let counts = buckets.iter().map(|bucket| of(*bucket).count()).collect();
+                Event::Counted(Shelf::Jobs, buckets, Ok(counts))
+            }
+            Effect::Count(Shelf::Groups, buckets) => {
+                let counts = vec![0; buckets.len()];
+                Event::Counted(Shelf::Groups, buckets, Ok(counts))
+            }
+            Effect::List(shelf, bucket) => {
+                Event::Listed(shelf, bucket, Ok(of(bucket).map(|job| job.to_string()).collect()))
+            }
+            Effect::Read(jobs) => {
+                let found = |job| self.records.get(job).cloned().unwrap_or(Found::Absent);
+                let found = jobs.iter().map(found).collect();
+                Event::Read(jobs, Ok(found))
+            }
+            Effect::Commit(batch) => {
+                let outcome = self.commit(&batch);
+                Event::Committed(batch, outcome)
+            }
+            // The corners are empty.
+            Effect::Names(parents) => Event::Names(Ok(vec![None; parents.len()])),
+            other => panic!("{other:?} is no request"),
+        }
+    }
+
+    fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
+        let mut ops = batch.ops().enumerate();
+        assert_eq!(ops.next().unwrap().1, &txn::fence(7), "behind the epoch");
+        let mut gone = Vec::new();
+        for (at, op) in ops {
+            let Op::Delete { path, version: Some(wanted) } = op else { panic!("{op:?}") };
+            let job = JobId::new(path.rsplit('/').next().unwrap()).unwrap();
+            assert_eq!(path::record(&job), *path);
+            let reason = match self.records.get(&job) {
+                Some(Found::Over { version, .. }) if version == wanted => {
+                    gone.push(job);
+                    continue;
+                }
+                Some(_) => Reason::BadVersion,
+                None => Reason::NoNode,
+            };
+            return Outcome::Rejected(Rejection { at, reason });
+        }
+        gone.iter().for_each(|job| drop(self.records.remove(job)));
+        Outcome::Applied(())
+    }
+
+    pub(super) fn after(&mut self, wait: Duration) -> &mut Self {
+        self.now = self.now + wait;
+        self
+    }
+}

@@ -1,0 +1,56 @@
+//! Where a term and a pass begin.
+
+use std::collections::BTreeSet;
+
+use super::super::*;
+use super::stage::{Stage, WALL, retention};
+use crate::job::Verdict;
+
+/// What a term lists first, of buckets that all have something.
+fn first_of_term(epoch: i32) -> (Shelf, usize) {
+    let mut janitor = Janitor::new(epoch);
+    let mut events = vec![Event::Go];
+    for now in 0.. {
+        let mut out = Vec::new();
+        let event = events.pop().unwrap_or(Event::Go);
+        janitor.handle(Millis(now * 1_000), WALL, event, &mut out);
+        for effect in out {
+            match effect {
+                Effect::Rest(_) => {}
+                Effect::Settings => events.push(Event::Settings(Ok((Some(retention()), Some(WALL))))),
+                Effect::Count(shelf, buckets) => {
+                    let counts = vec![1; buckets.len()];
+                    events.push(Event::Counted(shelf, buckets, Ok(counts)));
+                }
+                Effect::List(shelf, bucket) => return (shelf, bucket.index()),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    unreachable!("it lists a bucket")
+}
+
+/// L6, also where leaders change sooner than all buckets are looked at.
+#[test]
+fn terms_that_are_short_come_to_every_bucket_in_the_end() {
+    let firsts: Vec<_> = (1..=512).map(first_of_term).collect();
+    for shelf in [Shelf::Jobs, Shelf::Groups] {
+        let buckets = firsts.iter().filter(|(listed, _)| *listed == shelf).map(|(_, bucket)| bucket);
+        assert_eq!(buckets.collect::<BTreeSet<_>>().len(), 256, "{shelf:?}");
+    }
+}
+
+#[test]
+fn a_pass_comes_to_every_bucket_wherever_it_begins() {
+    let mut stage = Stage::new();
+    (0..2_000).for_each(|n| stage.end(n, Verdict::Dead));
+    stage.round();
+    let listed = stage.asked.iter().filter_map(|effect| match effect {
+        Effect::List(Shelf::Jobs, bucket) => Some(bucket.index()),
+        _ => None,
+    });
+    let listed: Vec<_> = listed.collect();
+    let held: BTreeSet<_> = stage.records.keys().map(|job| Bucket::of(job).index()).collect();
+    assert_eq!(listed.len(), held.len(), "each once");
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), held);
+}
