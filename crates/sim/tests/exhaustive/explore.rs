@@ -1,7 +1,7 @@
 //! Runs a model through all of its states and says what came of it.
 //!
 //! What must always hold is a [`Property::always`](stateright::Property::always). What must be seen at least once, so
-//! that a model which cannot move is noticed, is a *sight*: a step notes it in [`Seen`], outside of the state, because a
+//! that a model which cannot move is noticed, is a *sight*: a step notes it in [`Sights`], outside of the state, because a
 //! state that remembers what it has seen is another state. A `Property::sometimes` then tells of it, once; which state
 //! that falls to says nothing.
 
@@ -18,14 +18,19 @@ const THREADS: usize = 2;
 /// More than fits into the seconds that an exploration may take: its bounds are too wide.
 const MOST_TRANSITIONS: usize = 200_000;
 
-/// Sights noted so far, by number.
-#[derive(Debug, Default)]
-pub(crate) struct Seen {
+/// The sights that a model expects within its bounds, and those that were noted so far, by number.
+#[derive(Debug)]
+pub(crate) struct Sights<S: 'static> {
+    pub(crate) expected: &'static [S],
     noted: AtomicU64,
     told: AtomicU64,
 }
 
-impl Seen {
+impl<S> Sights<S> {
+    pub(crate) fn expecting(expected: &'static [S]) -> Self {
+        Self { expected, noted: AtomicU64::new(0), told: AtomicU64::new(0) }
+    }
+
     pub(crate) fn note(&self, sight: u32) {
         if self.noted.load(Ordering::Relaxed) & (1 << sight) == 0 {
             self.noted.fetch_or(1 << sight, Ordering::Relaxed);
@@ -78,19 +83,23 @@ where
     assert!(unique >= floor, "{name}: only {unique} states: what keeps it from moving?");
 }
 
-/// Names the sights of a model and makes properties of those that are expected within its bounds.
+/// Names the sights of a model, which notes them as it takes its steps, and makes properties of those that it expects.
 macro_rules! sights {
     ($model:ty { $($sight:ident = $text:literal,)* }) => {
         #[derive(Debug, Clone, Copy)]
         pub(crate) enum Sight { $($sight,)* }
 
-        impl Sight {
-            fn property(self) -> stateright::Property<$model> {
-                match self {
-                    $(Self::$sight => stateright::Property::sometimes($text, |model: &$model, _| {
-                        model.seen.tell(Self::$sight as u32)
+        impl $model {
+            pub(super) fn note(&self, sight: Sight) {
+                self.sights.note(sight as u32);
+            }
+
+            fn sights(&self) -> impl Iterator<Item = stateright::Property<Self>> {
+                self.sights.expected.iter().map(|sight| match sight {
+                    $(Sight::$sight => stateright::Property::sometimes($text, |model: &Self, _| {
+                        model.sights.tell(Sight::$sight as u32)
                     }),)*
-                }
+                })
             }
         }
     };

@@ -14,7 +14,7 @@ use super::leader::Leader;
 use super::stage::{self, NOBODY, WALL, job, worker};
 use super::steps;
 use super::worker::Worker;
-use crate::explore::{Seen, laws, sights};
+use crate::explore::{Sights, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -69,8 +69,7 @@ pub(crate) struct Bounds {
 
 pub(crate) struct Attempts {
     pub(super) bounds: Bounds,
-    expected: &'static [Sight],
-    seen: Seen,
+    sights: Sights<Sight>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -238,15 +237,11 @@ sights! { Attempts {
 
 impl Attempts {
     pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { bounds, expected, seen: Seen::default() }
+        Self { bounds, sights: Sights::expecting(expected) }
     }
 
     fn worker(&self, n: usize) -> Worker {
         Worker::new(worker(n), self.bounds.expires, self.bounds.drains > 0 && n == 0)
-    }
-
-    pub(super) fn note(&self, sight: Sight) {
-        self.seen.note(sight as u32);
     }
 }
 
@@ -327,7 +322,7 @@ impl Model for Attempts {
             "L9: where nothing more comes of itself, no worker drains",
             |_, state| state.broken.is_some() || !stage::drains(&state.zk) || steps::goes_on(state),
         ));
-        properties.extend(self.expected.iter().map(|sight| sight.property()));
+        properties.extend(self.sights());
         properties
     }
 }

@@ -13,7 +13,7 @@ use stateright::{Model, Property};
 
 use super::node::{News, Node, Sent, is_grave, outlives_connection};
 use super::rules;
-use crate::explore::{Seen, laws, sights};
+use crate::explore::{Sights, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -52,8 +52,7 @@ pub(crate) struct Election {
     strategy: Strategy,
     start: Start,
     bounds: Bounds,
-    expected: &'static [Sight],
-    seen: Seen,
+    sights: Sights<Sight>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -117,11 +116,7 @@ sights! { Election {
 
 impl Election {
     pub(crate) fn new(strategy: Strategy, start: Start, bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { strategy, start, bounds, expected, seen: Seen::default() }
-    }
-
-    fn note(&self, sight: Sight) {
-        self.seen.note(sight as u32);
+        Self { strategy, start, bounds, sights: Sights::expecting(expected) }
     }
 
     /// Everybody does all that is to be done; nothing breaks.
@@ -457,7 +452,7 @@ impl Model for Election {
                 })
             }),
         ]);
-        properties.extend(self.expected.iter().map(|sight| sight.property()));
+        properties.extend(self.sights());
         properties
     }
 }

@@ -11,7 +11,7 @@ use stateright::{Model, Property};
 use super::calls::{Call, Phase, What};
 use super::leader::Leader;
 use super::stage::{self, Cast, MEMBERS, SUB_JOBS};
-use crate::explore::{Seen, laws, sights};
+use crate::explore::{Sights, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -49,8 +49,7 @@ pub(crate) struct Bounds {
 pub(crate) struct Groups {
     pub(super) bounds: Bounds,
     pub(super) cast: Cast,
-    expected: &'static [Sight],
-    seen: Seen,
+    sights: Sights<Sight>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -136,11 +135,7 @@ sights! { Groups {
 
 impl Groups {
     pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { bounds, cast: Cast::new(bounds.nested), expected, seen: Seen::default() }
-    }
-
-    pub(super) fn note(&self, sight: Sight) {
-        self.seen.note(sight as u32);
+        Self { bounds, cast: Cast::new(bounds.nested), sights: Sights::expecting(expected) }
     }
 
     fn calls(&self) -> Vec<Call> {
@@ -283,7 +278,7 @@ impl Model for Groups {
         properties.push(Property::<Self>::always("a group can always be taken on", |_, state| {
             state.leaders.iter().all(|leader| !leader.stuck)
         }));
-        properties.extend(self.expected.iter().map(|sight| sight.property()));
+        properties.extend(self.sights());
         properties
     }
 }

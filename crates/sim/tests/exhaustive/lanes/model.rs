@@ -10,7 +10,7 @@ use stateright::{Model, Property};
 
 use super::leader::{Hint, Leader};
 use super::stage::{self, JOBS, MINUTE, SESSION, WALL, job, paths, worker};
-use crate::explore::{Seen, laws, sights};
+use crate::explore::{Sights, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -35,8 +35,7 @@ pub(crate) struct Bounds {
 
 pub(crate) struct Lanes {
     bounds: Bounds,
-    expected: &'static [Sight],
-    seen: Seen,
+    sights: Sights<Sight>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -91,11 +90,7 @@ sights! { Lanes {
 
 impl Lanes {
     pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { bounds, expected, seen: Seen::default() }
-    }
-
-    fn note(&self, sight: Sight) {
-        self.seen.note(sight as u32);
+        Self { bounds, sights: Sights::expecting(expected) }
     }
 
     /// Applies a transaction, checks it, and tells whoever watches.
@@ -359,8 +354,6 @@ impl Model for Lanes {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = laws();
-        properties.extend(self.expected.iter().map(|sight| sight.property()));
-        properties
+        laws().into_iter().chain(self.sights()).collect()
     }
 }
