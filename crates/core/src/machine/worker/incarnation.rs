@@ -33,12 +33,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
 
+mod answers;
+mod drain;
 mod event;
+mod state;
 
 pub use event::{Drained, Effect, Ephemeral, Event, Stage};
+
+use state::{Check, Children, Drain, Draining, Say, State, Step, Then};
 
 /// Restarts within [`RESTART_WINDOW`] beyond which something is wrong that no restart mends.
 pub const MAX_RESTARTS: usize = 5;
@@ -51,70 +55,6 @@ pub const RETRY: Duration = Duration::from_millis(100);
 
 /// Beyond the grace of a drain, for reports on their way and the last transaction.
 pub const DRAIN_MARGIN: Duration = Duration::from_secs(5);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum State {
-    Away,
-    Registering(Step),
-    Serving { version: i32, check: Check },
-    Draining { drain: Drain, step: Draining },
-    Leaving { then: Then, step: Step },
-    Over,
-}
-
-/// How a request of ours fares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Step {
-    Sent,
-    /// Not answered, or not sent: look or try again at the next wake or reconnection.
-    Again,
-}
-
-/// Whether the ephemeral was seen since the last reconnection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Check {
-    Seen,
-    Asked,
-    Again,
-    Down,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Draining {
-    Marking(Step, Children),
-    Emptying,
-    Retiring(Step),
-}
-
-/// Whether the children were told to go on since the last reconnection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Children {
-    Live,
-    Held,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Drain {
-    until: Millis,
-    give_up: Millis,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Then {
-    Again,
-    Over,
-    Fail,
-}
-
-/// What the worker offers, on its way into its registration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Say {
-    Nothing,
-    Wanted,
-    Sent,
-    /// And it has changed again.
-    SentBefore,
-}
 
 /// The machine of a node's worker role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -198,25 +138,6 @@ impl Incarnation {
         if let (State::Serving { version, check: Check::Seen }, Say::Wanted) = (self.state, self.say) {
             self.say = Say::Sent;
             out.push(Effect::Say(version));
-        }
-    }
-
-    fn said(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
-        let applied = *outcome == Outcome::Applied(());
-        self.say = if applied && self.say == Say::Sent { Say::Nothing } else { Say::Wanted };
-        match &mut self.state {
-            State::Serving { version, .. } if applied => *version += 1,
-            // Its version is not known any more.
-            State::Serving { check: check @ Check::Seen, .. } => {
-                *check = Check::Again;
-                out.push(Effect::WakeAt(now + RETRY));
-            }
-            State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
-            | State::Draining { .. }
-            | State::Leaving { .. }
-            | State::Registering(_)
-            | State::Away
-            | State::Over => {}
         }
     }
 
@@ -345,203 +266,11 @@ impl Incarnation {
         self.step(now, out);
     }
 
-    fn committed(&mut self, now: Millis, outcome: Outcome<()>, out: &mut Vec<Effect>) {
-        let absent = matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }));
-        let applied = outcome == Outcome::Applied(());
-        match &mut self.state {
-            State::Registering(_) if applied => self.serve(now, 0, out),
-            State::Registering(step) => {
-                *step = Step::Again;
-                if absent {
-                    out.push(Effect::MakeParents);
-                }
-                out.push(Effect::WakeAt(now + RETRY));
-            }
-            State::Draining { step: Draining::Marking(step, _), .. } if !applied => {
-                *step = Step::Again;
-                self.look_or_wait(now, &outcome, out);
-            }
-            State::Draining { drain, step: step @ Draining::Marking(..) } => {
-                *step = Draining::Emptying;
-                out.extend([Effect::Drain(drain.until), Effect::Relist]);
-            }
-            State::Draining { step: Draining::Retiring(_), .. } if applied || absent => {
-                out.push(Effect::Stop);
-                self.over(Drained::Empty, out);
-            }
-            State::Draining { step: Draining::Retiring(step), .. } => {
-                *step = Step::Again;
-                if matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NotEmpty, .. })) {
-                    out.push(Effect::Relist);
-                }
-                out.push(Effect::WakeAt(now + RETRY));
-            }
-            State::Leaving { then, .. } if applied || absent => match *then {
-                Then::Again => self.register_anew(out),
-                Then::Over => self.over(Drained::Abandoned, out),
-                Then::Fail => out.push(Effect::Fail),
-            },
-            State::Leaving { step, .. } => {
-                *step = Step::Again;
-                out.push(Effect::WakeAt(now + RETRY));
-            }
-            // The answer to a write that nobody waits for any more.
-            State::Draining { step: Draining::Emptying, .. }
-            | State::Away
-            | State::Serving { .. }
-            | State::Over => {}
-        }
-    }
-
-    /// A refused mark is looked into at once, and what is found there ends it or tells the version; what was not
-    /// sent or not answered is looked into later.
-    fn look_or_wait(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
-        match outcome {
-            Outcome::Rejected(Rejection {
-                reason: Reason::NodeExists | Reason::BadVersion | Reason::NoNode,
-                ..
-            }) => self.step(now, out),
-            Outcome::Rejected(_) | Outcome::Unknown | Outcome::Applied(()) => {
-                out.push(Effect::WakeAt(now + RETRY));
-            }
-        }
-    }
-
-    fn read(&mut self, now: Millis, ephemeral: Option<Ephemeral>, out: &mut Vec<Effect>) {
-        let Some(ephemeral) = ephemeral else {
-            return self.unread(now, out);
-        };
-        match (&mut self.state, ephemeral) {
-            (State::Registering(_), Ephemeral::Ours { version, draining }) => {
-                self.serve(now, version, out);
-                if draining {
-                    self.told_to_drain(now, out);
-                }
-            }
-            (State::Registering(_), Ephemeral::Absent) => out.push(Effect::Register),
-            (State::Registering(_), Ephemeral::Foreign) => self.register_anew(out),
-            (State::Serving { version, check }, Ephemeral::Ours { version: seen, draining }) => {
-                *version = seen;
-                if *check == Check::Asked {
-                    *check = Check::Seen;
-                    out.push(Effect::Resume);
-                }
-                if draining && *check == Check::Seen {
-                    self.told_to_drain(now, out);
-                }
-            }
-            (State::Serving { .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
-                out.push(Effect::Stop);
-                self.register_anew(out);
-            }
-            (
-                State::Draining { drain, step: step @ Draining::Marking(..) },
-                Ephemeral::Ours { version, draining },
-            ) => {
-                if *step == Draining::Marking(Step::Sent, Children::Held) {
-                    *step = Draining::Marking(Step::Sent, Children::Live);
-                    out.push(Effect::Resume);
-                }
-                if draining {
-                    *step = Draining::Emptying;
-                    out.extend([Effect::Drain(drain.until), Effect::Relist]);
-                } else {
-                    out.push(Effect::MarkDraining(version));
-                }
-            }
-            (State::Draining { step: Draining::Marking(..), .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
-                out.push(Effect::Stop);
-                self.over(Drained::Abandoned, out);
-            }
-            // Asked for in an earlier state.
-            (
-                State::Draining { step: Draining::Emptying | Draining::Retiring(_), .. }
-                | State::Leaving { .. }
-                | State::Away
-                | State::Over,
-                Ephemeral::Absent | Ephemeral::Foreign | Ephemeral::Ours { .. },
-            ) => {}
-        }
-    }
-
-    fn unread(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        match &mut self.state {
-            State::Registering(step) | State::Draining { step: Draining::Marking(step, _), .. } => {
-                *step = Step::Again;
-            }
-            State::Serving { check: check @ Check::Asked, .. } => *check = Check::Again,
-            // Asked for in an earlier state, or the next reconnection asks.
-            State::Serving { .. }
-            | State::Draining { .. }
-            | State::Leaving { .. }
-            | State::Away
-            | State::Over => return,
-        }
-        out.push(Effect::WakeAt(now + RETRY));
-    }
-
     fn serve(&mut self, now: Millis, version: i32, out: &mut Vec<Effect>) {
         self.state = State::Serving { version, check: Check::Seen };
         out.push(Effect::Start);
         if let Some(drain) = self.drain.take() {
             self.begin_drain(now, drain, out);
-        }
-    }
-
-    fn drain(&mut self, now: Millis, grace: Duration, out: &mut Vec<Effect>) {
-        let until = now + grace;
-        let drain = Drain { until, give_up: until + DRAIN_MARGIN };
-        match &mut self.state {
-            State::Away | State::Over => self.over(Drained::Empty, out),
-            State::Registering(_) => self.drain = Some(drain),
-            State::Serving { .. } => self.begin_drain(now, drain, out),
-            State::Draining { .. } => {}
-            State::Leaving { then, .. } => match then {
-                Then::Again => *then = Then::Over,
-                Then::Over | Then::Fail => {}
-            },
-        }
-    }
-
-    fn begin_drain(&mut self, now: Millis, drain: Drain, out: &mut Vec<Effect>) {
-        let State::Serving { version, check } = self.state else { return };
-        let marking = match check {
-            Check::Seen => {
-                out.push(Effect::MarkDraining(version));
-                Draining::Marking(Step::Sent, Children::Live)
-            }
-            // The answer that is on its way tells whether they may go on.
-            Check::Asked => Draining::Marking(Step::Sent, Children::Held),
-            Check::Again | Check::Down => Draining::Marking(Step::Again, Children::Held),
-        };
-        self.state = State::Draining { drain, step: marking };
-        out.extend([Effect::WakeAt(drain.give_up), Effect::WakeAt(now + RETRY)]);
-    }
-
-    /// An operator has set the mark.
-    fn told_to_drain(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let State::Serving { .. } = self.state else { return };
-        let until = now + self.grace;
-        let drain = Drain { until, give_up: until + DRAIN_MARGIN };
-        self.state = State::Draining { drain, step: Draining::Emptying };
-        out.extend([Effect::Drain(until), Effect::Relist, Effect::WakeAt(drain.give_up)]);
-    }
-
-    fn idle(&mut self, out: &mut Vec<Effect>) {
-        match &mut self.state {
-            State::Draining {
-                step: step @ (Draining::Emptying | Draining::Retiring(Step::Again)), ..
-            } => {
-                *step = Draining::Retiring(Step::Sent);
-                out.push(Effect::Retire);
-            }
-            // On its way already, or the executor of a state that is over.
-            State::Draining { .. }
-            | State::Away
-            | State::Registering(_)
-            | State::Serving { .. }
-            | State::Leaving { .. }
-            | State::Over => {}
         }
     }
 

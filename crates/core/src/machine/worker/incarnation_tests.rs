@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::outcome::{Outcome, Reason, Rejection};
 
 const T: Millis = Millis(1_000);
 

@@ -1,0 +1,163 @@
+//! What the answer to a write, or to a look at the ephemeral, means in each state: the table of the [parent](super). An
+//! answer that no state waits for any more changes nothing.
+
+use super::state::{Check, Children, Draining, Say, State, Step, Then};
+use super::{Drained, Effect, Ephemeral, Incarnation, RETRY};
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::time::Millis;
+
+impl Incarnation {
+    pub(super) fn said(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
+        let applied = *outcome == Outcome::Applied(());
+        self.say = if applied && self.say == Say::Sent { Say::Nothing } else { Say::Wanted };
+        match &mut self.state {
+            State::Serving { version, .. } if applied => *version += 1,
+            // Its version is not known any more.
+            State::Serving { check: check @ Check::Seen, .. } => {
+                *check = Check::Again;
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
+            | State::Draining { .. }
+            | State::Leaving { .. }
+            | State::Registering(_)
+            | State::Away
+            | State::Over => {}
+        }
+    }
+
+    pub(super) fn committed(&mut self, now: Millis, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        let absent = matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }));
+        let applied = outcome == Outcome::Applied(());
+        match &mut self.state {
+            State::Registering(_) if applied => self.serve(now, 0, out),
+            State::Registering(step) => {
+                *step = Step::Again;
+                if absent {
+                    out.push(Effect::MakeParents);
+                }
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            State::Draining { step: Draining::Marking(step, _), .. } if !applied => {
+                *step = Step::Again;
+                self.look_or_wait(now, &outcome, out);
+            }
+            State::Draining { drain, step: step @ Draining::Marking(..) } => {
+                *step = Draining::Emptying;
+                out.extend([Effect::Drain(drain.until), Effect::Relist]);
+            }
+            State::Draining { step: Draining::Retiring(_), .. } if applied || absent => {
+                out.push(Effect::Stop);
+                self.over(Drained::Empty, out);
+            }
+            State::Draining { step: Draining::Retiring(step), .. } => {
+                *step = Step::Again;
+                if matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NotEmpty, .. })) {
+                    out.push(Effect::Relist);
+                }
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            State::Leaving { then, .. } if applied || absent => match *then {
+                Then::Again => self.register_anew(out),
+                Then::Over => self.over(Drained::Abandoned, out),
+                Then::Fail => out.push(Effect::Fail),
+            },
+            State::Leaving { step, .. } => {
+                *step = Step::Again;
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+            // The answer to a write that nobody waits for any more.
+            State::Draining { step: Draining::Emptying, .. }
+            | State::Away
+            | State::Serving { .. }
+            | State::Over => {}
+        }
+    }
+
+    /// A refused mark is looked into at once, and what is found there ends it or tells the version; what was not
+    /// sent or not answered is looked into later.
+    pub(super) fn look_or_wait(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
+        match outcome {
+            Outcome::Rejected(Rejection {
+                reason: Reason::NodeExists | Reason::BadVersion | Reason::NoNode,
+                ..
+            }) => self.step(now, out),
+            Outcome::Rejected(_) | Outcome::Unknown | Outcome::Applied(()) => {
+                out.push(Effect::WakeAt(now + RETRY));
+            }
+        }
+    }
+
+    pub(super) fn read(&mut self, now: Millis, ephemeral: Option<Ephemeral>, out: &mut Vec<Effect>) {
+        let Some(ephemeral) = ephemeral else {
+            return self.unread(now, out);
+        };
+        match (&mut self.state, ephemeral) {
+            (State::Registering(_), Ephemeral::Ours { version, draining }) => {
+                self.serve(now, version, out);
+                if draining {
+                    self.told_to_drain(now, out);
+                }
+            }
+            (State::Registering(_), Ephemeral::Absent) => out.push(Effect::Register),
+            (State::Registering(_), Ephemeral::Foreign) => self.register_anew(out),
+            (State::Serving { version, check }, Ephemeral::Ours { version: seen, draining }) => {
+                *version = seen;
+                if *check == Check::Asked {
+                    *check = Check::Seen;
+                    out.push(Effect::Resume);
+                }
+                if draining && *check == Check::Seen {
+                    self.told_to_drain(now, out);
+                }
+            }
+            (State::Serving { .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
+                out.push(Effect::Stop);
+                self.register_anew(out);
+            }
+            (
+                State::Draining { drain, step: step @ Draining::Marking(..) },
+                Ephemeral::Ours { version, draining },
+            ) => {
+                if *step == Draining::Marking(Step::Sent, Children::Held) {
+                    *step = Draining::Marking(Step::Sent, Children::Live);
+                    out.push(Effect::Resume);
+                }
+                if draining {
+                    *step = Draining::Emptying;
+                    out.extend([Effect::Drain(drain.until), Effect::Relist]);
+                } else {
+                    out.push(Effect::MarkDraining(version));
+                }
+            }
+            (State::Draining { step: Draining::Marking(..), .. }, Ephemeral::Absent | Ephemeral::Foreign) => {
+                out.push(Effect::Stop);
+                self.over(Drained::Abandoned, out);
+            }
+            // Asked for in an earlier state.
+            (
+                State::Draining { step: Draining::Emptying | Draining::Retiring(_), .. }
+                | State::Leaving { .. }
+                | State::Away
+                | State::Over,
+                Ephemeral::Absent | Ephemeral::Foreign | Ephemeral::Ours { .. },
+            ) => {}
+        }
+    }
+
+    pub(super) fn unread(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Registering(step) | State::Draining { step: Draining::Marking(step, _), .. } => {
+                *step = Step::Again;
+            }
+            State::Serving { check: check @ Check::Asked, .. } => *check = Check::Again,
+            // Asked for in an earlier state, or the next reconnection asks.
+            State::Serving { .. }
+            | State::Draining { .. }
+            | State::Leaving { .. }
+            | State::Away
+            | State::Over => return,
+        }
+        out.push(Effect::WakeAt(now + RETRY));
+    }
+}

@@ -1,0 +1,67 @@
+//! The drain: asked for by the node or by an operator, marked in the ephemeral, and over when the executor has nothing
+//! left.
+
+use std::time::Duration;
+
+use super::state::{Check, Children, Drain, Draining, State, Step, Then};
+use super::{DRAIN_MARGIN, Drained, Effect, Incarnation, RETRY};
+use crate::time::Millis;
+
+impl Incarnation {
+    pub(super) fn drain(&mut self, now: Millis, grace: Duration, out: &mut Vec<Effect>) {
+        let until = now + grace;
+        let drain = Drain { until, give_up: until + DRAIN_MARGIN };
+        match &mut self.state {
+            State::Away | State::Over => self.over(Drained::Empty, out),
+            State::Registering(_) => self.drain = Some(drain),
+            State::Serving { .. } => self.begin_drain(now, drain, out),
+            State::Draining { .. } => {}
+            State::Leaving { then, .. } => match then {
+                Then::Again => *then = Then::Over,
+                Then::Over | Then::Fail => {}
+            },
+        }
+    }
+
+    pub(super) fn begin_drain(&mut self, now: Millis, drain: Drain, out: &mut Vec<Effect>) {
+        let State::Serving { version, check } = self.state else { return };
+        let marking = match check {
+            Check::Seen => {
+                out.push(Effect::MarkDraining(version));
+                Draining::Marking(Step::Sent, Children::Live)
+            }
+            // The answer that is on its way tells whether they may go on.
+            Check::Asked => Draining::Marking(Step::Sent, Children::Held),
+            Check::Again | Check::Down => Draining::Marking(Step::Again, Children::Held),
+        };
+        self.state = State::Draining { drain, step: marking };
+        out.extend([Effect::WakeAt(drain.give_up), Effect::WakeAt(now + RETRY)]);
+    }
+
+    /// An operator has set the mark.
+    pub(super) fn told_to_drain(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let State::Serving { .. } = self.state else { return };
+        let until = now + self.grace;
+        let drain = Drain { until, give_up: until + DRAIN_MARGIN };
+        self.state = State::Draining { drain, step: Draining::Emptying };
+        out.extend([Effect::Drain(until), Effect::Relist, Effect::WakeAt(drain.give_up)]);
+    }
+
+    pub(super) fn idle(&mut self, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Draining {
+                step: step @ (Draining::Emptying | Draining::Retiring(Step::Again)), ..
+            } => {
+                *step = Draining::Retiring(Step::Sent);
+                out.push(Effect::Retire);
+            }
+            // On its way already, or the executor of a state that is over.
+            State::Draining { .. }
+            | State::Away
+            | State::Registering(_)
+            | State::Serving { .. }
+            | State::Leaving { .. }
+            | State::Over => {}
+        }
+    }
+}
