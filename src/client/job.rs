@@ -3,6 +3,9 @@
 //! A builder whose setters never fail: what is wrong is kept and told by [`Job::check`], which every submission
 //! calls before anything is written. So a bad job costs no round trip, and a chain of setters reads as one.
 
+mod error;
+mod kind;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,57 +13,19 @@ use std::time::{Duration, SystemTime};
 use bellwether_actors::clock;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::budget::MAX_TAGS;
-use bellwether_core::job::{
-    ContentType, ContentTypeError, JobRecord, JobState, Payload, PayloadError, Placement, Policy,
-    PolicyError, Priority, PriorityError,
-};
+use bellwether_core::job::{ContentType, JobRecord, JobState, Payload, Placement, Policy, Priority};
 use bellwether_core::name::{AffinityKey, JobId, Kind, Lane, NameError, Tag};
 use bellwether_core::time::WallMillis;
-use bellwether_core::trace::{TraceContext, TraceContextError};
+use bellwether_core::trace::TraceContext;
 use serde::Serialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use uuid::Uuid;
 
-use super::timing::{Moment, Times, Timing, TimingError};
+use super::timing::{Moment, Times, Timing};
 use bellwether_core::job::identity::IfExists;
 
-/// A kind of job with the types of its payload and result, so that the three cannot be mixed up.
-///
-/// ```
-/// use bellwether::JobKind;
-///
-/// struct Sum;
-///
-/// impl JobKind for Sum {
-///     const NAME: &'static str = "sum";
-///     type Payload = Vec<i64>;
-///     type Result = i64;
-/// }
-///
-/// # fn main() -> Result<(), bellwether::JobError> {
-/// let job = Sum::job(&vec![1, 2, 3])?.id("sum-of-three").max_attempts(2);
-/// # job.check() }
-/// ```
-pub trait JobKind: Sized + 'static {
-    /// The kind's name, which its handler is registered under.
-    const NAME: &'static str;
-    /// What a handler gets.
-    type Payload: Serialize + DeserializeOwned;
-    /// What a handler returns.
-    type Result: Serialize + DeserializeOwned;
-
-    /// A job of this kind.
-    ///
-    /// # Errors
-    /// When the payload does not serialize, is over 64 KiB, or [`JobKind::NAME`] is not a name.
-    fn job(payload: &Self::Payload) -> Result<Job<Self>, JobError> {
-        Job::build(Self::NAME, payload)
-    }
-}
-
-/// Marks jobs whose kind is known by name only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Untyped {}
+pub use self::error::JobError;
+pub use self::kind::{JobKind, Untyped};
 
 /// A job to submit. `K` is its [`JobKind`], or [`Untyped`].
 #[derive(Debug)]
@@ -76,48 +41,6 @@ pub struct Job<K = Untyped> {
     trace: Option<TraceContext>,
     problem: Option<JobError>,
     typed: PhantomData<fn() -> K>,
-}
-
-/// Why a job cannot be submitted. The text names the field, the bound and the way out.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum JobError {
-    /// The id, kind, a tag, the affinity key or the lane is not a name.
-    #[error(transparent)]
-    Name(#[from] NameError),
-    /// The payload is over the bound.
-    #[error("payload has {0}")]
-    Payload(PayloadError),
-    /// The payload is not JSON, or does not serialize as JSON.
-    #[error("payload is not JSON: {0}")]
-    Json(String),
-    /// The content type is malformed.
-    #[error(transparent)]
-    ContentType(#[from] ContentTypeError),
-    /// A bound on attempts or waits is out of its range.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// The priority is out of its range.
-    #[error(transparent)]
-    Priority(#[from] PriorityError),
-    /// The trace context is none.
-    #[error(transparent)]
-    Trace(#[from] TraceContextError),
-    /// It cannot start at such a time.
-    #[error(transparent)]
-    Timing(#[from] TimingError),
-    /// It is to be opened again, and to start later.
-    #[error(
-        "run_at cannot go with if_exists again: what is over is opened at once; submit it when it shall run"
-    )]
-    AgainLater,
-    /// There are too many tags.
-    #[error(
-        "a job has at most {MAX_TAGS} tags, not {given}: tag the workers by what they are, not by what they hold"
-    )]
-    Tags {
-        /// How many were given.
-        given: usize,
-    },
 }
 
 impl Job {
@@ -427,69 +350,4 @@ impl<K> Clone for Job<K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sum() -> Job {
-        Job::new("sum", &[1, 2]).unwrap()
-    }
-
-    #[test]
-    fn what_is_wrong_is_told_with_its_field_its_bound_and_the_way_out() {
-        let long = "x".repeat(129);
-        for (job, said) in [
-            (Job::new("a/b", &1), "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
-            (Job::new("", &1), "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
-            (Ok(sum().id(&long)), "job id is 129 bytes long: at most 128 are allowed"),
-            (Ok(sum().id("a\nb")), "job id has '\\n' at byte 1: only [A-Za-z0-9._-] are allowed"),
-            (Ok(sum().tag("")), "tag is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
-            (Ok(sum().affinity("é")), "affinity key has 'é' at byte 0: only [A-Za-z0-9._-] are allowed"),
-            (Ok(sum().lane("")), "lane is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
-            (Ok(sum().lane(&long)), "lane is 129 bytes long: at most 128 are allowed"),
-            (Ok(sum().lane("a/b")), "lane has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
-            (
-                Ok(sum().trace_context("00-1-2-01")),
-                "traceparent \"00-1-2-01\" is not 00-TRACE-SPAN-FLAGS of 32, 16 and 2 lower-case hexadecimal digits, \
-                 as W3C Trace Context has it",
-            ),
-            (Ok(sum().max_attempts(0)), "max attempts must be 1 to 1000, not 0"),
-            (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1ms to 604800 s, not 0ns"),
-            (
-                Job::raw("sum", "a/b", vec![0; 65_537]),
-                "payload has 65537 bytes: at most 65536 are allowed inline; \
-                 store larger data elsewhere and submit its address",
-            ),
-            (Job::raw("sum", "", *b""), "content type \"\" is not 1 to 127 visible ASCII characters"),
-            (
-                Job::json("sum", "{\"a\": 1,\n }"),
-                "payload is not JSON: key must be a string at line 2 column 2",
-            ),
-            (
-                Ok((0..33).fold(sum(), |job, n| job.tag(format!("t{n}")))),
-                "a job has at most 32 tags, not 33: tag the workers by what they are, not by what they hold",
-            ),
-        ] {
-            let error = job.and_then(|job| job.check()).unwrap_err();
-            assert_eq!(error.to_string(), said);
-        }
-    }
-
-    #[test]
-    fn the_first_problem_is_told_and_a_later_setter_does_not_hide_it() {
-        let job = sum().id("a b").tag("c/d").id("fine");
-        assert!(job.check().unwrap_err().to_string().starts_with("job id has ' '"));
-    }
-
-    #[test]
-    fn json_text_is_kept_byte_for_byte() {
-        let (_, record) = Job::json("sum", " {\"n\": 1e400} ").unwrap().into_record(WallMillis(1)).unwrap();
-        assert_eq!(record.payload.bytes(), b" {\"n\": 1e400} ");
-    }
-
-    #[test]
-    fn tags_are_sorted_and_named_once() {
-        let (_, record) = sum().tag("b").tag("a").tag("b").into_record(WallMillis(1)).unwrap();
-        let tags = record.placement.tags.iter().map(Tag::as_str).collect::<Vec<_>>();
-        assert_eq!(tags, ["a", "b"]);
-    }
-}
+mod tests;

@@ -8,39 +8,35 @@
 //! repeated. A member is a submission like any other. Doing all of it again changes nothing: members have their number
 //! in their id, and a group that is there with the same rules is the same group.
 
+mod handle;
+mod known;
 mod list;
 mod members;
 mod retry;
 mod spawn;
 mod view;
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bellwether_actors::worker::JobContext;
 use bellwether_actors::{clock, trace};
 use bellwether_core::group::{GroupError, GroupRecord};
-use bellwether_core::job::{Membership, Role};
-use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_core::name::{GroupId, Kind};
 use bellwether_core::trace::TraceContextError;
-use bellwether_core::txn::{self, Op};
+use bellwether_core::txn;
 use bellwether_core::{path, wire};
 use bellwether_zk::Node;
-use futures::{Stream, StreamExt, stream};
 use uuid::Uuid;
 
+pub use handle::GroupHandle;
+pub(super) use known::{Entrant, Known};
 pub use list::{GroupCursor, GroupPage, GroupSaid, GroupSummary};
 pub use members::{Member, MemberEnd, Members};
 pub use spawn::{Spawn, SpawnError, SubJobs};
 pub use view::{GroupStage, GroupView, GroupWaitError};
 
 use super::Client;
-use super::error::{Error, SubmitError};
-use super::job::Job;
-use super::link::{Deadline, Written};
-use super::submit::{JobHandle, MANY_UNDER_WAY};
-use bellwether_core::job::identity::IfExists;
+use super::error::Error;
 
 /// How often a group that changes under our hands is tried: its record changes a handful of times in its life.
 const TRIES: u32 = 16;
@@ -110,72 +106,6 @@ impl Group {
     }
 }
 
-/// A group that is there. Cheap to clone.
-#[derive(Clone)]
-pub struct GroupHandle {
-    client: Client,
-    known: Arc<Known>,
-}
-
-/// What is known of a group's record.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) id: GroupId,
-    record: Mutex<(GroupRecord, i32)>,
-}
-
-/// A submission's part in a group.
-#[derive(Debug, Clone)]
-pub(super) struct Entrant {
-    pub(super) known: Arc<Known>,
-    pub(super) number: u32,
-}
-
-impl Known {
-    pub(super) fn look(&self) -> (GroupRecord, i32) {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Takes in what a read showed.
-    ///
-    /// # Errors
-    /// When the group is gone or cannot be read.
-    pub(super) fn learn(&self, node: Option<&Node>) -> Result<(), GroupError> {
-        let node = node.ok_or_else(|| GroupError::Absent { group: self.id.clone() })?;
-        // What cannot be read is nobody's group that this client knows of.
-        let record = wire::decode::<GroupRecord>(&node.data)
-            .map_err(|_| GroupError::Absent { group: self.id.clone() })?;
-        let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its token tells a group of the same name that was made after this one was removed.
-        if known.1 <= node.version || known.0.token != record.token {
-            *known = (record, node.version);
-        }
-        Ok(())
-    }
-}
-
-impl Entrant {
-    /// What the group adds to the submission.
-    ///
-    /// # Errors
-    /// Why the group takes no new member of this number: it may be there already.
-    pub(super) fn ops(&self) -> Result<[Op; 2], GroupError> {
-        let (record, version) = self.known.look();
-        record.admits(&self.known.id, self.number)?;
-        Ok(txn::join_group(&self.known.id, version, self.number))
-    }
-
-    pub(super) fn chunk(&self) -> u32 {
-        path::chunk(self.number)
-    }
-}
-
-impl fmt::Debug for GroupHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("GroupHandle").field(&self.known.id).finish()
-    }
-}
-
 impl Client {
     /// Makes a group, or finds the one that is there with the same rules. A total is said at any time, once.
     ///
@@ -198,8 +128,8 @@ impl Client {
     pub async fn existing_group(&self, id: &GroupId) -> Result<GroupHandle, Error> {
         let node = self.0.link.read(self.by(), |zk| zk.get(path::group(id))).await?;
         let node = node.ok_or_else(|| GroupError::Absent { group: id.clone() })?;
-        let record = Mutex::new((decode(id, &node)?, node.version));
-        Ok(GroupHandle { client: self.clone(), known: Arc::new(Known { id: id.clone(), record }) })
+        let known = Known::new(id.clone(), decode(id, &node)?, node.version);
+        Ok(GroupHandle { client: self.clone(), known: Arc::new(known) })
     }
 
     /// Makes the group, as that of a running job's sub-jobs if one is given, unless it is there.
@@ -228,7 +158,7 @@ impl Client {
             }
             let handle = GroupHandle {
                 client: self.clone(),
-                known: Arc::new(Known { id: id.clone(), record: Mutex::new((there, node.version)) }),
+                known: Arc::new(Known::new(id.clone(), there, node.version)),
             };
             if let Some(total) = record.total {
                 handle.seal(total).await?;
@@ -258,157 +188,4 @@ fn same(id: &GroupId, there: &GroupRecord, given: &GroupRecord) -> Result<(), Gr
         }
     }
     Ok(())
-}
-
-impl GroupHandle {
-    /// Its id.
-    #[must_use]
-    pub fn id(&self) -> &GroupId {
-        &self.known.id
-    }
-
-    /// Submits the member of this number, from 0. The same number, kind and payload again is the same member.
-    ///
-    /// # Errors
-    /// [`SubmitError`]; [`SubmitError::Group`] when the group does not take it: the number is not below the total, the
-    /// group was stopped or is over, or the job is of another kind or has an id of its own. Nothing was written then.
-    ///
-    /// # Cancellation, ordering, connection loss
-    /// As [`Client::submit`].
-    pub async fn submit<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
-        let entrant = Entrant { known: Arc::clone(&self.known), number };
-        let (id, membership) = self.admit(number, &job)?;
-        self.client.submit_member(job, id, membership, entrant).await
-    }
-
-    /// As [`GroupHandle::submit`], and this is the last: the total is one more than its number.
-    ///
-    /// # Errors
-    /// As [`GroupHandle::submit`], and [`SubmitError::Client`] when the group cannot be sealed.
-    pub async fn submit_last<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
-        self.admit(number, &job)?;
-        job.check()?;
-        // First, so that a total that cannot stand is told before anything is written.
-        self.seal(number.saturating_add(1)).await.map_err(|error| match error {
-            Error::Group(error) => SubmitError::Group(error),
-            other => SubmitError::Client(other),
-        })?;
-        self.submit(number, job).await
-    }
-
-    /// Submits members as fast as they are sent; the answers are in their order.
-    ///
-    /// # Cancellation
-    /// Drops what was not sent. Submitting all of them again is safe.
-    pub fn submit_stream<K>(
-        &self,
-        members: impl IntoIterator<Item = (u32, Job<K>)>,
-    ) -> impl Stream<Item = Result<JobHandle<K>, SubmitError>> {
-        stream::iter(members).map(|(number, job)| self.submit(number, job)).buffered(MANY_UNDER_WAY)
-    }
-
-    /// Submits jobs as members 0, 1, 2, … and sees every one acknowledged; how many there were. It does not seal.
-    ///
-    /// # Errors
-    /// The first error; members that come after it may have been accepted.
-    pub async fn submit_all<K>(&self, jobs: impl IntoIterator<Item = Job<K>>) -> Result<u32, SubmitError> {
-        let mut count = 0;
-        let mut answers = std::pin::pin!(self.submit_stream((0..).zip(jobs)));
-        while let Some(answer) = answers.next().await {
-            answer?;
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    /// Says how many members there are. Saying it again changes nothing.
-    ///
-    /// # Errors
-    /// [`Error::Group`]: another total was said before, it is over the bound, or a member that is there is not below it.
-    /// One that comes in at the same moment is not seen: it is not waited for.
-    ///
-    /// # Connection loss
-    /// Resolved here, by reading back.
-    pub async fn seal(&self, total: u32) -> Result<(), Error> {
-        let (id, by) = (&self.known.id, self.client.by());
-        for _ in 0..TRIES {
-            let (record, version) = self.known.look();
-            let sealed = record.sealed(id, total)?;
-            if sealed == record {
-                return Ok(());
-            }
-            if let Some(number) = self.highest(by).await?.filter(|number| *number >= total) {
-                return Err(GroupError::Below { group: id.clone(), number, total }.into());
-            }
-            if self.client.0.link.commit(by, txn::seal(id, version, &sealed)).await? == Written::Applied {
-                // Unless it was sealed again meanwhile, which changes nothing, that is what it is now.
-                let mut known = self.known.record.lock().unwrap_or_else(PoisonError::into_inner);
-                if known.1 == version {
-                    *known = (sealed, version + 1);
-                }
-                return Ok(());
-            }
-            let node = self.client.0.link.read(by, |zk| zk.get(path::group(id))).await?;
-            self.known.learn(node.as_ref())?;
-        }
-        Err(Error::GroupContended { group: id.clone(), tries: TRIES })
-    }
-
-    /// The highest number of a member that is there.
-    async fn highest(&self, by: Deadline) -> Result<Option<u32>, Error> {
-        let (id, link) = (&self.known.id, &self.client.0.link);
-        for chunk in self.client.group_chunks(id, by).await?.into_iter().rev() {
-            let listed = link.read(by, |zk| view::numbers(zk.clone(), id.clone(), chunk)).await?;
-            let highest =
-                listed.open.last().copied().max(listed.ended.last_key_value().map(|(number, _)| *number));
-            if highest.is_some() {
-                return Ok(highest);
-            }
-        }
-        Ok(None)
-    }
-
-    /// Reads it: see [`Client::get_group`].
-    ///
-    /// # Errors
-    /// As [`Client::get_group`]; that it is gone is [`GroupError::Absent`].
-    pub async fn view(&self) -> Result<GroupView, Error> {
-        let view = self.client.get_group(&self.known.id).await?;
-        view.ok_or_else(|| GroupError::Absent { group: self.known.id.clone() }.into())
-    }
-
-    /// Waits until it is done: see [`Client::wait_group`].
-    ///
-    /// # Errors
-    /// As [`Client::wait_group`].
-    pub async fn wait(&self, within: Duration) -> Result<GroupView, GroupWaitError> {
-        self.client.wait_group(&self.known.id, within).await
-    }
-
-    /// Reads its members, one after the other: see [`Client::group_members`].
-    #[must_use]
-    pub fn members(&self) -> Members {
-        self.client.group_members(&self.known.id)
-    }
-
-    /// The member's id and membership, if the job can be one.
-    fn admit<K>(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), GroupError> {
-        let group = self.known.id.clone();
-        let (record, _) = self.known.look();
-        if *job.kind() != record.kind {
-            return Err(GroupError::Kind { group, there: record.kind, given: job.kind().clone() });
-        }
-        if job.has_id() {
-            return Err(GroupError::OwnId { group });
-        }
-        if job.mode() == IfExists::Again {
-            return Err(GroupError::Again { group });
-        }
-        let total = bellwether_core::budget::MAX_MEMBERS;
-        if number >= total {
-            return Err(GroupError::Number { group, number, total });
-        }
-        let id = JobId::member(&record.kind, &group, number)?;
-        Ok((id, Membership { group, role: Role::Member(number), counted: true }))
-    }
 }

@@ -1,0 +1,74 @@
+//! What is known of a group's record, and what it adds to the submission of a member.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bellwether_core::group::{GroupError, GroupRecord};
+use bellwether_core::name::GroupId;
+use bellwether_core::txn::{self, Op};
+use bellwether_core::{path, wire};
+use bellwether_zk::Node;
+
+/// What is known of a group's record.
+#[derive(Debug)]
+pub(in crate::client) struct Known {
+    pub(in crate::client) id: GroupId,
+    record: Mutex<(GroupRecord, i32)>,
+}
+
+/// A submission's part in a group.
+#[derive(Debug, Clone)]
+pub(in crate::client) struct Entrant {
+    pub(in crate::client) known: Arc<Known>,
+    pub(in crate::client) number: u32,
+}
+
+impl Known {
+    pub(super) fn new(id: GroupId, record: GroupRecord, version: i32) -> Self {
+        Self { id, record: Mutex::new((record, version)) }
+    }
+
+    pub(in crate::client) fn look(&self) -> (GroupRecord, i32) {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes in what a read showed.
+    ///
+    /// # Errors
+    /// When the group is gone or cannot be read.
+    pub(in crate::client) fn learn(&self, node: Option<&Node>) -> Result<(), GroupError> {
+        let node = node.ok_or_else(|| GroupError::Absent { group: self.id.clone() })?;
+        // What cannot be read is nobody's group that this client knows of.
+        let record = wire::decode::<GroupRecord>(&node.data)
+            .map_err(|_| GroupError::Absent { group: self.id.clone() })?;
+        let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its token tells a group of the same name that was made after this one was removed.
+        if known.1 <= node.version || known.0.token != record.token {
+            *known = (record, node.version);
+        }
+        Ok(())
+    }
+
+    /// What our own write made of the record at this version, unless more has been learned meanwhile.
+    pub(super) fn wrote(&self, version: i32, record: GroupRecord) {
+        let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.1 == version {
+            *known = (record, version + 1);
+        }
+    }
+}
+
+impl Entrant {
+    /// What the group adds to the submission.
+    ///
+    /// # Errors
+    /// Why the group takes no new member of this number: it may be there already.
+    pub(in crate::client) fn ops(&self) -> Result<[Op; 2], GroupError> {
+        let (record, version) = self.known.look();
+        record.admits(&self.known.id, self.number)?;
+        Ok(txn::join_group(&self.known.id, version, self.number))
+    }
+
+    pub(in crate::client) fn chunk(&self) -> u32 {
+        path::chunk(self.number)
+    }
+}

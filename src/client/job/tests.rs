@@ -1,0 +1,63 @@
+//! What is told of a job before anything is sent, and what is stored of it.
+
+use super::*;
+
+fn sum() -> Job {
+    Job::new("sum", &[1, 2]).unwrap()
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_field_its_bound_and_the_way_out() {
+    let long = "x".repeat(129);
+    for (job, said) in [
+        (Job::new("a/b", &1), "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
+        (Job::new("", &1), "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
+        (Ok(sum().id(&long)), "job id is 129 bytes long: at most 128 are allowed"),
+        (Ok(sum().id("a\nb")), "job id has '\\n' at byte 1: only [A-Za-z0-9._-] are allowed"),
+        (Ok(sum().tag("")), "tag is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
+        (Ok(sum().affinity("é")), "affinity key has 'é' at byte 0: only [A-Za-z0-9._-] are allowed"),
+        (Ok(sum().lane("")), "lane is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
+        (Ok(sum().lane(&long)), "lane is 129 bytes long: at most 128 are allowed"),
+        (Ok(sum().lane("a/b")), "lane has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
+        (
+            Ok(sum().trace_context("00-1-2-01")),
+            "traceparent \"00-1-2-01\" is not 00-TRACE-SPAN-FLAGS of 32, 16 and 2 lower-case hexadecimal digits, \
+             as W3C Trace Context has it",
+        ),
+        (Ok(sum().max_attempts(0)), "max attempts must be 1 to 1000, not 0"),
+        (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1ms to 604800 s, not 0ns"),
+        (
+            Job::raw("sum", "a/b", vec![0; 65_537]),
+            "payload has 65537 bytes: at most 65536 are allowed inline; \
+             store larger data elsewhere and submit its address",
+        ),
+        (Job::raw("sum", "", *b""), "content type \"\" is not 1 to 127 visible ASCII characters"),
+        (Job::json("sum", "{\"a\": 1,\n }"), "payload is not JSON: key must be a string at line 2 column 2"),
+        (
+            Ok((0..33).fold(sum(), |job, n| job.tag(format!("t{n}")))),
+            "a job has at most 32 tags, not 33: tag the workers by what they are, not by what they hold",
+        ),
+    ] {
+        let error = job.and_then(|job| job.check()).unwrap_err();
+        assert_eq!(error.to_string(), said);
+    }
+}
+
+#[test]
+fn the_first_problem_is_told_and_a_later_setter_does_not_hide_it() {
+    let job = sum().id("a b").tag("c/d").id("fine");
+    assert!(job.check().unwrap_err().to_string().starts_with("job id has ' '"));
+}
+
+#[test]
+fn json_text_is_kept_byte_for_byte() {
+    let (_, record) = Job::json("sum", " {\"n\": 1e400} ").unwrap().into_record(WallMillis(1)).unwrap();
+    assert_eq!(record.payload.bytes(), b" {\"n\": 1e400} ");
+}
+
+#[test]
+fn tags_are_sorted_and_named_once() {
+    let (_, record) = sum().tag("b").tag("a").tag("b").into_record(WallMillis(1)).unwrap();
+    let tags = record.placement.tags.iter().map(Tag::as_str).collect::<Vec<_>>();
+    assert_eq!(tags, ["a", "b"]);
+}
