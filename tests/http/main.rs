@@ -4,6 +4,7 @@
 mod access;
 mod ask;
 mod audit;
+mod cost;
 mod crowd;
 mod document;
 mod events;

@@ -22,7 +22,7 @@ use super::document::StateName;
 use crate::client::{Event, Events, Heard};
 use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
-use crate::http::server::Phase;
+use crate::http::server::{Endless, Phase};
 use crate::http::state::App;
 
 /// How often a stream on which nothing happens says so, below what proxies cut (60 s), and so that a peer which is gone
@@ -138,7 +138,10 @@ pub(super) async fn follow_events(
         let chunk = follower.next().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), follower))
     }));
-    Ok(([(CONTENT_TYPE.as_str(), "text/event-stream"), ("x-accel-buffering", "no")], body).into_response())
+    let head = [(CONTENT_TYPE.as_str(), "text/event-stream"), ("x-accel-buffering", "no")];
+    let mut answer = (head, body).into_response();
+    answer.extensions_mut().insert(Endless);
+    Ok(answer)
 }
 
 impl Follower {

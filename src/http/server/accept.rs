@@ -67,15 +67,21 @@ impl Acceptor {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "answers may be late");
         }
-        let Self { tls, router, app, .. } = self.clone();
+        let (router, phase) = (self.router.clone(), self.app.phase.clone());
+        let header_time = self.app.limits.header_time;
+        // A task each: one without TLS should not have the room of one with.
+        let Some(tls) = self.tls.clone() else {
+            tokio::spawn(async move {
+                connection::serve(stream, peer, router, header_time, phase).await;
+                drop(permit);
+            });
+            return;
+        };
         tokio::spawn(async move {
-            match tls {
-                None => connection::serve(stream, peer, router, app).await,
-                Some(tls) => match timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => connection::serve(stream, peer, router, app).await,
-                    Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
-                    Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
-                },
+            match timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
+                Ok(Ok(stream)) => connection::serve(stream, peer, router, header_time, phase).await,
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
+                Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
             }
             drop(permit);
         });

@@ -10,6 +10,7 @@
 
 mod accept;
 mod connection;
+mod endless;
 mod patience;
 
 use std::fmt;
@@ -26,6 +27,7 @@ use super::routes;
 use super::state::App;
 use crate::client::Client;
 use accept::Acceptor;
+pub(super) use endless::Endless;
 
 /// How long requests under way may take to end when the gateway stops. Long polls and event streams are ended at once.
 const STOP_WITHIN: Duration = Duration::from_secs(5);

@@ -2,10 +2,13 @@
 //!
 //! hyper bounds how long a request may take to arrive, and nothing bounds how long an answer may take to leave: a peer
 //! that reads nothing would keep its connection, and what it was sent, for ever. Here a write that cannot go on for a
-//! while is an error, which ends the connection. Any progress starts the time afresh.
+//! while is an error, which ends the connection. Any progress starts the time afresh. Whether a write waits can be seen from
+//! outside.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,14 +20,21 @@ pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    waits: Arc<AtomicBool>,
 }
 
 impl<S> Patient<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+        Self { stream, patience, stalled: None, waits: Arc::default() }
+    }
+
+    /// Whether the last write waits for the peer. Only the task that polls the stream may go by it.
+    pub(super) fn waits(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.waits)
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.waits.store(written.is_pending(), Ordering::Relaxed);
         if written.is_ready() {
             self.stalled = None;
             return written;

@@ -1,0 +1,167 @@
+//! Answers that do not end leave hyper.
+//!
+//! hyper holds two buffers of 8 KiB for a connection, and the room of whatever a connection may come to. An event stream
+//! lives for hours with a few bytes a minute, and there are thousands of them. So once hyper has written the head of such
+//! an answer, the connection is taken from it, and what hyper held is given back:
+//!
+//! ```text
+//! request ──▶ hyper ──▶ route: an answer marked Endless ──▶ hyper writes its head, asks for its body
+//!                                                              └─▶ Exit ──▶ the body is written here, chunk by chunk
+//! ```
+//!
+//! **Limits.** hyper may be left only when all that it was to write is written: it asked for the body, so the head is in
+//! its buffer, and its last write did not have to wait, so the buffer is empty. Without a chunked body (HTTP/1.0), or
+//! without a body (HEAD), an answer stays with hyper. The connection ends with the answer, and the head says so.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Method, Version};
+use futures::stream;
+use http_body_util::BodyExt;
+use hyper::{Request, Response};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Marks an answer, by its extensions, whose body is a stream that goes on for as long as the connection.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct Endless;
+
+/// Where an answer's body leaves hyper: shared by the service that hyper calls, the stream that it writes to, and the
+/// task that drives it. One task polls all three.
+#[derive(Debug)]
+pub(super) struct Exit {
+    body: Mutex<Option<Body>>,
+    /// hyper's last write waits.
+    waits: Arc<AtomicBool>,
+}
+
+impl Exit {
+    pub(super) fn new(waits: Arc<AtomicBool>) -> Self {
+        Self { body: Mutex::default(), waits }
+    }
+
+    /// Whether an answer to this request can leave hyper.
+    pub(super) fn serves<B>(request: &Request<B>) -> bool {
+        request.version() == Version::HTTP_11 && request.method() != Method::HEAD
+    }
+
+    /// The answer for hyper: of one that leaves, its head, and a body that says nothing.
+    pub(super) fn answer(self: Arc<Self>, answer: Response<Body>) -> Response<Body> {
+        if answer.extensions().get::<Endless>().is_none() {
+            return answer;
+        }
+        let (mut head, body) = answer.into_parts();
+        head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        let mut body = Some(body);
+        let silent = stream::poll_fn(move |_| {
+            // The first time that hyper asks.
+            if let Some(body) = body.take() {
+                *self.body.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+            }
+            Poll::<Option<io::Result<Bytes>>>::Pending
+        });
+        Response::from_parts(head, Body::from_stream(silent))
+    }
+
+    /// The body that is to be written from now on, once hyper has nothing left to write.
+    pub(super) fn taken(&self) -> Option<Body> {
+        if self.waits.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.body.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Writes a body in chunks until it ends, which closes the connection, or its peer has gone. What the peer says meanwhile
+/// is nobody's: its connection ends with this answer.
+pub(super) async fn write<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    mut body: Body,
+) -> io::Result<()> {
+    let mut ignored = [0; 64];
+    loop {
+        let frame = tokio::select! {
+            frame = body.frame() => frame,
+            read = stream.read(&mut ignored) => match read? {
+                0 => return Ok(()),
+                _ => continue,
+            },
+        };
+        let Some(frame) = frame else {
+            stream.write_all(b"0\r\n\r\n").await?;
+            return stream.shutdown().await;
+        };
+        // A stream has no trailers. An empty chunk would be the last.
+        let Ok(data) = frame.map_err(io::Error::other)?.into_data() else { continue };
+        if !data.is_empty() {
+            stream.write_all(&chunk(&data)).await?;
+            stream.flush().await?;
+        }
+    }
+}
+
+fn chunk(data: &[u8]) -> Vec<u8> {
+    let mut chunk = format!("{:x}\r\n", data.len()).into_bytes();
+    chunk.extend_from_slice(data);
+    chunk.extend_from_slice(b"\r\n");
+    chunk
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::StreamExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    fn body(parts: &[&'static str]) -> Body {
+        Body::from_stream(stream::iter(parts.to_vec()).map(Ok::<_, io::Error>))
+    }
+
+    #[tokio::test]
+    async fn a_body_is_written_in_chunks_and_its_end_ends_the_connection() {
+        let (near, mut far) = tokio::io::duplex(1_024);
+        write(near, body(&["a: 1\n\n", "", "0123456789abcdef"])).await.unwrap();
+        let mut read = String::new();
+        far.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "6\r\na: 1\n\n\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n");
+    }
+
+    #[tokio::test]
+    async fn a_peer_is_not_listened_to_and_its_end_is_noticed() {
+        let (near, mut far) = tokio::io::duplex(16);
+        let silent = Body::from_stream(stream::pending::<io::Result<Bytes>>());
+        let written = tokio::spawn(write(near, silent));
+        far.write_all(&[b'x'; 1_000]).await.unwrap();
+        assert!(!written.is_finished());
+        drop(far);
+        timeout(SOON, written).await.expect("its end is seen").unwrap().unwrap();
+    }
+
+    #[test]
+    fn only_a_marked_answer_leaves_and_only_when_hyper_has_written_all() {
+        let waits = Arc::new(AtomicBool::new(false));
+        let exit = Arc::new(Exit::new(Arc::clone(&waits)));
+        let plain = Arc::clone(&exit).answer(Response::new(Body::from("x")));
+        assert!(!plain.headers().contains_key(CONNECTION));
+        let mut marked = Response::new(body(&["x"]));
+        marked.extensions_mut().insert(Endless);
+        let mut silent = Arc::clone(&exit).answer(marked).into_body();
+        assert!(exit.taken().is_none(), "hyper has not asked for it");
+        let asked = futures::FutureExt::now_or_never(silent.frame());
+        assert!(asked.is_none(), "it says nothing");
+        waits.store(true, Ordering::Relaxed);
+        assert!(exit.taken().is_none(), "the head is not written yet");
+        waits.store(false, Ordering::Relaxed);
+        assert!(exit.taken().is_some());
+        assert!(exit.taken().is_none());
+    }
+}
