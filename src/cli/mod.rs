@@ -44,12 +44,20 @@ const EXIT_CODES: &str = "Exit codes:
   4  not found
   5  timed out";
 
+/// What `--version` tells: with which of the features that a build may do without.
+fn built() -> String {
+    let features = [("otel", cfg!(feature = "otel")), ("zookeeper-tls", cfg!(feature = "zookeeper-tls"))];
+    let has: Vec<_> = features.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect();
+    let told = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
+    format!("{}\nfeatures: {told}", env!("CARGO_PKG_VERSION"))
+}
+
 /// How long what is left of a node may take to be dropped.
 const LEFT_OVER: Duration = Duration::from_secs(1);
 
 /// A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
 #[derive(Debug, Parser)]
-#[command(name = "bellwether", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "bellwether", version, long_version = built(), after_help = EXIT_CODES, propagate_version = true)]
 struct Arguments {
     #[command(flatten)]
     global: Global,

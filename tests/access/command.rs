@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use bellwether::{Access, Client, Job, State};
-use bellwether_testkit::{Proxy, eventually};
+use bellwether_testkit::{Proxy, binary_or, eventually};
 use serde_json::Value;
 
 use crate::stage::{PASSWORD, SOON, USER, bare, client, login, place, tree};
 use zookeeper_client::Acls;
 
 fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
+    let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BELLWETHER_ZOOKEEPER")) {
         command.env_remove(name);
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use bellwether_testkit::binary_or;
 use serde_json::Value;
 
 /// What a run of the command left.
@@ -41,7 +42,7 @@ impl fmt::Debug for Ran {
 }
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
+    let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
     command
         .args(arguments)
         .env_remove("BELLWETHER_ZOOKEEPER")

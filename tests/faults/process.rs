@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use bellwether_testkit::{Proxy, eventually_some};
+use bellwether_testkit::{Proxy, binary_or, eventually_some};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -79,7 +79,9 @@ impl Launch {
         let millis = |duration: Duration| format!("{}ms", duration.as_millis());
         // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
         let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", env!("CARGO_BIN_EXE_bellwether"), "node"])
+            .args(["--pdeathsig", "KILL"])
+            .arg(binary_or(env!("CARGO_BIN_EXE_bellwether")))
+            .arg("node")
             .args(["--zookeeper", &self.to, "--node-id", &self.name, "--roles", self.roles])
             .args(["--session-timeout", &millis(self.session), "--drain-grace", &millis(self.grace)])
             .args(["--election", self.election])

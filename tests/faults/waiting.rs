@@ -4,12 +4,12 @@ use std::process::Command;
 
 use bellwether::State;
 use bellwether::client::Waiting;
-use bellwether_testkit::eventually;
+use bellwether_testkit::{binary_or, eventually};
 
 use crate::stage::{SOON, Stage};
 
 fn show(stage: &Stage, id: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
+    let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
     let shown = command.args(["--zookeeper", &stage.to, "job", "show", id]).output().unwrap();
     assert!(shown.status.success(), "{shown:?}");
     String::from_utf8(shown.stdout).unwrap()

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use bellwether::http::Limits;
-use bellwether_testkit::{eventually, namespace};
+use bellwether_testkit::{binary_or, eventually, namespace};
 use futures::future::join_all;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,7 +45,7 @@ impl Gateway {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
+        let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
         command.args(["--zookeeper", &namespace("http-crowd"), "-q", "node", "--roles", "gateway"]);
         command.args(["--http-addr", &address.to_string()]);
         let child = command.stdin(Stdio::null()).spawn().unwrap();

@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Command { line: String, status: ExitStatus },
     /// A command could not be run.
     Launch { line: String, source: io::Error },
+    /// An option of ours that stands among those for cargo.
+    Misplaced(String),
     /// ZooKeeper is missing, and this task may not or could not install it.
     Missing(Missing),
     /// ZooKeeper is there and does not start.
@@ -33,9 +35,12 @@ impl Failure {
                 let code = status.code().and_then(|code| u8::try_from(code).ok());
                 code.map_or(ExitCode::FAILURE, ExitCode::from)
             }
-            Self::Launch { .. } | Self::Missing(_) | Self::Start(_) | Self::Mutate(_) | Self::Ended(_) => {
-                ExitCode::FAILURE
-            }
+            Self::Launch { .. }
+            | Self::Misplaced(_)
+            | Self::Missing(_)
+            | Self::Start(_)
+            | Self::Mutate(_)
+            | Self::Ended(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -45,6 +50,9 @@ impl fmt::Display for Failure {
         match self {
             Self::Command { line, status } => write!(f, "`{line}`: {status}"),
             Self::Launch { line, source } => write!(f, "`{line}` could not be run: {source}"),
+            Self::Misplaced(word) => {
+                write!(f, "{word} would go to cargo: give it before all that is for cargo")
+            }
             Self::Missing(missing) => write!(f, "{missing}"),
             Self::Start(error @ StartError::Io(source)) => write!(f, "{error}: {source}"),
             Self::Start(StartError::Missing(missing)) => write!(f, "{missing}"),

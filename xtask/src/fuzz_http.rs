@@ -1,5 +1,6 @@
 //! Requests that are made from the gateway's OpenAPI document; `tests/http/fuzz` does the work.
 
+use std::ffi::OsString;
 use std::process::Command;
 
 use crate::cargo;
@@ -8,6 +9,6 @@ use crate::failure::Failure;
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/http/fuzz/run.py");
 
 /// Makes them; its arguments are the driver's own.
-pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
     cargo::run(Command::new("python3").arg(DRIVER).args(arguments))
 }

@@ -1,6 +1,6 @@
-//! Makes ZooKeeper and Prometheus available where that is ours to do: as root on a machine with apt.
+//! Makes ZooKeeper, Prometheus and Python available where that is ours to do: as root on a machine with apt.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use bellwether_testkit::Installation;
 
@@ -28,6 +28,16 @@ pub(crate) fn prometheus() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Installs what makes Python's virtual environments, unless it is there. Where it may not, the tasks in Python say what to
+/// run.
+pub(crate) fn python() -> Result<(), Failure> {
+    let has = Command::new("python3").args(["-c", "import ensurepip"]).stderr(Stdio::null()).status();
+    if !has.is_ok_and(|status| status.success()) && may_install() {
+        apt("python3-venv")?;
+    }
+    Ok(())
+}
+
 fn apt(package: &str) -> Result<(), Failure> {
     cargo::run(Command::new("apt-get").arg("update"))?;
     cargo::run(
@@ -41,7 +51,7 @@ fn may_install() -> bool {
     nix::unistd::geteuid().is_root() && has("apt-get")
 }
 
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }

@@ -6,8 +6,11 @@ mod failure;
 mod fuzz_http;
 mod install;
 mod mutate;
+mod package;
+mod suite;
 mod zookeeper;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,7 +30,7 @@ struct Arguments {
 enum Task {
     /// Make ready what the tests need, then run them all.
     Test {
-        /// What nodes and clients meet in. Give it first.
+        /// What nodes and clients meet in. Stands before all that is for cargo.
         #[arg(long, value_enum, default_value = "keeper")]
         server: Server,
         /// Passed on to `cargo test`, e.g. `--test proxy`; without `-p`, the whole workspace is tested.
@@ -37,20 +40,24 @@ enum Task {
         #[arg(allow_hyphen_values = true)]
         binaries: Vec<String>,
     },
-    /// Everything that a change must pass: format, lints, documentation, tests on both servers.
+    /// Everything that a change must pass: format, lints, documentation, the release build, tests on both servers, kazoo's
+    /// tests on the keeper, and requests made from the OpenAPI document. Needs Python and pip.
     Ci,
+    /// Make the release build, say how large it is and how fast it starts, and make the Debian package where cargo-deb is
+    /// installed.
+    Package,
     /// Compare the keeper with a real ZooKeeper: kazoo's test suite and a zkCli session on both. Needs Python and pip.
     Compat {
         /// Passed on, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
-        arguments: Vec<String>,
+        arguments: Vec<OsString>,
     },
     /// Have schemathesis make requests from the gateway's OpenAPI document: none may be answered with a 5xx. Needs Python
     /// and pip.
     FuzzHttp {
         /// Passed on, e.g. `--seconds 600` or `--seed 1`.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
-        arguments: Vec<String>,
+        arguments: Vec<OsString>,
     },
     /// Write what is described in `dashboards/src`: dashboards, rules, and docs/metrics.md.
     Dashboards,
@@ -100,15 +107,10 @@ fn run(task: Task) -> Result<(), Failure> {
         Task::Test { server, cargo, binaries } => {
             install::zookeeper()?;
             install::prometheus()?;
-            cargo::test(server, &cargo, &binaries)
+            suite::run(server, &cargo, &binaries, None)
         }
-        Task::Ci => {
-            cargo::check()?;
-            install::zookeeper()?;
-            install::prometheus()?;
-            cargo::test(Server::Zookeeper, &[], &[])?;
-            cargo::test(Server::Keeper, &[], &[])
-        }
+        Task::Ci => ci(),
+        Task::Package => package::package(),
         Task::Compat { arguments } => {
             install::zookeeper()?;
             compat::run(&arguments)
@@ -123,6 +125,21 @@ fn run(task: Task) -> Result<(), Failure> {
             zookeeper::run(port, data_dir)
         }
     }
+}
+
+/// The tests are last: their closing lines are the last.
+fn ci() -> Result<(), Failure> {
+    install::zookeeper()?;
+    install::prometheus()?;
+    install::python()?;
+    cargo::check()?;
+    let shipped = package::release()?;
+    suite::run(Server::Zookeeper, &[], &[], Some(&shipped))?;
+    let keeper = cargo::built("examples/keeper")?;
+    let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
+    compat::run(&[words.as_slice(), &[keeper.into()]].concat())?;
+    fuzz_http::run(&["--binary".into(), shipped.clone().into()])?;
+    suite::run(Server::Keeper, &[], &[], Some(&shipped))
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ pub use fourletter::four_letter_word;
 pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
 pub use raw::{Credentials, RawClient};
 pub use server::{
-    Builder, Ensemble, Installation, Missing, Profile, Program, StartError, ZooKeeperServer, command,
-    unused_address,
+    Builder, Ensemble, Installation, Missing, Profile, Program, StartError, ZooKeeperServer, binary_or,
+    command, unused_address,
 };
 pub use shared::{namespace, shared};
 

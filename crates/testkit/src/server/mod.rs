@@ -31,7 +31,7 @@ pub use ensemble::Ensemble;
 pub use error::StartError;
 pub use installation::{Installation, Missing};
 pub use port::unused as unused_address;
-pub use program::{Program, command};
+pub use program::{Program, binary_or, command};
 
 use crate::four_letter_word;
 use config::Home;

@@ -13,6 +13,9 @@ const SERVER: &str = "BELLWETHER_TEST_SERVER";
 /// The `bellwether` command, when whoever runs the tests has built it already.
 const COMMAND: &str = "BELLWETHER_TEST_COMMAND";
 
+/// The `bellwether` command that tests of processes are about, when it is not what cargo built with them.
+const BINARY: &str = "BELLWETHER_TEST_BINARY";
+
 /// A server that speaks ZooKeeper's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
@@ -64,6 +67,12 @@ pub fn command() -> io::Result<PathBuf> {
         None => build().map_err(|error| error.to_string()),
     });
     built.clone().map_err(io::Error::other)
+}
+
+/// The `bellwether` command that a test of processes is about: the one that whoever runs the tests gives, a shipped build
+/// for instance, or else this, which cargo built with the test.
+pub fn binary_or(built: &str) -> PathBuf {
+    env::var_os(BINARY).map_or_else(|| built.into(), PathBuf::from)
 }
 
 fn build() -> io::Result<PathBuf> {

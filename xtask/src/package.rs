@@ -1,0 +1,108 @@
+//! The release build: how large, how fast to start, and the Debian package around it.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bellwether_testkit::unused_address;
+
+use crate::cargo::{self, cargo};
+use crate::failure::Failure;
+use crate::install;
+
+/// How often the command is started: the median is told.
+const STARTS: usize = 21;
+/// How long a node may take until it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Builds the command as it is shipped, and says how large it is and how fast it starts.
+pub(crate) fn release() -> Result<PathBuf, Failure> {
+    cargo::run(cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "bellwether",
+        "--bin",
+        "bellwether",
+    ]))?;
+    let binary = cargo::built("../release/bellwether")?;
+    let measured = measure(&binary);
+    let told = measured.map_err(|source| Failure::Launch { line: binary.display().to_string(), source })?;
+    eprintln!("xtask: {told}");
+    Ok(binary)
+}
+
+/// The Debian package too, where cargo-deb is: building that takes longer than it does.
+pub(crate) fn package() -> Result<(), Failure> {
+    let binary = release()?;
+    if !install::has("cargo-deb") {
+        eprintln!("xtask: no Debian package without cargo-deb: `cargo install cargo-deb`");
+        return Ok(());
+    }
+    cargo::run(Command::new(binary).args(["install-files", "target/package"]))?;
+    cargo::run(cargo().args(["deb", "--no-build"]))
+}
+
+fn measure(binary: &Path) -> io::Result<String> {
+    let bytes = fs::metadata(binary)?.len();
+    let mut starts = (0..STARTS).map(|_| version(binary)).collect::<io::Result<Vec<_>>>()?;
+    starts.sort();
+    let ready = ready(binary)?;
+    Ok(format!(
+        "the release build has {:.1} MB, `bellwether --version` takes {:.1} ms, and `bellwether dev` is ready after {} ms",
+        bytes as f64 / 1e6,
+        starts[STARTS / 2].as_secs_f64() * 1e3,
+        ready.as_millis(),
+    ))
+}
+
+fn version(binary: &Path) -> io::Result<Duration> {
+    let begun = Instant::now();
+    let status = Command::new(binary).arg("--version").stdout(Stdio::null()).status()?;
+    if !status.success() {
+        return Err(io::Error::other(format!("--version: {status}")));
+    }
+    Ok(begun.elapsed())
+}
+
+/// Until a keeper and a node in one process have a leader, a worker and a gateway.
+fn ready(binary: &Path) -> io::Result<Duration> {
+    let http = unused_address()?;
+    let begun = Instant::now();
+    let _dev = Killed(
+        Command::new(binary)
+            .args(["-q", "dev", "--roles", "candidate,worker,gateway"])
+            .args(["--listen", "127.0.0.1:0", "--http-addr", &http.to_string()])
+            .stdin(Stdio::null())
+            .spawn()?,
+    );
+    while begun.elapsed() < READY_WITHIN {
+        if is_ready(http).unwrap_or(false) {
+            return Ok(begun.elapsed());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Err(io::Error::other(format!("`bellwether dev` was not ready within {} s", READY_WITHIN.as_secs())))
+}
+
+fn is_ready(http: SocketAddr) -> io::Result<bool> {
+    let mut stream = TcpStream::connect(http)?;
+    stream.set_read_timeout(Some(READY_WITHIN))?;
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer.starts_with(b"HTTP/1.1 200"))
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,131 @@
+//! The tests, on one of the servers.
+//!
+//! They are built once, with [`TESTING`], and then run on whichever server. The command that tests of processes start is
+//! the one that was built with them, unless the caller has another: `cargo xtask ci` gives them the release build.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::Server;
+use crate::cargo::{self, TESTING, cargo};
+use crate::failure::Failure;
+
+/// Which server the tests are about.
+const SERVER: &str = "BELLWETHER_TEST_SERVER";
+/// The command that test servers of the keeper are.
+const COMMAND: &str = "BELLWETHER_TEST_COMMAND";
+/// The command that tests of processes are about.
+const BINARY: &str = "BELLWETHER_TEST_BINARY";
+
+/// The packages whose tests meet a server of the protocol.
+const ON_A_SERVER: [&str; 4] = ["bellwether", "bellwether-actors", "bellwether-zk", "bellwether-testkit"];
+/// The tests of theirs that have a server of their own choice, whatever is asked for.
+const OF_ITS_OWN: [&str; 3] = ["actors", "otel", "testing"];
+
+/// By these cargo is told of some tests only.
+const CHOICES: [&str; 9] =
+    ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
+
+/// The whole suite, or what of it the arguments choose, on this server. `shipped` is what tests of processes are about
+/// instead of the command that is built with them.
+pub(crate) fn run(
+    server: Server,
+    cargo_arguments: &[String],
+    binary_arguments: &[String],
+    shipped: Option<&Path>,
+) -> Result<(), Failure> {
+    if let Some(misplaced) = cargo_arguments.iter().find(|word| word.starts_with("--server")) {
+        return Err(Failure::Misplaced(misplaced.clone()));
+    }
+    let chosen = CHOICES.iter().any(|choice| has(cargo_arguments, choice));
+    let one_package = ["-p", "--package"].iter().any(|choice| has(cargo_arguments, choice));
+
+    let mut test = cargo();
+    test.arg("test").args(cargo_arguments).env(SERVER, server.name());
+    // Cargo would ignore a package beside `--workspace`, and refuse the feature of one that is not chosen.
+    if !one_package {
+        test.args(["--workspace", TESTING]);
+    }
+    if !chosen {
+        cargo::run(cargo().args(["test", "--no-run", "--workspace", TESTING]))?;
+        if env::var_os(COMMAND).is_none() {
+            test.env(COMMAND, shipped.map_or_else(|| cargo::built("bellwether"), |path| Ok(path.into()))?);
+        }
+        if let Some(shipped) = shipped {
+            test.env(BINARY, shipped);
+        }
+        if server == Server::Zookeeper {
+            test.args(on_a_server()?.iter().flat_map(|name| ["--test", name.as_str()]));
+        }
+    }
+    if !binary_arguments.is_empty() {
+        test.arg("--").args(binary_arguments);
+    }
+    cargo::run(&mut test)
+}
+
+/// Whether an option is there, as a word of its own or with its value.
+fn has(words: &[String], option: &str) -> bool {
+    let mut rests = words.iter().filter_map(|word| word.strip_prefix(option));
+    rests.any(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+/// Of cargo's metadata what is read here.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    name: String,
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// The names of the tests that meet the server that is asked for.
+fn on_a_server() -> Result<Vec<String>, Failure> {
+    let mut command: Command = cargo();
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let line = "cargo metadata".to_owned();
+    let output = command.output().map_err(|source| Failure::Launch { line: line.clone(), source })?;
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)
+        .map_err(|error| Failure::Launch { line, source: error.into() })?;
+    let packages =
+        metadata.packages.into_iter().filter(|package| ON_A_SERVER.contains(&package.name.as_str()));
+    let targets = packages.flat_map(|package| package.targets);
+    let tests =
+        targets.filter(|target| target.kind.iter().any(|kind| kind == "test")).map(|target| target.name);
+    Ok(tests.filter(|name| !OF_ITS_OWN.contains(&name.as_str())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_that_meet_a_server_are_found_without_those_that_have_their_own() {
+        let found = on_a_server().unwrap();
+        for name in ["client", "faults", "groups", "election", "worker", "namespace"] {
+            assert!(found.iter().any(|test| test == name), "{name} is not in {found:?}");
+        }
+        for name in OF_ITS_OWN.iter().chain(["simulator", "exhaustive", "differential"].iter()) {
+            assert!(!found.iter().any(|test| test == name), "{name} is in {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_cargo_would_get_is_refused() {
+        let line = ["--no-fail-fast", "--server", "zookeeper"].map(str::to_owned);
+        let refused = run(Server::Keeper, &line, &[], None).unwrap_err();
+        assert_eq!(refused.to_string(), "--server would go to cargo: give it before all that is for cargo");
+    }
+}
