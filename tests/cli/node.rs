@@ -1,46 +1,23 @@
 //! How a node ends.
 
-use std::io::Read;
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use bellwether::{Client, Job, State};
-use bellwether_testkit::{Cut, Proxy, eventually, eventually_some, namespace};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use bellwether_testkit::{Cut, Process, Proxy, eventually, namespace};
+use nix::sys::signal::Signal;
 
 use crate::run::{command, run_in};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A running node; killed when dropped.
-struct Node(Child);
-
-impl Node {
-    fn start(to: &str, options: &[&str]) -> Self {
-        let mut command = command(&["node", "--zookeeper", to, "--session-timeout", "4s"]);
-        Self(command.args(options).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(i32::try_from(self.0.id()).unwrap()), signal).unwrap();
-    }
-
-    /// Its exit code and all that it said.
-    async fn ended(&mut self) -> (Option<i32>, String) {
-        let status = eventually_some("the node ends", SOON, async || self.0.try_wait().unwrap()).await;
-        let mut said = String::new();
-        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (status.code(), said)
-    }
+fn start(to: &str, options: &[&str]) -> Process {
+    let mut command = command(&["node", "--zookeeper", to, "--session-timeout", "4s"]);
+    Process::start("the node", command.args(options)).unwrap()
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        // Both fail only for a process that has ended.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+/// Its exit code and all that it said.
+async fn ended(node: &mut Process) -> (Option<i32>, String) {
+    (node.ended(SOON).await.code(), node.said())
 }
 
 /// Waits until a job that sleeps for an hour runs.
@@ -58,7 +35,7 @@ async fn a_second_signal_ends_a_drain_at_once_and_leaves_its_jobs_to_the_leader(
     for (first, second) in [(Signal::SIGTERM, Signal::SIGINT), (Signal::SIGINT, Signal::SIGINT)] {
         let to = namespace("second-signal");
         let client = Client::connect(&to).await.unwrap();
-        let mut node = Node::start(&to, &["--drain-grace", "1h"]);
+        let mut node = start(&to, &["--drain-grace", "1h"]);
         running(&client).await;
         node.signal(first);
         eventually("it drains", SOON, async || {
@@ -66,14 +43,14 @@ async fn a_second_signal_ends_a_drain_at_once_and_leaves_its_jobs_to_the_leader(
             workers.iter().any(|worker| worker.info.as_ref().is_ok_and(|info| info.draining))
         })
         .await;
-        assert!(node.0.try_wait().unwrap().is_none(), "its job runs");
+        assert!(!node.has_ended(), "its job runs");
         node.signal(second);
-        let (code, said) = node.ended().await;
+        let (code, said) = ended(&mut node).await;
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("draining; again to stop at once"), "{said}");
         assert!(said.contains("bellwether: ctrl-c during the drain: the jobs that are left"), "{said}");
 
-        let _spare = Node::start(&to, &[]);
+        let _spare = start(&to, &[]);
         eventually("its job is recovered as lost", SOON, async || {
             client.get(&bellwether::JobId::new("a").unwrap()).await.unwrap().unwrap().losses == 1
         })
@@ -85,14 +62,14 @@ async fn a_second_signal_ends_a_drain_at_once_and_leaves_its_jobs_to_the_leader(
 async fn a_node_that_cannot_hand_its_jobs_back_warns_and_fails() {
     let to = namespace("abandoned");
     let client = Client::connect(&to).await.unwrap();
-    let _leader = Node::start(&to, &["--roles", "candidate"]);
+    let _leader = start(&to, &["--roles", "candidate"]);
     let proxy = Proxy::to(&to);
-    let mut node = Node::start(&proxy.connect_string(), &["--roles", "worker", "--drain-grace", "100ms"]);
+    let mut node = start(&proxy.connect_string(), &["--roles", "worker", "--drain-grace", "100ms"]);
     running(&client).await;
     proxy.refuse();
     proxy.cut(Cut::Reset);
     node.signal(Signal::SIGTERM);
-    let (code, said) = node.ended().await;
+    let (code, said) = ended(&mut node).await;
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("WARN") && said.contains("the drain was given up"), "{said}");
 }
@@ -105,7 +82,7 @@ async fn a_node_is_what_its_file_says() {
     std::fs::write(&file, format!("[node]\nzookeeper = {to:?}\nnode_id = \"from-a-file\"\nslots = 3\n"))
         .unwrap();
     let mut node = command(&["node", "-q", "--config", file.to_str().unwrap()]);
-    let _node = Node(node.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let _node = Process::start("the node", &mut node).unwrap();
     let client = Client::connect(&to).await.unwrap();
     eventually("the worker is there", SOON, async || {
         let workers = client.workers().await.unwrap();
@@ -119,7 +96,7 @@ async fn a_node_is_what_its_file_says() {
 async fn a_worker_that_is_told_to_drain_ends_what_it_runs_and_leaves() {
     let to = namespace("told-to-drain");
     let client = Client::connect(&to).await.unwrap();
-    let mut node = Node::start(&to, &["--node-id", "tired", "--slots", "1"]);
+    let mut node = start(&to, &["--node-id", "tired", "--slots", "1"]);
     let sleep = |id: &str| Job::new("sleep", &serde_json::json!({ "millis": 1_500 })).unwrap().id(id);
     let job = client.submit(sleep("a")).await.unwrap();
     eventually("the job runs", SOON, async || {
@@ -138,5 +115,5 @@ async fn a_worker_that_is_told_to_drain_ends_what_it_runs_and_leaves() {
     assert_eq!(waits.state, State::Queued, "nobody is there to begin it: {waits:?}");
     assert!(client.leader().await.unwrap().unwrap().standing, "its node leads on");
     node.signal(Signal::SIGTERM);
-    assert_eq!(node.ended().await.0, Some(0));
+    assert_eq!(ended(&mut node).await.0, Some(0));
 }

@@ -75,10 +75,10 @@ impl Stage {
 async fn told(node: &NodeProcess, what: &str, times: u32) {
     eventually(&format!("{} tells and counts: {what}", node.name()), SOON, async || {
         let counted = node.metric(metric::QUARANTINED).is_some_and(|count| count >= f64::from(times));
-        counted && node.log().contains(what)
+        counted && node.said().contains(what)
     })
     .await;
-    assert_eq!(node.metric(metric::ACTOR_RESTARTS), Some(0.0), "{}", node.log());
+    assert_eq!(node.metric(metric::ACTOR_RESTARTS), Some(0.0), "{}", node.said());
 }
 
 fn id(name: &str) -> JobId {

@@ -32,9 +32,9 @@ async fn a_worker_that_is_stopped_finishes_what_runs_and_others_take_the_rest() 
         workers.iter().any(|worker| worker.info.as_ref().is_ok_and(|info| info.draining))
     })
     .await;
-    assert!(!stopped.has_exited(), "its jobs run");
+    assert!(!stopped.has_ended(), "its jobs run");
     stage.runs.release();
-    assert_eq!(stopped.exited().await.code(), Some(0));
+    assert_eq!(stopped.ended(SOON).await.code(), Some(0));
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
     let tally = stage.runs.explain(&jobs);
@@ -57,7 +57,7 @@ async fn a_worker_that_is_stopped_without_time_hands_its_jobs_back_at_once() {
     stage.workers(2).await;
 
     stopped.signal(Signal::SIGTERM);
-    assert_eq!(stopped.exited().await.code(), Some(0));
+    assert_eq!(stopped.ended(SOON).await.code(), Some(0));
     let gone = Instant::now();
     stage.begun(10).await;
     assert!(gone.elapsed() < AT_ONCE, "{:?}", gone.elapsed());
@@ -86,7 +86,7 @@ async fn a_leader_that_is_stopped_is_replaced_at_once() {
     let ids = stage.submit((0..20).map(|n| stage.runs.job(&format!("job-{n}")))).await;
     assert!(stage.led_by(&second).await.epoch > epoch);
     assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
-    assert_eq!(first.exited().await.code(), Some(0));
+    assert_eq!(first.ended(SOON).await.code(), Some(0));
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
     stage.runs.explain(&jobs);
@@ -99,12 +99,13 @@ async fn a_node_that_is_stopped_closes_its_session_at_once() {
     let launches = [stage.node("candidate").candidate(), stage.node("worker").worker(), stage.node("both")];
     for launch in launches {
         let mut node = launch.session(LASTING).start();
-        let ready = |node: &NodeProcess| node.log().contains("leading") || node.log().contains("registered");
+        let ready =
+            |node: &NodeProcess| node.said().contains("leading") || node.said().contains("registered");
         eventually("it takes its part", SOON, async || ready(&node)).await;
         node.signal(Signal::SIGTERM);
         let asked = Instant::now();
-        assert_eq!(node.exited().await.code(), Some(0));
+        assert_eq!(node.ended(SOON).await.code(), Some(0));
         assert!(asked.elapsed() < AT_ONCE, "{} after {:?}", node.name(), asked.elapsed());
-        assert!(!node.log().contains("did not confirm"), "{}", node.name());
+        assert!(!node.said().contains("did not confirm"), "{}", node.name());
     }
 }

@@ -33,7 +33,7 @@ async fn a_leader_that_is_back_in_time_leads_on_with_what_it_knew() {
     stage.runs.explain(&jobs);
     let now = stage.leader().await;
     assert_eq!((now.node.as_str(), now.epoch), ("leader", epoch), "the same term");
-    let log = leader.log();
+    let log = leader.said();
     assert_eq!(log.matches("leading on, with what was known").count(), 1, "{log}");
     assert_eq!(log.matches("leading no more").count(), 0, "the wing was not taken down: {log}");
     assert_eq!(leader.metric(metric::ACTOR_RESTARTS), Some(0.0));
@@ -53,7 +53,7 @@ async fn a_leader_that_is_cut_off_for_too_long_has_stopped_before_another_leads(
     let ids = stage.submit((0..50).map(|n| stage.runs.job(&format!("job-{n}")))).await;
     assert!(stage.led_by(&second).await.epoch > epoch);
     // S5: asked after the other led, and an end is for ever: it was inactive when the other began.
-    assert_eq!(first.metric(metric::LEADERSHIP_STATE), Some(0.0), "{}", first.log());
+    assert_eq!(first.metric(metric::LEADERSHIP_STATE), Some(0.0), "{}", first.said());
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
     stage.runs.explain(&jobs);

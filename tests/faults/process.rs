@@ -1,20 +1,15 @@
 //! A node as a process: started, hurt, looked into, and gone with its handle.
 
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use bellwether_testkit::{Proxy, binary_or, eventually_some};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use bellwether_testkit::{Process, Proxy, binary_or};
 
 use crate::stage::{SESSION, SOON};
-
-/// What a failed test shows of each node's log: its last lines.
-const LOG_TAIL: usize = 25;
 
 /// How to start a node.
 pub(crate) struct Launch {
@@ -78,7 +73,8 @@ impl Launch {
         let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let millis = |duration: Duration| format!("{}ms", duration.as_millis());
         // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
-        let child = Command::new("setpriv")
+        let mut command = Command::new("setpriv");
+        command
             .args(["--pdeathsig", "KILL"])
             .arg(binary_or(env!("CARGO_BIN_EXE_bellwether")))
             .arg("node")
@@ -87,49 +83,19 @@ impl Launch {
             .args(["--election", self.election])
             .args(["--slots", &self.slots.to_string(), "--allow-exec", "/bin/sh"])
             .args(["--metrics-addr", &metrics.to_string()])
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&self.log).unwrap())
-            .spawn()
-            .unwrap();
-        NodeProcess { name: self.name, child, metrics, log: self.log }
+            .env_remove("RUST_LOG");
+        let process = Process::start_with_log(&self.name, &mut command, self.log).unwrap();
+        NodeProcess { process, metrics }
     }
 }
 
-/// A running node; killed when dropped.
+/// A running node.
 pub(crate) struct NodeProcess {
-    name: String,
-    child: Child,
+    process: Process,
     metrics: SocketAddr,
-    log: PathBuf,
 }
 
 impl NodeProcess {
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// SIGKILL; the process is gone when this returns.
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
-    }
-
-    /// Waits for its end.
-    pub(crate) async fn exited(&mut self) -> ExitStatus {
-        let what = format!("{} ends", self.name);
-        eventually_some(&what, SOON, async || self.child.try_wait().unwrap()).await
-    }
-
-    pub(crate) fn has_exited(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
-    }
-
     /// The sum of a metric's series; `None` while the process does not answer.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let mut stream = TcpStream::connect_timeout(&self.metrics, SOON).ok()?;
@@ -143,24 +109,20 @@ impl NodeProcess {
     }
 
     pub(crate) fn open_files(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
-    }
-
-    pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
+        std::fs::read_dir(format!("/proc/{}/fd", self.id())).unwrap().count()
     }
 }
 
-impl Drop for NodeProcess {
-    fn drop(&mut self) {
-        // Both fail only for a process that has ended.
-        drop(self.child.kill());
-        drop(self.child.wait());
-        if std::thread::panicking() {
-            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-            let lines = log.lines().collect::<Vec<_>>();
-            let tail = &lines[lines.len().saturating_sub(LOG_TAIL)..];
-            eprintln!("--- {} said last:\n{}", self.name, tail.join("\n"));
-        }
+impl Deref for NodeProcess {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for NodeProcess {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
     }
 }

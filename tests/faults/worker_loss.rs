@@ -52,7 +52,7 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_losses_and_the_others_fi
     assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
     jobs.push(poison);
     stage.runs.explain(&jobs);
-    let killed = workers.iter_mut().map(|worker| usize::from(worker.has_exited())).sum::<usize>();
+    let killed = workers.iter_mut().map(|worker| usize::from(worker.has_ended())).sum::<usize>();
     assert_eq!(killed, 3, "each loss was a worker");
     stage.settled(1).await;
 }

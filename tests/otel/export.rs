@@ -8,7 +8,7 @@ use bellwether::{Client, JobId, State};
 use bellwether_testkit::{eventually, eventually_some};
 
 use crate::collector::{Collector, Span};
-use crate::process::{Node, SOON, command, namespace, run};
+use crate::process::{SOON, command, end, namespace, node, run};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -36,14 +36,14 @@ async fn a_job_whose_worker_is_killed_is_one_trace_from_its_submission_to_its_se
     let endpoint = &collector.endpoint();
     let to = &namespace("otel-kill");
     let client = Client::connect(to).await.unwrap();
-    let leader = Node::start(to, endpoint, "leader", "candidate");
-    let first = Node::start(to, endpoint, "first", "worker");
+    let leader = node(to, endpoint, "leader", "candidate");
+    let mut first = node(to, endpoint, "first", "worker");
     let sleep = ["job", "submit", "sleep", r#"{"millis": 2000}"#, "--id", "a", "--traceparent", TRACEPARENT];
     run(&mut command(to, endpoint, &sleep));
     let view = async || client.get(&id("a")).await.unwrap().unwrap();
     eventually("it runs", SOON, async || view().await.state == State::Running).await;
     first.kill();
-    let second = Node::start(to, endpoint, "second", "worker");
+    let second = node(to, endpoint, "second", "worker");
     let over = client.wait(&id("a"), SOON).await.unwrap();
     assert_eq!((over.state, over.attempt, over.losses), (State::Succeeded, 2, 1), "{over:?}");
 
@@ -71,7 +71,7 @@ async fn a_job_whose_worker_is_killed_is_one_trace_from_its_submission_to_its_se
     assert_eq!(runs[0].field("epoch"), assigns[1].field("epoch"));
     assert_eq!(runs[0].resource["service.instance.id"], "second");
     assert_eq!((reports[0].field("ending"), reports[0].field("outcome")), ("succeeded", "closed"));
-    assert_eq!((second.end().await.0, leader.end().await.0), (Some(0), Some(0)));
+    assert_eq!((end(second).await.0, end(leader).await.0), (Some(0), Some(0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +80,7 @@ async fn what_is_submitted_begins_a_trace_and_an_attempt_that_fails_is_an_error_
     let endpoint = &collector.endpoint();
     let to = &namespace("otel-fail");
     let client = Client::connect(to).await.unwrap();
-    let node = Node::start(to, endpoint, "all", "candidate,worker");
+    let node = node(to, endpoint, "all", "candidate,worker");
     let fail = ["job", "submit", "fail", r#"{"message": "no luck", "times": 1}"#, "--id", "b"];
     run(&mut command(to, endpoint, &fail));
     assert_eq!(client.wait(&id("b"), SOON).await.unwrap().state, State::Succeeded);
@@ -96,7 +96,7 @@ async fn what_is_submitted_begins_a_trace_and_an_attempt_that_fails_is_an_error_
     let over = client.wait(&id("c"), SOON).await.unwrap();
     assert!(!over.trace.unwrap().is_sampled());
     // What waits is sent when the process ends.
-    assert_eq!(node.end().await.0, Some(0));
+    assert_eq!(end(node).await.0, Some(0));
     assert!(collector.of("c", "run").is_empty(), "whoever runs it heeds what was decided");
 }
 
@@ -110,7 +110,7 @@ async fn a_collector_that_is_gone_or_never_answers_neither_slows_nor_stops_a_nod
         let endpoint = &format!("http://{address}");
         let to = &namespace(name);
         let client = Client::connect(to).await.unwrap();
-        let node = Node::start(to, endpoint, "all", "candidate,worker");
+        let node = node(to, endpoint, "all", "candidate,worker");
         let began = Instant::now();
         // More than the queue of spans holds.
         let many = ["job", "submit", "sum", r#"{"first": 1, "second": 2}"#, "--id", "s", "--count", "3000"];
@@ -120,7 +120,7 @@ async fn a_collector_that_is_gone_or_never_answers_neither_slows_nor_stops_a_nod
         assert!(ended.iter().all(|end| end.as_ref().is_ok_and(|job| job.state == State::Succeeded)));
         println!("{name}: 3,000 jobs in {:?}", began.elapsed());
         let began = Instant::now();
-        let (code, said) = node.end().await;
+        let (code, said) = end(node).await;
         assert_eq!(code, Some(0), "{said}");
         println!("{name}: it ended in {:?}", began.elapsed());
         assert!(began.elapsed() < 4 * FLUSH, "{:?}", began.elapsed());

@@ -1,14 +1,12 @@
 //! Processes of the command, as built with OpenTelemetry.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use bellwether_testkit::eventually_some;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use bellwether_testkit::Process;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -57,36 +55,13 @@ pub(crate) fn run(command: &mut Command) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A running node; killed when dropped.
-pub(crate) struct Node(Child);
-
-impl Node {
-    pub(crate) fn start(to: &str, endpoint: &str, name: &str, roles: &str) -> Self {
-        let words = ["node", "--session-timeout", "4s", "--node-id", name, "--roles", roles];
-        let mut command = command(to, endpoint, &words);
-        Self(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
-    }
-
-    /// SIGKILL; it is gone when this returns.
-    pub(crate) fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    /// SIGTERM; its exit code and what it said.
-    pub(crate) async fn end(mut self) -> (Option<i32>, String) {
-        kill(Pid::from_raw(i32::try_from(self.0.id()).unwrap()), Signal::SIGTERM).unwrap();
-        let status = eventually_some("it ends", SOON, async || self.0.try_wait().unwrap()).await;
-        let mut said = String::new();
-        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (status.code(), said)
-    }
+pub(crate) fn node(to: &str, endpoint: &str, name: &str, roles: &str) -> Process {
+    let words = ["node", "--session-timeout", "4s", "--node-id", name, "--roles", roles];
+    Process::start(name, &mut command(to, endpoint, &words)).unwrap()
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        // Both fail only for a process that has ended.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+/// SIGTERM; its exit code and what it said.
+pub(crate) async fn end(mut node: Process) -> (Option<i32>, String) {
+    node.signal(Signal::SIGTERM);
+    (node.ended(SOON).await.code(), node.said())
 }

@@ -11,6 +11,7 @@
 //! | to kill, freeze or restart the server | its own [`ZooKeeperServer`] |
 //! | several servers that agree, and a majority of them to lose | an [`Ensemble`] |
 //! | a lost reply, a partition, an expired session | [`Proxy`] in front of either |
+//! | to start the command, signal it and hear it out | a [`Process`] |
 //! | to wait for something | [`eventually`]: a condition and a deadline, never a sleep |
 //! | a second opinion on what the server holds | [`RawClient`]: the protocol by hand, no client library between |
 //! | to be sure of a decoder | [`fuzz::Corpus`]: a fuzzer's corpus, replayed and mutated |
@@ -20,6 +21,7 @@
 mod eventually;
 mod fourletter;
 pub mod fuzz;
+mod process;
 mod proxy;
 mod raw;
 mod server;
@@ -27,6 +29,7 @@ mod shared;
 
 pub use eventually::{eventually, eventually_some};
 pub use fourletter::four_letter_word;
+pub use process::Process;
 pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
 pub use raw::{Credentials, RawClient};
 pub use server::{
