@@ -4,35 +4,29 @@
 //! What cannot be done at this moment (nobody leads, the request that is waited for does not come) is no failure of the
 //! run: the fault is dealt again.
 
+mod aimed;
+mod whom;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bellwether::client::Retried;
-use bellwether::{Job, JobId, State};
+use bellwether::{Job, JobId};
 use bellwether_core::budget::MAX_PAYLOAD_BYTES;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::Op;
 use bellwether_sim::history::EventKind;
-use bellwether_testkit::{Cut, Direction};
+use bellwether_testkit::Cut;
 use fastrand::Rng;
 
+use self::aimed::{killed_at, met, overwritten, repair, stale_write};
+use self::whom::{any_node, candidate, node, server, servers};
 use crate::client::Wish;
 use crate::failure::Failure;
-use crate::fault::{Fault, Garbage, SESSION, Step, When, Whom};
-use crate::links::Planned;
+use crate::fault::{Fault, SESSION, Step};
 use crate::record::now;
-use crate::run::RECOVERS_WITHIN;
-use crate::servers::Kind;
 use crate::stage::Stage;
-use crate::wait::until;
 use crate::work::{HANG, POISON, WORK};
-
-/// How long a fault waits for its request.
-const MEETS_WITHIN: Duration = Duration::from_secs(6);
-/// A record that was overwritten is looked at by then, and repaired.
-const REPAIRED_AFTER: Duration = Duration::from_secs(4);
 
 /// A fault that is on.
 pub(crate) struct Injected {
@@ -303,175 +297,6 @@ pub(crate) async fn end(injected: &Injected, stage: &mut Stage, rng: &mut Rng) -
 
 fn name(what: &str, rng: &mut Rng) -> String {
     format!("{what}-{}", rng.u32(..))
-}
-
-fn servers(stage: &Stage) -> std::ops::Range<usize> {
-    match stage.kind {
-        Kind::Ensemble => 0..3,
-        Kind::Keeper => 0..1,
-    }
-}
-
-/// A node that runs: the one that leads, or another.
-async fn node(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
-    let leader = stage.operator.leader().await.and_then(|node| stage.index_of(&node));
-    let leader = leader.filter(|leader| stage.nodes[*leader].runs());
-    match whom {
-        Whom::Leader => leader,
-        Whom::Other => {
-            let others = (0..stage.nodes.len()).filter(|node| Some(*node) != leader);
-            let others: Vec<_> = others.filter(|node| stage.nodes[*node].runs()).collect();
-            rng.choice(others)
-        }
-    }
-}
-
-fn any_node(stage: &Stage, rng: &mut Rng) -> Option<usize> {
-    rng.choice((0..stage.nodes.len()).filter(|node| stage.nodes[*node].runs()).collect::<Vec<_>>())
-}
-
-fn server(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
-    let leader = stage.servers.leader()?;
-    match whom {
-        Whom::Leader => Some(leader),
-        Whom::Other => rng.choice(servers(stage).filter(|member| *member != leader).collect::<Vec<_>>()),
-    }
-}
-
-/// Waits until one of these has happened, and calls the others off.
-async fn met(planned: &[Planned]) -> bool {
-    let met = until("the request comes", MEETS_WITHIN, async || planned.iter().any(Planned::has_fired));
-    let met = met.await.is_ok();
-    planned.iter().for_each(Planned::call_off);
-    met
-}
-
-async fn killed_at(
-    fault: Fault,
-    step: Step,
-    when: When,
-    stage: &mut Stage,
-    rng: &mut Rng,
-) -> Result<Option<Injected>, Failure> {
-    let Some(leader) = node(stage, Whom::Leader, rng).await else { return Ok(None) };
-    let victims: Vec<usize> = match step {
-        // Whoever is next.
-        Step::Claim => (0..stage.nodes.len()).filter(|node| *node != leader).collect(),
-        _ => vec![leader],
-    };
-    let plan = |victim: &usize| {
-        let links = &stage.nodes[*victim].links;
-        match when {
-            When::Before => links.lose_request(step.matches(), Cut::Silence),
-            When::After => links.lose_reply(step.matches(), Cut::Silence),
-        }
-    };
-    let planned: Vec<_> = victims.iter().map(plan).collect();
-    match step {
-        Step::Claim => stage.nodes[leader].kill(),
-        Step::Recover => {
-            // Somebody whose jobs the leader has to take back.
-            let Some(other) = node(stage, Whom::Other, rng).await else { return Ok(None) };
-            stage.nodes[other].kill();
-        }
-        Step::Submit | Step::Assign | Step::Close | Step::Promote | Step::Join => {}
-    }
-    let met = met(&planned).await;
-    let injected = Injected::new(fault, Undo::Start).for_(Duration::from_millis(rng.u64(300..1_500)));
-    for (victim, planned) in victims.iter().zip(&planned) {
-        if planned.has_fired() {
-            stage.nodes[*victim].kill();
-        }
-    }
-    if !met {
-        end(&injected, stage, rng).await?;
-        return Ok(None);
-    }
-    Ok(Some(injected))
-}
-
-/// A leader's assignment is held back, its candidate is deleted, and it arrives when another has claimed.
-async fn stale_write(fault: Fault, stage: &mut Stage) -> Result<Option<Injected>, Failure> {
-    let Some(name) = stage.operator.leader().await else { return Ok(None) };
-    let (Some(leader), Some(candidate)) = (stage.index_of(&name), candidate(stage).await) else {
-        return Ok(None);
-    };
-    let links = stage.nodes[leader].links.clone();
-    let (sent, hand) = (Arc::new(AtomicBool::new(false)), links.clone());
-    let eye = Arc::clone(&sent);
-    links.at_next(Step::Assign.matches(), move || {
-        hand.stall(Direction::ToServer);
-        eye.store(true, Ordering::Release);
-    });
-    if until("a job is assigned", MEETS_WITHIN, async || sent.load(Ordering::Acquire)).await.is_err() {
-        return Ok(None);
-    }
-    links.drop_events();
-    let injected = Injected::new(fault, Undo::Heal(leader)).counted_from_its_end();
-    delete(stage, path::candidate(&candidate)).await;
-    // Sooner than its session ends, or the fence would have nothing to do.
-    let others = async || stage.operator.leader().await.is_some_and(|now| now != name);
-    let claimed = until("another leads", tenths(7), others).await;
-    links.heal();
-    Ok(claimed.is_ok().then_some(injected))
-}
-
-async fn overwritten(
-    fault: Fault,
-    garbage: Garbage,
-    stage: &mut Stage,
-    rng: &mut Rng,
-) -> Result<Option<Injected>, Failure> {
-    let wish = Wish::new(&name("garbled", rng), WORK, rng.u64(500..1_500), 0);
-    let id = wish.id.clone();
-    if !stage.operator.caller.submit(wish).await {
-        return Ok(None);
-    }
-    let zk = stage.operator.zk().await?;
-    let Ok(Some(record)) = zk.get(path::record(&id)).await else { return Ok(None) };
-    let data = match garbage {
-        Garbage::Random => (0..rng.usize(1..200)).map(|_| rng.u8(..)).collect(),
-        Garbage::Truncated => record.data[..rng.usize(1..record.data.len())].to_vec(),
-        Garbage::Future => {
-            // The schema's version stands behind the magic, the format and the kind.
-            let mut data = record.data.clone();
-            data[4..6].copy_from_slice(&u16::MAX.to_le_bytes());
-            data
-        }
-    };
-    let injected = Injected::new(fault, Undo::Repair(id.clone(), record.data)).for_(REPAIRED_AFTER);
-    let set = Op::Set { path: path::record(&id), data, version: record.version };
-    // It may have ended just then.
-    let done = zk.commit(vec![set]).await == Outcome::Applied(());
-    Ok(done.then(|| injected.counted_from_its_end().with(id)))
-}
-
-async fn repair(id: &JobId, bytes: &[u8], stage: &mut Stage) -> Result<(), Failure> {
-    let zk = stage.operator.zk().await?;
-    let client = stage.operator.caller.client.clone();
-    let put_back = async || {
-        let Ok(Some(now)) = zk.get(path::record(id)).await else { return false };
-        let set = Op::Set { path: path::record(id), data: bytes.to_vec(), version: now.version };
-        now.data == bytes || zk.commit(vec![set]).await == Outcome::Applied(())
-    };
-    until("the record is put back", MEETS_WITHIN, put_back).await?;
-    // Whoever had it set it aside, or has still to find out that it cannot report, or that the job is in its inbox: it
-    // hears of that at its next listing (30 s) if events were lost at the same time.
-    until("the job is out of quarantine", RECOVERS_WITHIN, async || match client.get(id).await {
-        Ok(Some(view)) if view.state.is_terminal() => true,
-        Ok(Some(view)) if view.state == State::Quarantined => {
-            matches!(client.retry(id).await, Ok(Retried::Released))
-        }
-        _ => false,
-    })
-    .await
-}
-
-/// The candidate of whoever leads: the oldest.
-async fn candidate(stage: &mut Stage) -> Option<String> {
-    let zk = stage.operator.zk().await.ok()?;
-    let candidates = zk.children(path::ELECTION.to_owned()).await.ok()??;
-    candidates.into_iter().min_by_key(|name| name.rsplit('-').next().map(str::to_owned))
 }
 
 async fn delete(stage: &mut Stage, path: String) -> bool {

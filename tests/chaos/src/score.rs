@@ -1,18 +1,17 @@
 //! What a run comes to: the checker's verdict, and the figures that people ask for.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod figures;
+
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use bellwether_core::job::{JobRecord, JobState, Verdict};
-use bellwether_core::name::{JobId, NodeId, WorkerId};
-use bellwether_core::path::{self, Place};
-use bellwether_core::wire;
-use bellwether_core::worker::WorkerInfo;
-use bellwether_sim::history::{Answer, Bounds, Call, Checker, EventKind, RULES, RunStep, TxnOp, Violation};
+use bellwether_core::job::{JobState, Verdict};
+use bellwether_core::name::JobId;
+use bellwether_sim::history::{Bounds, Checker, RULES, Violation};
 use serde::Serialize;
 
-use crate::fault::{Fault, SESSION, Step, Whom};
-use crate::joins::Groups;
+use self::figures::{Figures, Measured, session};
+use crate::fault::SESSION;
 use crate::run::{Deal, Outcome, Plan};
 use crate::servers::TICK;
 
@@ -287,18 +286,6 @@ impl Score {
     }
 }
 
-/// Whether it is over because it was not started in time.
-fn has_expired(record: &JobRecord) -> bool {
-    let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
-    let told = |error: &String| error.starts_with("not started before it expired");
-    dead && record.last_error.as_ref().is_some_and(told)
-}
-
-/// The session timeout, in milliseconds.
-fn session() -> u64 {
-    u64::try_from(SESSION.as_millis()).expect("seconds")
-}
-
 fn recoveries(deals: &[Deal]) -> Vec<Recovery> {
     let mut by_fault = BTreeMap::<String, Vec<&Deal>>::new();
     for deal in deals {
@@ -320,168 +307,4 @@ fn middle_and_max(values: &[u64]) -> (Option<u64>, Option<u64>) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     (sorted.get(sorted.len().saturating_sub(1) / 2).copied(), sorted.last().copied())
-}
-
-/// What was measured for a bound.
-struct Measured {
-    id: &'static str,
-    what: &'static str,
-    bound: u64,
-    /// Each time, and what the machine itself was late by meanwhile.
-    times: Vec<(u64, u64)>,
-}
-
-/// What is counted along the history.
-#[derive(Debug, Default)]
-struct Figures {
-    calls: u64,
-    submits: BTreeMap<u64, JobId>,
-    acknowledged: BTreeSet<JobId>,
-    unknown: BTreeSet<JobId>,
-    conflicts: u64,
-    groups: Groups,
-    expired: u64,
-    pauses: u64,
-    ran: BTreeSet<JobId>,
-    runs: u64,
-    extra: u64,
-    transactions: u64,
-    refused: u64,
-    /// When each epoch was claimed.
-    claims: Vec<u64>,
-    /// When candidates left.
-    candidates_left: Vec<u64>,
-    workers: BTreeMap<WorkerId, NodeId>,
-    /// When an assignment of a node's worker was taken away.
-    taken: Vec<(u64, NodeId, WorkerId)>,
-    killed: Vec<(u64, NodeId)>,
-}
-
-impl Figures {
-    fn note(&mut self, at: u64, what: &EventKind) {
-        match what {
-            EventKind::Invoke { call, what, .. } => {
-                self.calls += 1;
-                if let Call::Submit { job, .. } = what {
-                    self.submits.insert(*call, job.clone());
-                }
-            }
-            EventKind::Return { call, answer } => {
-                let Some(job) = self.submits.remove(call) else { return };
-                match answer {
-                    Answer::Accepted => {
-                        self.acknowledged.insert(job);
-                    }
-                    Answer::Unknown { .. } => {
-                        self.unknown.insert(job);
-                    }
-                    Answer::Conflict => self.conflicts += 1,
-                    _ => {}
-                }
-            }
-            EventKind::Run { job, step: RunStep::Started, .. } => {
-                self.runs += 1;
-                self.extra += u64::from(!self.ran.insert(job.clone()));
-            }
-            EventKind::Txn { ops, .. } => {
-                self.transactions += 1;
-                ops.iter().for_each(|op| self.op(at, op));
-            }
-            EventKind::Refused { .. } => self.refused += 1,
-            EventKind::Node { node, is: bellwether_sim::history::Life::Killed } => {
-                self.killed.push((at, node.clone()));
-            }
-            EventKind::Run { .. }
-            | EventKind::Leadership { .. }
-            | EventKind::Link { .. }
-            | EventKind::Evicted { .. }
-            | EventKind::Node { .. }
-            | EventKind::Healed => {}
-        }
-    }
-
-    fn op(&mut self, at: u64, op: &TxnOp) {
-        self.groups.note(op);
-        match op {
-            TxnOp::Create { path, data, .. } => {
-                if let Place::Worker(id) = path::parse(path)
-                    && let Ok(info) = wire::decode::<WorkerInfo>(&data.0)
-                {
-                    self.workers.insert(id, info.node);
-                }
-                if path == path::EPOCH {
-                    self.claims.push(at);
-                }
-                self.pauses +=
-                    u64::from(path.rsplit_once('/').is_some_and(|(parent, _)| parent == path::PAUSES));
-            }
-            TxnOp::Set { path, .. } if path == path::EPOCH => self.claims.push(at),
-            TxnOp::Set { path, data, .. } if path.starts_with("/jobs/") => {
-                self.expired += u64::from(wire::decode(&data.0).is_ok_and(|record| has_expired(&record)));
-            }
-            TxnOp::Delete { path } => {
-                if let Place::Assignment(id, _) = path::parse(path)
-                    && let Some(node) = self.workers.get(&id)
-                {
-                    self.taken.push((at, node.clone(), id));
-                }
-                if path.starts_with(path::ELECTION) {
-                    self.candidates_left.push(at);
-                }
-            }
-            TxnOp::Check { .. } | TxnOp::Set { .. } | TxnOp::CloseSession => {}
-        }
-    }
-
-    fn bounds(&self, outcome: &Outcome) -> Vec<Measured> {
-        let session_end = session() + u64::try_from(TICK.as_millis()).expect("less than a second");
-        let mut takeovers = Vec::new();
-        let mut handovers = Vec::new();
-        let mut recoveries = Vec::new();
-        let slack = |from: u64, to: u64| {
-            let during = outcome.stalls.iter().filter(|(at, _)| (from..=to).contains(at));
-            during.map(|(_, late)| *late).sum::<u64>()
-        };
-        for deal in outcome.deals.iter().filter(|deal| deal.alone) {
-            let well = deal.well.unwrap_or(outcome.end);
-            let claim = self.claims.iter().find(|at| (deal.began..=well).contains(at));
-            match (deal.fault, claim) {
-                (
-                    Fault::Killed(Whom::Leader)
-                    | Fault::KilledAt(Step::Assign | Step::Promote | Step::Recover | Step::Join, _),
-                    Some(claim),
-                ) => {
-                    takeovers.push((claim - deal.began, slack(deal.began, *claim)));
-                }
-                (Fault::Drained(Whom::Leader), Some(claim)) => {
-                    let left = self.candidates_left.iter().rfind(|at| (deal.began..=*claim).contains(at));
-                    if let Some(left) = left {
-                        handovers.push((claim - left, slack(*left, *claim)));
-                    }
-                }
-                (_, _) => {}
-            }
-            if deal.fault == Fault::Killed(Whom::Other)
-                && let Some((_, node)) = self.killed.iter().find(|(at, _)| (deal.began..=well).contains(at))
-            {
-                // The workers of its earlier lives; one that began again has another id, which is not gone.
-                let killed: BTreeSet<_> = self
-                    .taken
-                    .iter()
-                    .filter(|(at, of, _)| of == node && *at <= deal.began)
-                    .map(|(.., id)| *id)
-                    .collect();
-                let last = self.taken.iter().rfind(|(at, _, id)| *at <= well && killed.contains(id));
-                if let Some((last, ..)) = last.filter(|(at, ..)| *at >= deal.began) {
-                    recoveries.push((last - deal.began, slack(deal.began, *last)));
-                }
-            }
-        }
-        let measured = |id, what, bound, times| Measured { id, what, bound, times };
-        vec![
-            measured("L1", "a leader killed: the next epoch is claimed", session_end + 2_000, takeovers),
-            measured("L1", "a leader drained: from its leaving to the next claim", 1_000, handovers),
-            measured("L2", "a worker killed: its last job is taken back", session_end + 1_000, recoveries),
-        ]
-    }
 }

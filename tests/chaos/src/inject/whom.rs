@@ -1,0 +1,48 @@
+//! Whom a fault befalls: somebody who runs at this moment, or nobody.
+
+use bellwether_core::path;
+use fastrand::Rng;
+
+use crate::fault::Whom;
+use crate::servers::Kind;
+use crate::stage::Stage;
+
+pub(super) fn servers(stage: &Stage) -> std::ops::Range<usize> {
+    match stage.kind {
+        Kind::Ensemble => 0..3,
+        Kind::Keeper => 0..1,
+    }
+}
+
+/// A node that runs: the one that leads, or another.
+pub(super) async fn node(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
+    let leader = stage.operator.leader().await.and_then(|node| stage.index_of(&node));
+    let leader = leader.filter(|leader| stage.nodes[*leader].runs());
+    match whom {
+        Whom::Leader => leader,
+        Whom::Other => {
+            let others = (0..stage.nodes.len()).filter(|node| Some(*node) != leader);
+            let others: Vec<_> = others.filter(|node| stage.nodes[*node].runs()).collect();
+            rng.choice(others)
+        }
+    }
+}
+
+pub(super) fn any_node(stage: &Stage, rng: &mut Rng) -> Option<usize> {
+    rng.choice((0..stage.nodes.len()).filter(|node| stage.nodes[*node].runs()).collect::<Vec<_>>())
+}
+
+pub(super) fn server(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
+    let leader = stage.servers.leader()?;
+    match whom {
+        Whom::Leader => Some(leader),
+        Whom::Other => rng.choice(servers(stage).filter(|member| *member != leader).collect::<Vec<_>>()),
+    }
+}
+
+/// The candidate of whoever leads: the oldest.
+pub(super) async fn candidate(stage: &mut Stage) -> Option<String> {
+    let zk = stage.operator.zk().await.ok()?;
+    let candidates = zk.children(path::ELECTION.to_owned()).await.ok()??;
+    candidates.into_iter().min_by_key(|name| name.rsplit('-').next().map(str::to_owned))
+}
