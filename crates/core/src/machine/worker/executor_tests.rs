@@ -194,7 +194,10 @@ fn a_drain_is_over_when_everything_is_closed() {
     let effects = handle(&mut machine, Event::Drain(T + Duration::from_secs(1)));
     assert_eq!(reported(&effects), Some(&Ending::Released), "what waits is handed back at once");
     assert!(!effects.contains(&Effect::Signal(job(0), 1)), "what runs has its grace");
-    handle(&mut machine, Event::Closed(vec![job(1)]));
+    let effects = handle(&mut machine, Event::Start(vec![start(2)]));
+    assert_eq!(reported(&effects), Some(&Ending::Released), "so is what still comes: S18");
+    assert!(!effects.contains(&Effect::WantSlot));
+    handle(&mut machine, Event::Closed(vec![job(1), job(2)]));
     handle(&mut machine, ended(0, Run::Succeeded(result())));
     let effects = handle(&mut machine, Event::Closed(vec![job(0)]));
     assert_eq!(effects, [Effect::Closed(job(0)), Effect::Idle]);
