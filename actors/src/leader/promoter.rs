@@ -86,7 +86,7 @@ impl Actor for Promoter {
                 state._sweep = sweep(&myself, SWEEP, || PromoterMsg::Sweep);
             }
             PromoterMsg::Tick => state.feed(&myself, Event::Tick),
-            PromoterMsg::Feed(Feed::Watching) => state.feed(&myself, Event::Resync),
+            PromoterMsg::Feed(Feed::Watching) => state.feed(&myself, Event::Anew),
             PromoterMsg::Feed(Feed::Changes(changes)) => {
                 for change in changes {
                     let path::Place::DelayedEntry(minute, job) = change.place else { continue };

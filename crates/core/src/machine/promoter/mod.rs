@@ -6,7 +6,8 @@
 //!
 //! The due time is compared with this leader's wall clock and was written by another's: a skew between the two
 //! shifts a backoff by as much, and nothing else. A promotion whose reply is lost is forgotten with what was known of
-//! its entries: after the session is back they are listed, and read, anew. A late copy of it finds the entry gone. That it
+//! its entries: after the session is back all are listed, and read, anew, for one that is known may have gone and come again with
+//! another attempt meanwhile. A late copy of it finds the entry gone. That it
 //! does not find the entry of a later attempt, in the same minute, is by ZooKeeper's order: a session's requests are
 //! applied in the order in which they were sent, or not at all.
 //!
@@ -49,7 +50,10 @@ pub enum Event {
     Committed(Batch<Place>, Outcome<()>),
     /// Time has passed.
     Tick,
-    /// The session serves (again): list everything anew.
+    /// A new watch stands, and hints were lost: what is known may have gone, or be another entry by now. List and read
+    /// everything anew.
+    Anew,
+    /// It is time to list everything: a hint may have been lost.
     Resync,
 }
 
@@ -143,6 +147,12 @@ impl Promoter {
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
             Event::Tick => {}
+            Event::Anew => {
+                self.entries.clear();
+                self.unread.clear();
+                self.due.clear();
+                (self.acting, self.minute) = (true, None);
+            }
             Event::Resync => {
                 self.acting = true;
                 self.minute = None;

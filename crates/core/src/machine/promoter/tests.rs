@@ -92,6 +92,30 @@ fn after_a_lost_reply_what_is_there_is_read_anew() {
 }
 
 #[test]
+fn an_entry_that_may_have_gone_and_come_again_unseen_is_read_anew() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 1);
+    bench.waiting("b", NOW.0 + 1);
+    let due = WallMillis(NOW.0 + 1);
+    assert_eq!(bench.at(NOW, Event::Anew), [Effect::ListMinutes]);
+    assert_eq!(bench.at(NOW, Event::Seen(place(100, "a"))), [Effect::Read(vec![place(100, "a")])]);
+    assert_eq!(bench.at(due, Event::Read(vec![(place(100, "a"), Some(entry(NOW.0 + 700)))])), []);
+    assert_eq!((bench.0.next_due(), bench.0.len()), (Some(WallMillis(NOW.0 + 700)), 1));
+}
+
+#[test]
+fn a_promotion_that_is_refused_after_a_new_watch_puts_nothing_back_of_before() {
+    let mut bench = Bench::new();
+    bench.waiting("a", NOW.0 + 1);
+    let due = WallMillis(NOW.0 + 1);
+    let sent = batch(&bench.at(due, Event::Tick));
+    bench.at(due, Event::Anew);
+    let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+    assert_eq!(bench.at(due, Event::Committed(sent, not_sent)), []);
+    assert!(bench.0.is_empty());
+}
+
+#[test]
 fn an_entry_that_came_back_while_its_promotion_was_answered_is_kept() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);

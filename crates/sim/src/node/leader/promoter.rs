@@ -76,7 +76,7 @@ impl Promoter {
             // One that was replaced.
             PromoterMsg::Tick(_) => {}
             PromoterMsg::Watching(false) => {}
-            PromoterMsg::Watching(true) => self.feed(cx, Event::Resync),
+            PromoterMsg::Watching(true) => self.feed(cx, Event::Anew),
             PromoterMsg::Changed(event) => {
                 let ZnodePlace::DelayedEntry(minute, job) = path::parse(&event.path) else { return };
                 match event.kind {
