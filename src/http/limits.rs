@@ -27,6 +27,9 @@ pub(super) const MAX_BATCHES_AT_ONCE: usize = 4;
 /// handler would fail on each attempt.
 pub(super) const MAX_DEPTH: usize = 100;
 
+/// Minutes in which `/v1/cluster` counts delayed jobs: most of a day, in ten requests. All may be 20,000, in two hundred.
+pub(super) const MAX_MINUTES: usize = 1_000;
+
 /// The longest long poll: below what proxies wait for by default (60 s).
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(50);
 

@@ -76,6 +76,19 @@ async fn one_purge_goes_through_the_records_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_purge_whose_time_is_up_says_so_and_another_goes_on() {
+    let (stage, proxy) = behind("http-long-purge", Limits::default()).await;
+    let purge = r#"{"state": "dead", "remove": true}"#;
+    // It takes 32 round trips, each within the client's second, and all together longer than it may.
+    proxy.delay(Duration::from_millis(300));
+    let stopped = stage.post("/v1/purge", purge).await.is(200).json();
+    assert_eq!(stopped["complete"], false, "{stopped}");
+    proxy.delay(Duration::ZERO);
+    let done = stage.post("/v1/purge", purge).await.is(200).json();
+    assert_eq!(done["complete"], true, "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn few_bodies_with_many_jobs_are_read_at_a_time() {
     let stage = Stage::new("http-batches").await;
     let begun =

@@ -12,9 +12,11 @@ async fn the_cluster_is_told_on_one_page() {
     stage.get("/v1/leader").await.problem(404, "not-found", "nobody leads");
     let empty = stage.get("/v1/cluster").await.is(200).json();
     assert_eq!(empty["leader"], Value::Null);
-    let none =
-        json!({ "stored": 0, "queued": 0, "delayed": 0, "assigned": 0, "orphaned": 0, "quarantined": 0 });
-    assert_eq!(empty["jobs"], none);
+    let jobs = |stored, queued, delayed| {
+        json!({ "stored": stored, "queued": queued, "delayed": delayed,
+        "delayed_exact": true, "assigned": 0, "orphaned": 0, "quarantined": 0 })
+    };
+    assert_eq!(empty["jobs"], jobs(0, 0, 0));
 
     stage.post("/v1/jobs", r#"{"kind": "nobody"}"#).await.is(201);
     stage.post("/v1/jobs", r#"{"kind": "nobody", "delay_ms": 3600000}"#).await.is(201);
@@ -29,10 +31,27 @@ async fn the_cluster_is_told_on_one_page() {
     assert_eq!(page["workers"], stage.get("/v1/workers").await.is(200).json());
     assert_eq!(page["kinds"], stage.get("/v1/kinds").await.is(200).json());
     assert_eq!(page["workers"][0]["slots"], 8);
-    let one =
-        json!({ "stored": 2, "queued": 1, "delayed": 1, "assigned": 0, "orphaned": 0, "quarantined": 0 });
-    assert_eq!(page["jobs"], one);
+    assert_eq!(page["jobs"], jobs(2, 1, 1));
     node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clusters_page_counts_delayed_jobs_in_a_bounded_number_of_minutes() {
+    const COUNTED: usize = 1_000;
+    const MINUTE: usize = 60_000;
+    let stage = Stage::new("http-cluster-minutes").await;
+    let later = |minutes: std::ops::Range<usize>| {
+        let job = |n| json!({ "kind": "nobody", "delay_ms": (n + 1) * MINUTE });
+        json!({ "jobs": minutes.map(job).collect::<Vec<_>>() }).to_string()
+    };
+    let delayed = async || {
+        let page = stage.get("/v1/cluster").await.is(200).json();
+        (page["jobs"]["delayed"].clone(), page["jobs"]["delayed_exact"].clone())
+    };
+    stage.post("/v1/batch", &later(0..COUNTED)).await.is(200);
+    assert_eq!(delayed().await, (COUNTED.into(), true.into()));
+    stage.post("/v1/batch", &later(COUNTED..COUNTED + 5)).await.is(200);
+    assert_eq!(delayed().await, (COUNTED.into(), false.into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,11 +100,7 @@ impl Events {
     /// # Cancellation
     /// A dropped call loses nothing.
     pub async fn next(&mut self) -> Option<Heard> {
-        match self.receiver.recv().await {
-            Ok(Sent::Heard(heard)) => Some(heard),
-            Err(RecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
-            Ok(Sent::End) | Err(RecvError::Closed) => None,
-        }
+        heard(self.receiver.recv().await)
     }
 
     /// As [`Events::next`], when there is one already.
@@ -115,5 +111,34 @@ impl Events {
             // The next wait tells the end again: the hub that has ended is kept by nobody.
             Ok(Sent::End) | Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
+    }
+}
+
+fn heard(received: Result<Sent, RecvError>) -> Option<Heard> {
+    match received {
+        Ok(Sent::Heard(heard)) => Some(heard),
+        Err(RecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
+        Ok(Sent::End) | Err(RecvError::Closed) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_is_slower_than_the_ring_hears_how_many_it_missed_and_the_last() {
+        let (ring, mut follower) = broadcast::channel(RING);
+        let sent = RING + 7;
+        for missed in 0..sent {
+            // Told apart by a number.
+            ring.send(Sent::Heard(Heard::Missed(missed as u64))).unwrap();
+        }
+        assert_eq!(heard(follower.recv().await), Some(Heard::Missed(7)), "it was too slow for so many");
+        for next in 7..sent {
+            assert_eq!(heard(follower.recv().await), Some(Heard::Missed(next as u64)));
+        }
+        ring.send(Sent::End).unwrap();
+        assert_eq!(heard(follower.recv().await), None);
     }
 }

@@ -73,13 +73,7 @@ pub(super) async fn pass(State(front): State<Front>, request: Request, next: Nex
     let id = RequestId::of(request.headers());
     let class = Class::of(request.extensions().get::<MatchedPath>());
     let mut line = Line::begin(&request, &id, &front.operations);
-    let answer = AssertUnwindSafe(admit(&front, class, request, next, &mut line)).catch_unwind().await;
-    let answer = match answer {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(problem)) => problem.into_response(),
-        // The panic itself is on stderr, by the hook.
-        Err(_) => Fault::Panicked.because("the request was given up; the gateway goes on").into_response(),
-    };
+    let answer = answered(admit(&front, class, request, next, &mut line)).await;
     let answer = finished(answer, &id);
     let status = answer.status();
     line.end(status, answer.extensions().get::<Told>());
@@ -88,6 +82,16 @@ pub(super) async fn pass(State(front): State<Front>, request: Request, next: Nex
         histogram!(metric::HTTP_SECONDS).record(started.elapsed());
     }
     answer
+}
+
+/// An answer whatever happens. A panic is a defect of the gateway, and costs one request.
+async fn answered(admitted: impl Future<Output = Result<Response, Problem>>) -> Response {
+    match AssertUnwindSafe(admitted).catch_unwind().await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(problem)) => problem.into_response(),
+        // The panic itself is on stderr, by the hook.
+        Err(_) => Fault::Panicked.because("the request was given up; the gateway goes on").into_response(),
+    }
 }
 
 /// Runs the route, if nothing forbids it.
@@ -181,5 +185,29 @@ fn code(status: StatusCode) -> &'static str {
         429 | 503 => "refused",
         400..500 => "client_error",
         500.. => SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use axum::http::HeaderMap;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_answered_as_a_defect_of_the_gateway() {
+        let answer = answered(async { panic!("as a test wants") }).await;
+        let mut headers = HeaderMap::new();
+        headers.insert("x-request-id", HeaderValue::from_static("seven"));
+        let answer = finished(answer, &RequestId::of(&headers));
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(code(answer.status()), SERVER_ERROR);
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        let body = to_bytes(answer.into_body(), 1_024).await.unwrap();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["type"], "urn:bellwether:problem:panicked");
+        assert_eq!(problem["request_id"], "seven");
+        assert!(!String::from_utf8_lossy(&body).contains("as a test wants"), "what it said stays here");
     }
 }

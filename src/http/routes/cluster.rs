@@ -10,6 +10,7 @@ use super::kinds::KindDocument;
 use crate::client::{Depths, DrainedWorker, LeaderView, Look, WorkerView, rfc3339};
 use crate::http::extract::WorkerName;
 use crate::http::front::Told;
+use crate::http::limits::MAX_MINUTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 
@@ -114,8 +115,10 @@ pub(super) struct Jobs {
     stored: usize,
     /// Jobs that wait for a worker.
     queued: usize,
-    /// Jobs that wait for their time.
+    /// Jobs that wait for their time, in the 1,000 soonest minutes that hold any.
     delayed: usize,
+    /// Whether those are all.
+    delayed_exact: bool,
     /// Jobs that a live worker has.
     assigned: usize,
     /// Jobs of workers that are gone, which the leader recovers.
@@ -222,13 +225,14 @@ pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderD
     )
 )]
 pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<ClusterDocument>, Problem> {
-    let snapshot = app.client.snapshot(Look::default()).await?;
+    let snapshot = app.client.snapshot(Look { minutes: MAX_MINUTES, sample: None }).await?;
     let Depths { stored, queued, delayed, quarantined } = snapshot.depths;
     let (assigned, orphaned) = (snapshot.assigned(), snapshot.orphaned);
+    let delayed_exact = snapshot.further_minutes == 0;
     Ok(Answer(ClusterDocument {
         leader: snapshot.leader.map(Into::into),
         workers: snapshot.workers.into_iter().map(Into::into).collect(),
         kinds: snapshot.kinds.into_iter().map(Into::into).collect(),
-        jobs: Jobs { stored, queued, delayed, assigned, orphaned, quarantined },
+        jobs: Jobs { stored, queued, delayed, delayed_exact, assigned, orphaned, quarantined },
     }))
 }

@@ -80,6 +80,20 @@ impl Filter {
         self.job.as_ref().is_none_or(|job| *job == event.job)
             && (self.kind.is_none() || self.kind == event.kind)
     }
+
+    /// As it is sent, unless it is filtered out.
+    fn write(&self, text: &mut String, heard: Heard) {
+        let (name, data) = match heard {
+            Heard::Event(event) if self.lets(&event) => {
+                ("job", serde_json::to_string(&*event).expect("an event has string keys only"))
+            }
+            Heard::Event(_) => return,
+            Heard::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
+            Heard::Gap => ("gap", "{}".to_owned()),
+        };
+        // JSON has no line breaks but those that it escapes.
+        write!(text, "event: {name}\ndata: {data}\n\n").expect("a string takes all that is written to it");
+    }
 }
 
 /// One of the streams; the permit and the count end with it.
@@ -157,27 +171,49 @@ impl Follower {
                 _ = self.phase.wait_for(|phase| *phase > Phase::Serving) => return None,
             };
             let mut text = String::new();
-            self.write(&mut text, heard);
+            self.filter.write(&mut text, heard);
             for _ in 1..AT_ONCE {
                 let Some(heard) = self.events.try_next() else { break };
-                self.write(&mut text, heard);
+                self.filter.write(&mut text, heard);
             }
             if !text.is_empty() {
                 return Some(text.into());
             }
         }
     }
+}
 
-    fn write(&self, text: &mut String, heard: Heard) {
-        let (name, data) = match heard {
-            Heard::Event(event) if self.filter.lets(&event) => {
-                ("job", serde_json::to_string(&*event).expect("an event has string keys only"))
-            }
-            Heard::Event(_) => return,
-            Heard::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
-            Heard::Gap => ("gap", "{}".to_owned()),
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::client::State;
+
+    fn written(filter: &Filter, heard: Heard) -> String {
+        let mut text = String::new();
+        filter.write(&mut text, heard);
+        text
+    }
+
+    #[test]
+    fn what_was_missed_is_told_to_all_and_jobs_to_those_who_asked_for_them() {
+        let all = Filter { job: None, kind: None };
+        let one = Filter { job: Some(JobId::new("a").unwrap()), kind: None };
+        let event = |job: &str| {
+            let (job, kind) = (JobId::new(job).unwrap(), Some(Kind::new("sum").unwrap()));
+            let state = State::Queued;
+            let event = Event { job, kind, state, worker: None, attempt: 0, generation: 1, error: None };
+            Heard::Event(Arc::new(event))
         };
-        // JSON has no line breaks but those that it escapes.
-        write!(text, "event: {name}\ndata: {data}\n\n").expect("a string takes all that is written to it");
+        for filter in [&all, &one] {
+            assert_eq!(written(filter, Heard::Missed(7)), "event: missed\ndata: {\"events\":7}\n\n");
+            assert_eq!(written(filter, Heard::Gap), "event: gap\ndata: {}\n\n");
+            let told = written(filter, event("a"));
+            assert!(told.starts_with("event: job\ndata: {\"job\":\"a\""), "{told}");
+            assert!(told.ends_with("}\n\n") && told.lines().count() == 3, "{told}");
+        }
+        assert!(written(&all, event("b")).starts_with("event: job\n"));
+        assert_eq!(written(&one, event("b")), "");
     }
 }
