@@ -9,3 +9,4 @@ mod self_check;
 mod stage;
 #[cfg(feature = "zookeeper-tls")]
 mod tls;
+mod work;

@@ -98,6 +98,27 @@ async fn top_outlives_a_leader_a_connection_and_a_small_screen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_closed_namespace_is_shown_to_its_user_and_to_nobody_else() {
+    // Made by the node, and so for its user alone.
+    let to = format!("{}/closed", namespace("top-login"));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("password");
+    std::fs::write(&file, "correct-horse-battery\n").unwrap();
+    let login = ["--zookeeper-user", "bellwether", "--zookeeper-password-file", file.to_str().unwrap()];
+    let _node = Node::start(&to, "only", &[&login[..], &["--slots", "3"]].concat());
+    let top = ["top", "--zookeeper", &to, "--interval", "250ms"];
+    // What is not there yet is refused.
+    eventually("it is there", SOON, async || run(&[&top[..], &login, &["--once"]].concat()).code == 0).await;
+    let mut terminal = Terminal::run(&command(&[&top[..], &login].concat()), 30, 110);
+    terminal.shows("only leads, epoch").await;
+    terminal.shows("0 of 3 busy").await;
+    terminal.press("q");
+    assert_eq!(terminal.ended().await, Some(0));
+    let refused = run(&[&top[..], &["--once"]].concat()).exits(3);
+    assert_eq!(refused.stdout, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_terminal_gets_a_page_and_json_an_object_a_line() {
     let to = namespace("top-once");
     let client = Client::connect(&to).await.unwrap();
