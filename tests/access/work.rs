@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use bellwether::ScheduleId;
 use bellwether::http::Gateway;
-use bellwether_testkit::eventually;
+use bellwether_testkit::{binary_or, eventually};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, client, handlers, 
 
 /// The command without what the environment says of ZooKeeper.
 fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
+    let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BELLWETHER_ZOOKEEPER")) {
         command.env_remove(name);
     }
