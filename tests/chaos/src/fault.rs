@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | ZooKeeper's disk full, a node's disk full | needs a file system of its own, so privileges; the keeper's store has it in its own tests; a node writes no files |
 //! | clock jump, DST | the machine's clock is not ours to set, and nothing about safety depends on it |
-//! | hostile HTTP | there is no gateway |
+//! | hostile HTTP | no node of the run is a gateway: `tests/http` |
 //! | an actor killed or panicking at a message | inside one process: the table of `tests` does it |
 
 use std::fmt;
@@ -63,6 +63,8 @@ pub(crate) enum Fault {
     /// In tenths of the session timeout.
     Frozen(Whom, u32),
     Drained(Whom),
+    /// By an operator's wish: its node runs on without it.
+    WorkerDrained,
     Poison,
     Hang,
     Cut(Cut),
@@ -129,6 +131,7 @@ impl Fault {
             all.extend([Leader, Other].map(|whom| Self::Frozen(whom, tenths)));
         }
         all.extend([Leader, Other].map(Self::Drained));
+        all.push(Self::WorkerDrained);
         all.extend([Self::Poison, Self::Hang]);
         all.extend([Cut::Fin, Cut::Reset, Cut::Silence].map(Self::Cut));
         all.push(Self::Refused);
@@ -181,6 +184,7 @@ impl fmt::Display for Fault {
                 write!(f, "{} frozen for {}.{} T", node(whom), tenths / 10, tenths % 10)
             }
             Self::Drained(whom) => write!(f, "{} drained", node(whom)),
+            Self::WorkerDrained => f.write_str("worker drained by an operator"),
             Self::Poison => f.write_str("job that kills its worker"),
             Self::Hang => f.write_str("handler that hangs"),
             Self::Cut(Cut::Fin) => f.write_str("links cut (FIN)"),

@@ -10,6 +10,7 @@ mod whom;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::client::DrainedWorker;
 use bellwether::{Job, JobId};
 use bellwether_core::budget::MAX_PAYLOAD_BYTES;
 use bellwether_core::outcome::Outcome;
@@ -48,6 +49,8 @@ enum Undo {
     Start,
     /// Waits for the end of a process that was asked to end.
     Ended(usize),
+    /// Stops a node whose worker has left, and starts it again.
+    Restart(usize),
     Thaw(usize),
     Heal(usize),
     HealAll,
@@ -73,6 +76,9 @@ impl Injected {
         Self { jobs: vec![job], ..self }
     }
 }
+
+/// Mostly as long as a worker takes to leave: the grace of nodes here is 2 s. One that is slower is stopped while it drains.
+const DRAINS_WITHIN: Duration = Duration::from_secs(3);
 
 fn tenths(tenths: u64) -> Duration {
     SESSION * u32::try_from(tenths).expect("a few tenths") / 10
@@ -105,6 +111,19 @@ pub(crate) async fn begin(
             let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
             stage.nodes[victim].ask_to_end();
             Injected::new(fault, Undo::Ended(victim))
+        }
+        Fault::WorkerDrained => {
+            let workers = stage.operator.workers().await;
+            let Some((node, worker)) = rng.choice(workers) else { return Ok(None) };
+            let Some(victim) = stage.index_of(&node).filter(|victim| stage.nodes[*victim].runs()) else {
+                return Ok(None);
+            };
+            let injected = Injected::new(fault, Undo::Restart(victim)).for_(DRAINS_WITHIN);
+            match stage.operator.caller.client.drain_worker(worker).await {
+                // Without an answer it may be told.
+                Ok(DrainedWorker::Told) | Err(_) => injected,
+                Ok(DrainedWorker::Already | DrainedWorker::Gone) => return Ok(None),
+            }
         }
         Fault::Poison => {
             let wish = Wish::new(&name("poison", rng), POISON, 0, rng.u32(1..3));
@@ -279,6 +298,16 @@ pub(crate) async fn end(injected: &Injected, stage: &mut Stage, rng: &mut Rng) -
         Undo::Ended(node) => {
             stage.nodes[*node].ended().await?;
             stage.nodes[*node].start()?;
+        }
+        Undo::Restart(node) => {
+            let node = &mut stage.nodes[*node];
+            // It may be frozen, and would come back without a worker. One that another fault has stopped is started by that.
+            node.thaw();
+            if node.runs() {
+                node.ask_to_end();
+                node.ended().await?;
+                node.start()?;
+            }
         }
         Undo::Thaw(node) => stage.nodes[*node].thaw(),
         Undo::Heal(node) => stage.nodes[*node].links.heal(),
