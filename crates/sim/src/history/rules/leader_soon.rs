@@ -1,9 +1,12 @@
 //! L1: somebody leads soon.
 //!
 //! Counted from when all is healed, and from when a leader is lost after that: a session timeout, a tick and two seconds.
+//! Counted anew when a node has left, as it does some time after an operator had its worker drain: it may have been the
+//! only one, or the next.
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, Life};
 
 const BEYOND_THE_SESSION: u64 = 2_000;
 
@@ -13,9 +16,9 @@ pub(super) struct LeaderSoon {
 }
 
 impl Predicate for LeaderSoon {
-    fn observe(&mut self, _: &Step<'_>, world: &World, found: &mut Found<'_>) {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         self.late(world, found);
-        if world.is_led() {
+        if world.is_led() || matches!(step.event, EventKind::Node { is: Life::Stopped, .. }) {
             self.without_since = None;
         } else if world.healed.is_some() {
             self.without_since.get_or_insert(world.now);
@@ -53,6 +56,20 @@ mod tests {
         story.leads("n2", 1, Leading::Active);
         story.pass(10 * SESSION_END);
         story.assert_keeps("L1");
+    }
+
+    #[test]
+    fn who_leaves_before_it_leads_is_waited_for_anew() {
+        for (life, keeps) in [(Life::Stopped, true), (Life::Killed, false)] {
+            let mut story = Story::new();
+            story.push(EventKind::Healed);
+            story.pass(SESSION_END);
+            story.node("n1", life);
+            story.pass(SESSION_END);
+            story.leads("n1", 1, Leading::Active);
+            story.pass(SESSION_END);
+            if keeps { story.assert_keeps("L1") } else { story.assert_breaks("L1") }
+        }
     }
 
     #[test]
