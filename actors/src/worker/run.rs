@@ -199,6 +199,7 @@ mod tests {
 
     use bellwether_core::job::Payload;
     use bellwether_core::name::Kind;
+    use futures::future::BoxFuture;
     use tokio::sync::Semaphore;
     use tokio::sync::mpsc::unbounded_channel;
     use tokio_util::sync::CancellationToken;
@@ -250,6 +251,20 @@ mod tests {
         let run = run(Handler::Async(Arc::new(handle)), Some(on_invalid), context, bounds, slot, guard);
         tokio::time::timeout(Duration::from_millis(50), run).await.expect_err("it goes on, and is dropped");
         assert_eq!(ended.recv().await.unwrap().how, Run::Invalid("no such account".into()));
+    }
+
+    /// S6: one that waited for its slot until its process stood still beyond its session.
+    #[tokio::test]
+    async fn a_run_that_holds_a_lane_does_not_begin_without_trust_in_its_session() {
+        let handle = |_: JobContext| -> BoxFuture<'static, HandlerResult> { panic!("it begins") };
+        let payload = Payload::json(*b"1").unwrap();
+        let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("sum").unwrap(), payload);
+        let (to, mut ended) = unbounded_channel();
+        let guard = Guard::new(&context, Span::none(), to);
+        let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let bounds = Bounds { timeout: None, trust: Some(Trust::unanswered(Duration::ZERO)) };
+        run(Handler::Async(Arc::new(handle)), None, context, bounds, slot, guard).await;
+        assert_eq!(ended.recv().await.unwrap().how, Run::Lapsed);
     }
 
     /// S6: whoever has the lane next may begin.

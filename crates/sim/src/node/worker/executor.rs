@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellwether_core::machine::worker::Start;
 use bellwether_core::machine::worker::beats::{self, Begun};
-use bellwether_core::machine::worker::executor::{self, CANCEL_GRACE, Effect, Ended, Event, Run};
+use bellwether_core::machine::worker::executor::{self, CANCEL_GRACE, Effect, Ended, Event};
 use bellwether_core::name::JobId;
 use bellwether_core::time::Millis;
 
@@ -169,9 +169,8 @@ impl Executor {
                 assert!(std::mem::take(&mut self.granted), "a launch takes a granted slot");
                 assert!(!start.record.is_overdue(cx.wall()), "S16: {} starts too late", start.job);
                 assert!(!self.drains, "S18: {} starts in a worker that drains", start.job);
-                if !runs.serves(&start.record.kind) {
+                if let Some(how) = runs.refuses(cx, place, &start) {
                     runs.return_slot();
-                    let how = Run::Failed(format!("no handler for kind {}", start.record.kind));
                     let (job, attempt, ran) = (start.job, start.assignment.attempt, Duration::ZERO);
                     return Some(Event::Ended(vec![Ended { job, attempt, how, ran }]));
                 }

@@ -123,8 +123,13 @@ impl Runs {
         self.free += 1;
     }
 
-    pub(super) fn serves(&self, kind: &Kind) -> bool {
-        [&KINDS[..], &JOINS, &FINISHED].iter().any(|kinds| kinds.contains(&kind.as_str()))
+    /// How a run ends that cannot begin. One with a lane does not once its session may be over, however late that is heard of.
+    pub(super) fn refuses(&self, cx: &Context<'_>, place: Place, start: &Start) -> Option<How> {
+        let kind = &start.record.kind;
+        if ![&KINDS[..], &JOINS, &FINISHED].iter().any(|kinds| kinds.contains(&kind.as_str())) {
+            return Some(How::Failed(format!("no handler for kind {kind}")));
+        }
+        lapsed(cx, place, start).then_some(How::Lapsed)
     }
 
     /// Runs a handler in a slot that was taken.
@@ -201,7 +206,8 @@ impl Runs {
             RunMsg::Done(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
                 // No result counts once it is too late.
-                let how = if self.lapsed(cx, running) { How::Lapsed } else { running.how.clone() };
+                let how =
+                    if lapsed(cx, running.place, &running.start) { How::Lapsed } else { running.how.clone() };
                 self.tell(cx, id, how);
                 self.over(cx, id);
             }
@@ -215,7 +221,7 @@ impl Runs {
             RunMsg::TimedOut(id) => self.give_up(cx, id, How::Failed("timed out".to_owned())),
             RunMsg::Lapse(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
-                if self.lapsed(cx, running) {
+                if lapsed(cx, running.place, &running.start) {
                     self.give_up(cx, id, How::Lapsed);
                 } else {
                     cx.out.push(Out::At(trusted_until_us(cx, running.place), Msg::Run(RunMsg::Lapse(id))));
@@ -235,10 +241,6 @@ impl Runs {
                 }
             }
         }
-    }
-
-    fn lapsed(&self, cx: &Context<'_>, running: &Running) -> bool {
-        running.start.record.placement.lane.is_some() && trusted_until_us(cx, running.place) <= cx.now_us
     }
 
     /// Tells a handler to stop.
@@ -297,6 +299,11 @@ impl Runs {
             self.free += 1;
         }
     }
+}
+
+/// Whether the next of its lane may run by now.
+fn lapsed(cx: &Context<'_>, place: Place, start: &Start) -> bool {
+    start.record.placement.lane.is_some() && trusted_until_us(cx, place) <= cx.now_us
 }
 
 /// Of a session that is over, nothing is trusted.
