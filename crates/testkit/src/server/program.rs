@@ -1,7 +1,7 @@
 //! Which server the suites run against, and where its program is.
 
 use std::env;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -81,7 +81,7 @@ fn build() -> io::Result<PathBuf> {
     let profile =
         here.parent().and_then(Path::parent).ok_or_else(|| io::Error::other("no target directory"))?;
     let mut build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--quiet", "--package", "bellwether", "--bin", "bellwether"]);
+    build.args(["build", "--package", "bellwether", "--bin", "bellwether"]);
     if profile.ends_with("release") {
         build.arg("--release");
     }
@@ -89,6 +89,10 @@ fn build() -> io::Result<PathBuf> {
     if let Some(target) = profile.parent() {
         build.arg("--target-dir").arg(target);
     }
+    // Past what the test harness captures: it may take minutes, and looks as if the test hung. Cargo's own lines follow.
+    let told =
+        format!("building the bellwether command for the tests' servers: {COMMAND} may name a built one\n");
+    io::stderr().write_all(told.as_bytes())?;
     let status = build.status()?;
     if !status.success() {
         return Err(io::Error::other(format!("the bellwether command does not build: {status}")));
