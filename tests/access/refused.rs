@@ -71,6 +71,10 @@ async fn a_namespace_that_may_be_read_and_not_written_has_readers_and_no_nodes()
         .await;
     node.stop().await;
     assert!(!tree(&insider).await.iter().any(|path| path.contains("may-this-be-written")));
+    let version = async || insider.get_data(path::EPOCH).await.unwrap().1.version;
+    let epoch = version().await;
+    drop(client(&to, login()).await);
+    assert_eq!(version().await, epoch, "nobody led meanwhile");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::{Access, Client, Handlers, Node, Scheme};
+use bellwether::{Access, Client, Handlers, Job, Node, Scheme, Spawn};
 use bellwether_testkit::namespace;
 use futures::stream::{self, StreamExt};
 use zookeeper_client::{Acl, Acls, Client as ZooKeeper, CreateMode, Error, Permission, SaslOptions};
@@ -42,6 +42,11 @@ pub(crate) fn handlers() -> Handlers {
         .job("flaky", async |context, (): ()| match context.attempt() {
             1 => Err(bellwether::HandlerError::new("the first attempt fails")),
             _ => Ok(()),
+        })
+        .job("parent", async |context, (): ()| {
+            let group = context.sub_jobs("double").open().await?;
+            group.submit(0, Job::new("double", &1)?).await?;
+            Ok(())
         })
         .join("double", async |_context, _members| Ok(()))
 }

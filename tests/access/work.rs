@@ -1,18 +1,20 @@
-//! What runs beside jobs works with a login, too: a node's gateway, and the schedules of its file. `top` is in `tests/cli`.
+//! What runs beside jobs works with a login, too: a node's gateway, the schedules of its file, what handlers submit, and an
+//! election by itself. `top` is in `tests/cli`.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use bellwether::ScheduleId;
+use bellwether::election::Election;
 use bellwether::http::Gateway;
+use bellwether::{Job, ScheduleId, State};
 use bellwether_testkit::{binary_or, eventually};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, client, handlers, login, place};
+use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, client, handlers, login, node, place};
 
 /// The command without what the environment says of ZooKeeper.
 fn command(words: &[&str]) -> Command {
@@ -85,4 +87,27 @@ async fn the_schedules_of_a_file_are_made_by_a_node_with_a_login_and_tick() {
     let (insider, outsider) = (bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await);
     assert_closed(&insider, &[&outsider]).await;
     drop(node);
+}
+
+#[tokio::test]
+async fn a_handler_submits_sub_jobs_with_its_nodes_login() {
+    let to = place("sub-jobs");
+    let node = node(&to, login()).await;
+    let client = client(&to, login()).await;
+    let parent = client.submit(Job::new("parent", &()).unwrap().max_attempts(1)).await.unwrap();
+    let over = parent.wait(SOON).await.unwrap();
+    assert_eq!(over.state, State::Succeeded, "{over:?}");
+    let (insider, outsider) = (bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await);
+    assert_closed(&insider, &[&outsider]).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_election_by_itself_with_a_login_is_closed_to_others() {
+    let to = place("election");
+    let candidate = Election::builder(&to).node("a").access(login()).start().await.unwrap();
+    candidate.watch().active().await;
+    let (insider, outsider) = (bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await);
+    assert_closed(&insider, &[&outsider]).await;
+    drop(candidate);
 }

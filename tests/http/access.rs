@@ -1,7 +1,10 @@
 //! Who may do what, TLS, and pages of other sites.
 
+use bellwether::Client;
 use bellwether::http::access::Role;
 use bellwether::http::tls::Tls;
+use bellwether::http::{Gateway, GatewayError};
+use bellwether_testkit::namespace;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 use std::sync::Arc;
@@ -60,6 +63,8 @@ async fn a_token_that_is_wrong_in_any_way_is_refused_with_the_same_words() {
         "Bearer".to_owned(),
         "Bearer ".to_owned(),
         format!("Basic {good}"),
+        // As long as the right word.
+        format!("Digest {good}"),
         format!("Bearer {}", &good[..good.len() - 1]),
         format!("Bearer {good}x"),
         format!("Bearer {}", "x".repeat(4_096)),
@@ -89,6 +94,17 @@ async fn pages_of_other_sites_change_nothing_and_cannot_pretend_to_be_here() {
     rebound.of(stage.address()).await.problem(403, "foreign-origin", "localhost");
     let listed = stage.get("/v1/jobs").await.is(200).json();
     assert_eq!(listed["jobs"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_does_not_start_open_to_other_machines() {
+    let to = namespace("http-exposed");
+    let secrets = Secrets::new();
+    let open = Gateway::builder().listen("0.0.0.0:0".parse().unwrap());
+    for open in [open.clone(), open.tokens(secrets.tokens.clone())] {
+        let refused = open.start(Client::connect(&to).await.unwrap()).await.unwrap_err();
+        assert!(matches!(refused, GatewayError::Exposed { .. }), "{refused:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,3 +60,22 @@ fn described_as(operation: &Described) -> Operation {
     // One per operation and gateway: a line names it without a copy.
     Operation { name: Box::leak(name.into_boxed_str()), role }
 }
+
+#[cfg(test)]
+mod tests {
+    use utoipa::openapi::security::SecurityRequirement;
+
+    use super::*;
+
+    #[test]
+    fn an_operation_needs_the_role_that_it_names_and_one_that_names_none_needs_all() {
+        let mut operation = Described::new();
+        assert_eq!(described_as(&operation).role, Role::Admin);
+        for (scopes, role) in
+            [(&["read"][..], Role::Read), (&["operate"], Role::Operate), (&["root"], Role::Admin)]
+        {
+            operation.security = Some(vec![SecurityRequirement::new("token", scopes.iter().copied())]);
+            assert_eq!(described_as(&operation).role, role, "{scopes:?}");
+        }
+    }
+}
