@@ -42,11 +42,23 @@ pub(crate) enum Layer {
     Client,
     /// Node processes that are killed, frozen and cut off.
     Faults,
+    /// Namespaces that are closed to others, on a keeper and on Apache ZooKeeper.
+    Access,
+    /// The gateway, on a socket.
+    Http,
 }
 
 impl Layer {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Unit, Self::Model, Self::Simulator, Self::Actors, Self::Client, Self::Faults];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Unit,
+        Self::Model,
+        Self::Simulator,
+        Self::Actors,
+        Self::Client,
+        Self::Faults,
+        Self::Access,
+        Self::Http,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -56,17 +68,36 @@ impl Layer {
             Self::Actors => "actors",
             Self::Client => "client",
             Self::Faults => "faults",
+            Self::Access => "access",
+            Self::Http => "http",
         }
     }
 
     /// Whether the layer runs the file at all.
     pub(super) fn sees(self, mutation: &Mutation) -> bool {
         let core = mutation.package() == "bellwether-core";
+        let gateway = mutation.file.starts_with("src/http/");
         match self {
-            Self::Unit | Self::Faults => true,
+            Self::Unit => true,
             Self::Model | Self::Simulator => core,
             Self::Actors => mutation.package() != "bellwether",
-            Self::Client => matches!(mutation.package(), "bellwether" | "bellwether-zk") || core,
+            Self::Client => {
+                matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-core") && !gateway
+            }
+            Self::Faults => !gateway,
+            // Who a session is: what connects, what creates, and what is given a login to hand on.
+            Self::Access => {
+                matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-actors") && !gateway
+            }
+            Self::Http => gateway,
+        }
+    }
+
+    /// Whether its tests start the command as a server.
+    pub(super) fn needs_server(self) -> bool {
+        match self {
+            Self::Unit | Self::Model | Self::Simulator => false,
+            Self::Actors | Self::Client | Self::Faults | Self::Access | Self::Http => true,
         }
     }
 
@@ -80,6 +111,8 @@ impl Layer {
             Self::Actors => vec!["--package", "bellwether-actors", "--tests"],
             Self::Client => vec!["--package", "bellwether", "--test", "client"],
             Self::Faults => vec!["--package", "bellwether", "--test", "faults"],
+            Self::Access => vec!["--package", "bellwether", "--test", "access"],
+            Self::Http => vec!["--package", "bellwether", "--test", "http"],
         }
     }
 
@@ -88,7 +121,7 @@ impl Layer {
     fn bound(self) -> Duration {
         Duration::from_secs(match self {
             Self::Unit | Self::Model | Self::Simulator | Self::Client => 300,
-            Self::Actors => 400,
+            Self::Actors | Self::Access | Self::Http => 400,
             Self::Faults => 900,
         })
     }

@@ -165,8 +165,7 @@ fn run_all(
         .into_iter()
         .filter(|layer| mutate.layer.is_empty() || mutate.layer.contains(layer))
         .collect();
-    let needs_server = |layer: &Layer| matches!(layer, Layer::Actors | Layer::Client | Layer::Faults);
-    if layers.iter().any(needs_server) {
+    if layers.iter().any(|layer| layer.needs_server()) {
         scratch.build_server()?;
     }
     green(&scratch, &layers, chosen)?;

@@ -19,8 +19,9 @@ is a layer of tests that is then run. A layer that stays green would not notice 
 mutation is caught by at least one layer: `cargo test --package xtask` fails while one is not.
 
 This page is written by `cargo xtask mutate --write`, which works on a copy of the last commit; `--only NAME` and
-`--layer NAME` run a part of it and keep the rest. A layer on servers and processes (`actors`, `client`, `faults`) meets
-a mutation by chance of timing: what it caught it caught, and what it did not catch once, another run might.
+`--layer NAME` run a part of it and keep the rest. A layer on servers and processes (all but `unit`, `model` and
+`simulator`) meets a mutation by chance of timing: what it caught it caught, and what it did not catch once, another run
+might.
 
 * **caught**: a test failed, and the layer was stopped; the next table names it. Others might have failed, too.
 * **–**: survived.
@@ -85,5 +86,13 @@ mod tests {
         let results = Results::read(&root(), &mutations).unwrap();
         let written = fs::read_to_string(root().join(FILE)).unwrap();
         assert!(page(&mutations, &results) == written, "run `cargo xtask mutate --write --render`");
+    }
+
+    #[test]
+    fn the_readme_tells_how_many_fences_there_are() {
+        let mutations = catalogue::read(&root()).unwrap();
+        let readme = fs::read_to_string(root().join("README.md")).unwrap();
+        let told = format!("[docs/mutation.md](docs/mutation.md) takes {} fences away", mutations.len());
+        assert!(readme.contains(&told), "{told:?} is not in README.md");
     }
 }
