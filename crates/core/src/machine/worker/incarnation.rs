@@ -129,14 +129,14 @@ impl Incarnation {
     fn anew(&mut self) {
         self.say = match self.say {
             Say::Nothing | Say::Wanted => Say::Wanted,
-            Say::Sent | Say::SentBefore => Say::SentBefore,
+            Say::Sent(version) | Say::SentBefore(version) => Say::SentBefore(version),
         }
     }
 
     fn say(&mut self, out: &mut Vec<Effect>) {
         // A new registration says it, and one that leaves has nothing to offer.
         if let (State::Serving { version, check: Check::Seen }, Say::Wanted) = (self.state, self.say) {
-            self.say = Say::Sent;
+            self.say = Say::Sent(version);
             out.push(Effect::Say(version));
         }
     }

@@ -128,6 +128,20 @@ fn what_it_offers_does_not_wipe_out_an_operators_mark() {
 }
 
 #[test]
+fn a_look_that_comes_before_the_answer_to_what_it_offers_counts_that_once() {
+    play(&[
+        (Event::Connected, REGISTER),
+        (applied(), &[Effect::Start]),
+        (Event::Anew, &[Effect::Say(0)]),
+        (Event::Look, &[Effect::Read]),
+        (ours(1, false), &[]),
+        (Event::Said(Outcome::Applied(())), &[]),
+        // Not on the version of a mark that an operator may have made since.
+        (Event::Anew, &[Effect::Say(1)]),
+    ]);
+}
+
+#[test]
 fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
     play(&[
         (Event::Connected, REGISTER),

@@ -8,21 +8,33 @@ use crate::time::Millis;
 
 impl Incarnation {
     pub(super) fn said(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
-        let applied = *outcome == Outcome::Applied(());
-        self.say = if applied && self.say == Say::Sent { Say::Nothing } else { Say::Wanted };
-        match &mut self.state {
-            State::Serving { version, .. } if applied => *version += 1,
+        let sent = match self.say {
+            Say::Sent(version) | Say::SentBefore(version) => Some(version),
+            Say::Nothing | Say::Wanted => None,
+        };
+        let applied = sent.filter(|_| *outcome == Outcome::Applied(()));
+        self.say = match (applied, self.say) {
+            (Some(_), Say::Sent(_)) => Say::Nothing,
+            (_, Say::Nothing | Say::Wanted | Say::Sent(_) | Say::SentBefore(_)) => Say::Wanted,
+        };
+        match (&mut self.state, applied) {
+            // Unless a look came first that saw it: one more than what is there is what an operator's mark makes, and the next
+            // write would take it back (S18).
+            (State::Serving { version, .. }, Some(sent)) => *version = (*version).max(sent + 1),
             // Its version is not known any more.
-            State::Serving { check: check @ Check::Seen, .. } => {
+            (State::Serving { check: check @ Check::Seen, .. }, None) => {
                 *check = Check::Again;
                 out.push(Effect::WakeAt(now + RETRY));
             }
-            State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
-            | State::Draining { .. }
-            | State::Leaving { .. }
-            | State::Registering(_)
-            | State::Away
-            | State::Over => {}
+            (
+                State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
+                | State::Draining { .. }
+                | State::Leaving { .. }
+                | State::Registering(_)
+                | State::Away
+                | State::Over,
+                Some(_) | None,
+            ) => {}
         }
     }
 

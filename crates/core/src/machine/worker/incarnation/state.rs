@@ -62,7 +62,8 @@ pub(super) enum Then {
 pub(super) enum Say {
     Nothing,
     Wanted,
-    Sent,
+    /// On this version of it.
+    Sent(i32),
     /// And it has changed again.
-    SentBefore,
+    SentBefore(i32),
 }
