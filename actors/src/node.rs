@@ -21,6 +21,7 @@ use std::time::Duration;
 use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::metric;
 use bellwether_zk::NamespaceError;
+use futures::FutureExt as _;
 use metrics::counter;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, ActorStatus, SpawnErr, SupervisionEvent};
 use tokio::sync::watch;
@@ -28,7 +29,7 @@ use tokio::sync::watch;
 use crate::election::{Election, ElectionConfig, LeadershipEvent};
 use crate::leader::{self, LeaderConfig, LeaderMsg, Term};
 use crate::session::{Session, SessionConfig};
-use crate::spawn::{actor, spawn};
+use crate::spawn::{Started, actor, spawn};
 use crate::supervise::{Intensity, stop_all};
 use crate::worker::{Drained, Worker, WorkerConfig};
 
@@ -90,7 +91,7 @@ impl Node {
     /// A configuration beyond its bounds, or a failure of the actor system.
     pub async fn start(config: NodeConfig) -> Result<Self, SpawnErr> {
         let (publish, parts) = watch::channel(Parts::default());
-        let actor = spawn(Root, (config, publish), None).await?;
+        let actor = start(config, publish).await?;
         Ok(Self { actor, parts })
     }
 
@@ -152,6 +153,10 @@ const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// The root hears only of its children.
 enum NodeMsg {}
+
+fn start(config: NodeConfig, publish: watch::Sender<Parts>) -> Started<NodeMsg> {
+    spawn(Root, (config, publish), None).boxed()
+}
 
 struct Root;
 

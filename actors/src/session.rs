@@ -21,13 +21,14 @@ use bellwether_core::metric;
 use bellwether_zk::{
     Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, open_namespace,
 };
+use futures::FutureExt as _;
 use metrics::{counter, gauge};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::margin;
-use crate::spawn::{actor, spawn};
+use crate::spawn::{Started, actor, spawn};
 use crate::task::{Owned, tell};
 
 /// Waits between attempts to connect: short enough to be back soon after ZooKeeper is, long enough not to
@@ -126,7 +127,7 @@ impl Session {
     /// Only when the actor system itself fails: connecting happens afterwards.
     pub async fn start(config: SessionConfig, supervisor: Option<ActorCell>) -> Result<Self, SpawnErr> {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
-        let actor = spawn(SessionActor, (config, publish), supervisor).await?;
+        let actor = start(config, publish, supervisor).await?;
         Ok(Self { actor, status })
     }
 
@@ -150,6 +151,14 @@ impl Session {
     pub fn cell(&self) -> ActorCell {
         self.actor.get_cell()
     }
+}
+
+fn start(
+    config: SessionConfig,
+    publish: watch::Sender<SessionStatus>,
+    supervisor: Option<ActorCell>,
+) -> Started<SessionMsg> {
+    spawn(SessionActor, (config, publish), supervisor).boxed()
 }
 
 struct SessionActor;

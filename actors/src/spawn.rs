@@ -4,8 +4,15 @@
 //! [probe](crate::testing) of the scope that its actor was started in, so that a test can panic, kill or stall any
 //! actor at any message. clippy refuses ractor's spawn elsewhere (`clippy.toml`), and [`actor!`] is what gives an actor
 //! its name and its messages' kinds: one that lacks it does not compile with the feature.
+//!
+//! A future is compiled where it is awaited. So what other crates start is boxed in a function of this one ([`Started`]): the
+//! tree of actors behind it, three minutes of a release build, is compiled here once, and not in each program and test again.
 
+use futures::future::BoxFuture;
 use ractor::{Actor, ActorCell, ActorRef, SpawnErr};
+
+/// An actor that is being started for another crate.
+pub(crate) type Started<M> = BoxFuture<'static, Result<ActorRef<M>, SpawnErr>>;
 
 /// What an actor needs to be started here.
 #[cfg(not(feature = "testing"))]

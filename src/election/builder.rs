@@ -7,6 +7,8 @@ use bellwether_actors::election::{Election as Actor, ElectionConfig};
 use bellwether_actors::session::{Session, SessionConfig, SessionStatus};
 use bellwether_core::name::{NameError, NodeId};
 use bellwether_zk::{Access, ConnectString, ConnectStringError, NamespaceError};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::{Election, Inner, Policy, Strategy};
@@ -122,6 +124,15 @@ impl Builder {
     /// # Cancellation
     /// Dropping the future while it waits for ZooKeeper ends what it has started.
     pub async fn start(self) -> Result<Election, StartError> {
+        self.started().await
+    }
+
+    /// Boxed, so that all of it is compiled here and not again in each program.
+    fn started(self) -> BoxFuture<'static, Result<Election, StartError>> {
+        self.open().boxed()
+    }
+
+    async fn open(self) -> Result<Election, StartError> {
         let connect = self.zookeeper.parse::<ConnectString>()?;
         let node = NodeId::new(&self.node)?;
         let chroot = connect.chroot().to_owned();

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::access::Tokens;
@@ -142,7 +144,12 @@ impl GatewayBuilder {
     /// [`GatewayError`]. That ZooKeeper does not serve is none: requests are told so until it does.
     pub async fn start(self, client: Client) -> Result<Gateway, GatewayError> {
         self.check()?;
-        server::start(self, client).await
+        self.started(client).await
+    }
+
+    /// Boxed, so that all of it is compiled here and not again in each program.
+    fn started(self, client: Client) -> BoxFuture<'static, Result<Gateway, GatewayError>> {
+        server::start(self, client).boxed()
     }
 }
 

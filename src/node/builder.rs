@@ -8,6 +8,8 @@ use bellwether_actors::session::SessionConfig;
 use bellwether_actors::worker::{Registry, WorkerConfig};
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_zk::{Access, ConnectString};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::id::{default_id, host_name};
 use super::{ElectionStrategy, Node, Placement, StartError, exposure, schedules};
@@ -161,6 +163,15 @@ impl NodeBuilder {
     /// [`StartError`]: something that was given is out of its bounds. That ZooKeeper cannot be reached is none:
     /// the node keeps trying, and logs it.
     pub async fn start(self) -> Result<Node, StartError> {
+        self.started().await
+    }
+
+    /// Boxed, so that all of it is compiled here and not again in each program.
+    fn started(self) -> BoxFuture<'static, Result<Node, StartError>> {
+        self.start_all().boxed()
+    }
+
+    async fn start_all(self) -> Result<Node, StartError> {
         let connect = self.zookeeper.parse::<ConnectString>()?;
         let session_timeout = session_timeout::check(self.session_timeout)?;
         let host = host_name();

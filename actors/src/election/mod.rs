@@ -23,12 +23,13 @@ use bellwether_core::machine::campaign::{Strategy, Ticket};
 use bellwether_core::machine::leadership::{Inactive, Policy, Reply, Term};
 use bellwether_core::name::NodeId;
 use bellwether_zk::Zk;
+use futures::FutureExt as _;
 use ractor::{ActorCell, ActorRef, SpawnErr};
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use crate::session::{Session, SessionEvent};
-use crate::spawn::{actor, spawn};
+use crate::spawn::{Started, actor, spawn};
 use crate::task::tell;
 
 use actor::ElectionActor;
@@ -131,7 +132,7 @@ impl Election {
     ) -> Result<Self, SpawnErr> {
         let permit = Permit::default();
         let (publisher, leadership) = Publisher::new(permit.clone());
-        let actor = spawn(ElectionActor, (config, publisher), supervisor).await?;
+        let actor = start(config, publisher, supervisor).await?;
         session.subscribe(actor.clone(), ElectionMsg::Session);
         Ok(Self { actor, leadership, permit })
     }
@@ -186,4 +187,12 @@ impl Election {
     pub fn cell(&self) -> ActorCell {
         self.actor.get_cell()
     }
+}
+
+fn start(
+    config: ElectionConfig,
+    publisher: Publisher,
+    supervisor: Option<ActorCell>,
+) -> Started<ElectionMsg> {
+    spawn(ElectionActor, (config, publisher), supervisor).boxed()
 }

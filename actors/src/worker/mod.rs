@@ -32,11 +32,12 @@ use std::time::Duration;
 
 use bellwether_core::machine::worker::incarnation::DRAIN_MARGIN;
 use bellwether_core::name::WorkerId;
+use futures::FutureExt as _;
 use ractor::{ActorCell, ActorRef, SpawnErr};
 use tokio::sync::watch;
 
 use crate::session::Session;
-use crate::spawn::spawn;
+use crate::spawn::{Started, spawn};
 use wing::Wing;
 
 #[cfg(feature = "testing")]
@@ -81,7 +82,7 @@ impl Worker {
     ) -> Result<Self, SpawnErr> {
         let status = WorkerStatus { stage: Stage::Away, id: None };
         let (publish, status) = watch::channel(status);
-        let actor = spawn(Wing, (config, publish), supervisor).await?;
+        let actor = start(config, publish, supervisor).await?;
         session.subscribe(actor.clone(), WorkerMsg::Session);
         Ok(Self { actor, status })
     }
@@ -114,4 +115,12 @@ impl Worker {
     pub fn cell(&self) -> ActorCell {
         self.actor.get_cell()
     }
+}
+
+fn start(
+    config: WorkerConfig,
+    publish: watch::Sender<WorkerStatus>,
+    supervisor: Option<ActorCell>,
+) -> Started<WorkerMsg> {
+    spawn(Wing, (config, publish), supervisor).boxed()
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
@@ -187,6 +188,15 @@ impl Builder {
     /// # Errors
     /// When a setting cannot be, the address is taken, or the store cannot be read.
     pub async fn start(self) -> Result<Keeper, StartError> {
+        self.started().await
+    }
+
+    /// Boxed, so that all of it is compiled here and not again in each program.
+    fn started(self) -> Pin<Box<dyn Future<Output = Result<Keeper, StartError>> + Send>> {
+        Box::pin(self.serve())
+    }
+
+    async fn serve(self) -> Result<Keeper, StartError> {
         let Self { listen, storage, limits, tick_ms, mut config, .. } = self;
         config.tick_ms = i32::try_from(tick_ms)
             .ok()
