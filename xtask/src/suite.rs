@@ -4,8 +4,10 @@
 //! the one that was built with them, unless the caller has another: `cargo xtask ci` gives them the release build.
 
 use std::env;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 use serde::Deserialize;
 
@@ -19,6 +21,11 @@ const SERVER: &str = "BELLWETHER_TEST_SERVER";
 const COMMAND: &str = "BELLWETHER_TEST_COMMAND";
 /// The command that tests of processes are about.
 const BINARY: &str = "BELLWETHER_TEST_BINARY";
+
+/// How many tests of a program run at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// For each core, as most of what tests do is wait: for a session to end, for a process to start.
+const THREADS_PER_CORE: usize = 2;
 
 /// The packages whose tests meet a server of the protocol.
 const ON_A_SERVER: [&str; 4] = ["bellwether", "bellwether-actors", "bellwether-zk", "bellwether-testkit"];
@@ -45,6 +52,10 @@ pub(crate) fn run(
 
     let mut test = cargo();
     test.arg("test").args(cargo_arguments).env(SERVER, server.name());
+    if env::var_os(THREADS).is_none() {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        test.env(THREADS, (cores * THREADS_PER_CORE).to_string());
+    }
     // Cargo would ignore a package beside `--workspace`, and refuse the feature of one that is not chosen.
     if !one_package {
         test.args(["--workspace", TESTING]);
