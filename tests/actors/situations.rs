@@ -62,6 +62,7 @@ situations![
     fenced_out,
     stands_again,
     closed_by_another,
+    handed_back,
     inbox_removed,
     inbox_forbidden(sweeping),
     close_forbidden,
@@ -275,6 +276,20 @@ async fn closed_by_another(stage: &Stage) {
     assert_eq!(zk.commit(close).await, Outcome::Applied(()));
     stage.met("executor_pool", "Tell.Zombie").await;
     stage.runs.release();
+    stage.over().await;
+}
+
+/// A job that was cancelled is assigned by what a leader knew of old, and an operator's hand takes its turn away.
+async fn handed_back(stage: &Stage) {
+    stage.submit([job("unserved", "old").lane("lane")], &[State::Cancelled]).await;
+    let (zk, job) = (stage.onlooker().await, JobId::new("old").unwrap());
+    let node = zk.get(path::record(&job)).await.unwrap().unwrap();
+    let turn = wire::decode::<JobRecord>(&node.data).unwrap().turn().unwrap();
+    let worker = stage.cluster.client().workers().await.unwrap().remove(0).id;
+    let assignment = Assignment { cancel: true, ..Assignment::new(9, 1, WallMillis(1)) };
+    let mut hand = vec![Op::Delete { path: path::turn(&turn, &job), version: None }];
+    hand.extend(txn::assign(&job, worker, &assignment, None));
+    assert_eq!(zk.commit(hand).await, Outcome::Applied(()));
     stage.over().await;
 }
 

@@ -126,6 +126,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("fenced_out", &[("election", &["FencedOut"]), ("leader", &["FencedOut"])]),
     ("stands_again", &[("election", &["Stand"])]),
     ("closed_by_another", &[("inbox_watcher", &["Recheck"]), ("executor_pool", &["Tell.Zombie"])]),
+    ("handed_back", &[("inbox_watcher", &["Refused"])]),
     ("inbox_removed", &[("worker", &["InboxGone"])]),
     ("inbox_forbidden", &[("inbox_watcher", &["Again.Watch"])]),
     ("close_forbidden", &[("status_reporter", &["Tell.Wake"])]),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bellwether_core::machine::worker::inbox::{Effect, Event, Inbox};
+use bellwether_core::machine::worker::inbox::{Effect, Event, Inbox, Requeue};
 use bellwether_core::machine::worker::{Found, Look, Start};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -54,6 +54,8 @@ pub(super) enum InboxMsg {
     Listed(ReadResult<Option<Vec<String>>>),
     Read(Vec<(JobId, Found)>),
     Unread(Vec<JobId>, ReadError),
+    /// A hand-back was rejected, and this goes instead.
+    Refused(Box<Requeue>),
     /// The time for the periodic listing, or for another try.
     Again(Again),
 }
@@ -76,6 +78,7 @@ actor!(InboxWatcher, "inbox_watcher", InboxMsg {
     Listed,
     Read,
     Unread,
+    Refused,
     Again => Again,
 });
 
@@ -157,6 +160,7 @@ impl Actor for InboxWatcher {
                 state.feed(&me, Event::ReadFailed(jobs));
                 state.refused(&me, &error);
             }
+            InboxMsg::Refused(requeue) => state.feed(&me, Event::Refused(requeue)),
             InboxMsg::Again(Again::Periodic) => {
                 state.list(&me);
                 state._relist = list_later(&me);
@@ -270,27 +274,7 @@ impl State {
                     tracing::error!(%job, %note, "set aside: its stored bytes cannot be used");
                     tokio::spawn(set_aside(self.args.zk.clone(), self.args.worker, job, note));
                 }
-                Effect::Requeue(start) => {
-                    let Start { job, assignment, assignment_version, record, version, asked: _ } = *start;
-                    tracing::warn!(
-                        %job, assigned = assignment.attempt, closed = record.attempts,
-                        "assigned by what the leader knew of old: queued again, or ended if it is cancelled"
-                    );
-                    let requeue = txn::requeue(
-                        &job,
-                        self.args.worker,
-                        version,
-                        &assignment,
-                        assignment_version,
-                        record,
-                        clock::wall(),
-                    );
-                    let requeued = self.args.zk.commit(requeue);
-                    tokio::spawn(async move {
-                        let outcome = requeued.await;
-                        tracing::debug!(%job, ?outcome, "the next listing tells what became of it");
-                    });
-                }
+                Effect::Requeue(requeue) => self.hand_back(me, requeue),
                 Effect::Discard { job, assignment, record } => {
                     tracing::warn!(%job, "an assignment that stands for nothing is removed");
                     let discard = txn::discard(&job, self.args.worker, assignment, record);
@@ -308,6 +292,24 @@ impl State {
         if !vanished.is_empty() {
             self.tell(ToExecutor::Vanished(vanished));
         }
+    }
+
+    fn hand_back(&self, me: &ActorRef<InboxMsg>, requeue: Box<Requeue>) {
+        let Start { job, assignment, record, .. } = requeue.start();
+        tracing::warn!(
+            %job, assigned = assignment.attempt, closed = record.attempts,
+            "assigned by what the leader knew of old: queued again, or ended if it is cancelled"
+        );
+        let ops = requeue.ops(self.args.worker, clock::wall());
+        let handed_back = self.args.zk.commit(ops.clone());
+        let me = me.clone();
+        tokio::spawn(async move {
+            let outcome = handed_back.await;
+            tracing::debug!(job = %requeue.job(), ?outcome, "the next listing tells what became of it");
+            if let Some(instead) = requeue.answered(&ops, &outcome) {
+                tell(&me, InboxMsg::Refused(instead));
+            }
+        });
     }
 
     fn tell(&self, event: ToExecutor) {

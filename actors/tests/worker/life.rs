@@ -192,3 +192,19 @@ async fn a_job_whose_watch_event_was_lost_with_the_connection_is_found() {
     let job = stage.given("a", "echo", policy(), worker).await;
     assert_eq!(stage.closed(&job).await.attempts, 1);
 }
+
+/// S6, L3: assigned by what a leader knew of old, cancelled since, and an operator's hand took its turn away.
+#[tokio::test]
+async fn a_cancelled_job_is_handed_back_without_the_turn_that_a_hand_took_away() {
+    let stage = Stage::set("hand-back").await;
+    let worker = stage.serving(None).await;
+    let job = stage.submit_laned("a", "echo").await;
+    let turn = path::turn(&stage.record(&job).await.0.turn().expect("it has a lane"), &job);
+    let assignment = Assignment { cancel: true, ..Assignment::new(9, 1, WallMillis(1)) };
+    let mut hand = vec![txn::Op::Delete { path: turn, version: None }];
+    hand.extend(txn::assign(&job, worker, &assignment, None));
+    assert_eq!(stage.zk.commit(hand).await, Outcome::Applied(()));
+    let record = stage.closed(&job).await;
+    assert_eq!((verdict(&record), record.attempts, stage.runs()), (Some(&Verdict::Cancelled), 1, 0));
+    assert!(!stage.exists(path::assignment(worker, &job)).await);
+}

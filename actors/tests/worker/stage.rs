@@ -9,10 +9,11 @@ use bellwether_actors::worker::{
     Handler, HandlerError, JobContext, Registry, Stage as Life, Worker, WorkerConfig,
 };
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::{Assignment, JobRecord, Payload, Policy};
-use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
+use bellwether_core::job::{Assignment, JobRecord, Payload, Placement, Policy};
+use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::time::WallMillis;
+use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
 use bellwether_testkit::{Proxy, eventually_some, namespace};
@@ -124,6 +125,18 @@ impl Stage {
     pub(crate) async fn submit(&self, name: &str, kind_name: &str, policy: Policy) -> JobId {
         let record = JobRecord {
             policy,
+            ..JobRecord::new(kind(kind_name), Payload::json(*b"[1]").unwrap(), Uuid::nil(), WallMillis(1))
+        };
+        assert_eq!(self.zk.commit(txn::submit(&job(name), &record, 0)).await, Outcome::Applied(()));
+        job(name)
+    }
+
+    pub(crate) async fn submit_laned(&self, name: &str, kind_name: &str) -> JobId {
+        let lane = Lane::new("lane").unwrap();
+        let lanes = Op::Create { path: path::lane(&lane), data: vec![], lifetime: Lifetime::Persistent };
+        assert_eq!(self.zk.commit(vec![lanes]).await, Outcome::Applied(()));
+        let record = JobRecord {
+            placement: Placement { lane: Some(lane), ..Placement::default() },
             ..JobRecord::new(kind(kind_name), Payload::json(*b"[1]").unwrap(), Uuid::nil(), WallMillis(1))
         };
         assert_eq!(self.zk.commit(txn::submit(&job(name), &record, 0)).await, Outcome::Applied(()));

@@ -11,6 +11,7 @@
 //! | [`submit`] | the record's absence | read the record: our token in it ⇒ ours; absent ⇒ send again; foreign ⇒ duplicate |
 //! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; gone ⇒ the inbox tells |
 //! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; moved on ⇒ zombie, drop |
+//! | [`take_back`] | the record's and the assignment's version (a leader: epoch) | list the inbox again |
 //! | [`shun`] | nothing: it goes with a close, and is for people | – |
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
@@ -40,7 +41,7 @@
 //! the multi that ends the job, so the next one is assigned after that. None of this needs the leader to be the only
 //! one, or its list to be fresh.
 
-use crate::job::{Assignment, Attempt, Ending, JobRecord, Next, QueueEntry, Turn, TurnIndex};
+use crate::job::{Assignment, JobRecord, Next, QueueEntry, Turn, TurnIndex};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::path;
 use crate::time::WallMillis;
@@ -51,6 +52,7 @@ mod batch;
 mod claim;
 mod group;
 mod schedule;
+mod take_back;
 
 pub use batch::{Batch, Locus};
 pub use claim::Claim;
@@ -59,6 +61,7 @@ pub use group::{
     rejoin_group, remove_chunk, remove_group, remove_member, seal, without_part,
 };
 pub use schedule::{add_schedule, check_removals, remove_schedule, set_schedule, tick, trigger};
+pub use take_back::take_back;
 
 /// How long a znode lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -343,24 +346,6 @@ pub fn mark_draining(worker: WorkerId, info: &WorkerInfo, version: i32) -> Vec<O
 #[must_use]
 pub fn retire(worker: WorkerId) -> Vec<Op> {
     vec![Op::delete(path::inbox(worker)), Op::delete(path::worker(worker))]
-}
-
-/// Queues a job again whose assignment names another attempt than its record has under way: the attempt is
-/// closed as handed back, unrun, or as cancelled if the assignment says so (S12); fenced by both versions.
-#[must_use]
-pub fn requeue(
-    job: &JobId,
-    worker: WorkerId,
-    version: i32,
-    assignment: &Assignment,
-    assignment_version: i32,
-    record: JobRecord,
-    at: WallMillis,
-) -> Vec<Op> {
-    let attempt = Attempt { number: record.attempts + 1, worker };
-    let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Released };
-    let (closed, next) = record.carry(assignment).close(attempt, ending, at, 0);
-    close(job, worker, version, Some(assignment_version), &closed, &next)
 }
 
 /// Says of a worker that an attempt was taken from it, for whoever asks why it gets nothing: by the time at which its inbox

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::budget::DEFAULT_LEASE;
-use crate::job::{Placement, Priority, Progress};
+use crate::job::{JobRecord, Placement, Priority, Progress};
 use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
@@ -108,5 +108,12 @@ impl Assignment {
             progress: None,
             spawned: false,
         }
+    }
+
+    /// Whether it is of the attempt that the record has under way. One that is not is of what a leader knew of old, or of
+    /// a strange hand, and nobody runs it.
+    #[must_use]
+    pub fn agrees(&self, record: &JobRecord) -> bool {
+        self.attempt == record.attempts + 1
     }
 }

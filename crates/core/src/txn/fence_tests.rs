@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{Payload, Placement};
+use crate::job::{Attempt, Ending, Payload, Placement};
 use crate::name::{Kind, Lane};
 
 const NOW: WallMillis = WallMillis(120_000);

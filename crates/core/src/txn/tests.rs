@@ -2,7 +2,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::group::{End, Mark};
-use crate::job::{AttemptEndKind, JobState, Membership, Payload, Placement, Role, Verdict};
+use crate::job::{Attempt, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Role, Verdict};
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::Reason;
 use crate::wire::decode;
@@ -21,15 +21,17 @@ fn open() -> JobRecord {
     }
 }
 
-/// What `requeue` makes of the record, and the rest of its transaction.
+/// What a hand-back makes of the record, and the rest of its transaction.
 fn requeued(cancel: bool) -> (JobRecord, Vec<Op>) {
     let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
     let assignment = Assignment { cancel, ..Assignment::new(5, 1, WallMillis(1)) };
-    let mut ops = requeue(&job, worker, 3, &assignment, 4, open(), NOW);
+    let (closed, mut ops) =
+        take_back(&job, worker, (&assignment, 4), (open(), 3), Ending::Released, &[], NOW);
     assert_eq!(ops[1], Op::Delete { path: path::assignment(worker, &job), version: Some(4) });
     let Op::Set { path, data, version: 3 } = ops.remove(0) else { panic!("{ops:?}") };
     assert_eq!(path, path::record(&job));
-    (decode(&data).unwrap(), ops.split_off(1))
+    assert_eq!(decode::<JobRecord>(&data).unwrap(), closed);
+    (closed, ops.split_off(1))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Closing the attempt of a worker that hangs.
 
 use super::{Case, Place};
-use crate::job::{Attempt, Ending};
+use crate::job::Ending;
 use crate::machine::recovery::{Recovered, Stored};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::time::WallMillis;
@@ -34,19 +34,16 @@ pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(R
     let Case { place: (worker, job), assignment, record, .. } = case;
     let Stored::Value(assignment, assignment_version) = assignment else { return None };
     let Stored::Value(record, version) = record else { return None };
-    if record.is_terminal() || assignment.attempt != record.attempts + 1 {
+    if record.is_terminal() || !assignment.agrees(&record) {
         return None;
     }
-    let attempt = Attempt { number: assignment.attempt, worker };
-    let ending = if assignment.cancel { Ending::Cancelled } else { Ending::LeaseExpired };
-    let (closed, next) = record.carry(&assignment).close(attempt, ending, wall, 0);
-    let mut ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
-    gone.iter().for_each(|gone| txn::without_part(&closed, gone, &mut ops));
+    let (assigned, read) = ((&assignment, assignment_version), (record, version));
+    let (closed, mut ops) = txn::take_back(&job, worker, assigned, read, Ending::LeaseExpired, gone, wall);
     ops.push(txn::shun(worker));
     let end = match (assignment.cancel, closed.is_terminal()) {
         (true, _) => Recovered::Cancelled,
         (false, true) => Recovered::Dead,
         (false, false) => Recovered::Queued,
     };
-    Some((Revocation { worker, job, kind: closed.kind, attempt: attempt.number, end }, ops))
+    Some((Revocation { worker, job, kind: closed.kind, attempt: assignment.attempt, end }, ops))
 }

@@ -18,7 +18,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::job::{Assignment, Attempt, Ending, JobRecord};
+use crate::job::{Assignment, Ending, JobRecord};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path;
@@ -99,7 +99,7 @@ pub struct Item {
 /// What becomes of an orphan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// Its attempt is closed as lost, or as cancelled when that was asked for.
+    /// Its attempt is closed as lost, or as cancelled when that was asked for, or as handed back when nobody was to run it.
     Closed {
         /// Its kind.
         kind: Kind,
@@ -336,12 +336,10 @@ fn decide(
         (_, Stored::Value(record, _)) if record.is_terminal() => (Fate::Stale, drop_assignment()),
         (Stored::Unreadable(why), Stored::Value(..)) => quarantine(format!("assignment: {why}")),
         (Stored::Value(assignment, assignment_version), Stored::Value(record, version)) => {
-            // By the record, not by the assignment: attempts have no gaps, whatever a hand wrote into an inbox.
-            let attempt = Attempt { number: record.attempts + 1, worker };
-            let ending = if assignment.cancel { Ending::Cancelled } else { Ending::Lost };
-            let (closed, next) = record.carry(&assignment).close(attempt, ending, wall, 0);
-            let mut ops = txn::close(&job, worker, version, Some(assignment_version), &closed, &next);
-            gone.iter().for_each(|gone| txn::without_part(&closed, gone, &mut ops));
+            // What its worker would have handed back unrun is no loss.
+            let ending = if assignment.agrees(&record) { Ending::Lost } else { Ending::Released };
+            let (assigned, read) = ((&assignment, assignment_version), (record, version));
+            let (closed, ops) = txn::take_back(&job, worker, assigned, read, ending, gone, wall);
             let end = match (assignment.cancel, closed.is_terminal()) {
                 (true, _) => Recovered::Cancelled,
                 (false, true) => Recovered::Dead,

@@ -1,7 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{JobState, Payload, Placement, Policy, Verdict};
+use crate::job::{AttemptEndKind, JobState, Payload, Placement, Policy, Verdict};
 
 fn worker() -> WorkerId {
     WorkerId::new(Uuid::from_u128(1))
@@ -158,14 +158,16 @@ fn a_job_that_is_always_rejected_waits_for_the_sweep() {
 }
 
 #[test]
-fn an_assignment_of_a_strange_number_does_not_make_a_gap() {
+fn an_assignment_of_a_strange_number_makes_no_gap_and_is_no_loss() {
     let mut bench = Bench::new();
     bench.listed(&["a"]);
     let strange = Assignment::new(9, 1, WallMillis(0));
     let orphan = Orphan { assignment: Stored::Value(strange, 3), ..orphan("a", false, record()) };
     let batch = bench.read(vec![orphan]);
     let Some(Op::Set { data, .. }) = batch.ops().nth(1) else { panic!("{batch:?}") };
-    assert_eq!(crate::wire::decode::<JobRecord>(data).unwrap().attempts, 1);
+    let closed = crate::wire::decode::<JobRecord>(data).unwrap();
+    let how = closed.last.map(|last| last.how);
+    assert_eq!((closed.attempts, closed.losses, how), (1, 0, Some(AttemptEndKind::Released)));
 }
 
 #[test]

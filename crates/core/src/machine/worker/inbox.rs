@@ -7,7 +7,7 @@
 //! | assignment and open record that agree | hand it out, once |
 //! | no assignment | nothing; if a watch had told of it, the leader took it away before it was read |
 //! | record terminal or absent | the assignment stands for nothing: discard it |
-//! | open record of another attempt | the leader assigned what it knew of old: queue the job again, unrun |
+//! | open record of another attempt | the leader assigned what it knew of old: [hand it back](Requeue), unrun |
 //! | record or assignment unreadable | quarantine; the record is left as it is |
 //!
 //! | read, handed | decision |
@@ -21,6 +21,8 @@
 //!
 //! Limits: [`READ_JOBS`] jobs a read, [`READ_WINDOW`] reads in flight; one is sent at once when none is.
 
+mod requeue;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{BELIEVED, Found, Look, Start};
@@ -28,6 +30,8 @@ use crate::budget::MAX_READ_BATCH;
 use crate::job::Assignment;
 use crate::name::JobId;
 use crate::time::Millis;
+
+pub use requeue::Requeue;
 
 /// Jobs a read: an assignment and a record each.
 pub const READ_JOBS: usize = MAX_READ_BATCH / 2;
@@ -54,6 +58,8 @@ pub enum Event {
     Closed(Vec<JobId>),
     /// The executor asks whether its attempt of this job still stands.
     Recheck(JobId),
+    /// A hand-back was rejected, and this goes instead.
+    Refused(Box<Requeue>),
     /// The connection is lost: send nothing.
     Hold,
     /// It is back; a listing follows.
@@ -92,7 +98,7 @@ pub enum Effect {
         note: String,
     },
     /// Close the attempt that is under way by the record, unrun, and queue the job again.
-    Requeue(Box<Start>),
+    Requeue(Box<Requeue>),
     /// Remove an assignment that stands for nothing.
     Discard {
         /// Which job.
@@ -188,6 +194,7 @@ impl Inbox {
             }
             Event::Closed(jobs) => jobs.into_iter().for_each(|job| self.closed(job)),
             Event::Recheck(job) => self.want(job),
+            Event::Refused(requeue) => self.again(now, requeue, out),
             Event::Hold => self.link = Link::Down,
             Event::Resume => self.link = Link::Up,
         }
@@ -274,6 +281,15 @@ impl Inbox {
         }
     }
 
+    fn again(&mut self, now: Millis, requeue: Box<Requeue>, out: &mut Vec<Effect>) {
+        match self.link {
+            Link::Up if requeue.is_old(now) => self.want(requeue.job().clone()),
+            Link::Up => out.push(Effect::Requeue(requeue)),
+            // A listing follows.
+            Link::Down => {}
+        }
+    }
+
     fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while self.link == Link::Up
             && !self.queue.is_empty()
@@ -304,11 +320,15 @@ fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
         Look::Unreadable { why, .. } => quarantine(format!("record unreadable: {why}")),
         Look::There(record, version) if record.is_terminal() => discard(Some(version)),
         Look::There(record, version) => {
-            let agree = assignment.attempt == record.attempts + 1;
+            let agree = assignment.agrees(&record);
             let job = job.clone();
-            let start = Box::new(Start { job, assignment, assignment_version, record, version, asked });
+            let start = Start { job, assignment, assignment_version, record, version, asked };
             // The job is in one place, and this is it: whatever the assignment says, it must not get lost.
-            Some(if agree { Effect::Start(start) } else { Effect::Requeue(start) })
+            Some(if agree {
+                Effect::Start(Box::new(start))
+            } else {
+                Effect::Requeue(Box::new(Requeue::new(start)))
+            })
         }
     }
 }

@@ -4,8 +4,11 @@ use proptest::prelude::*;
 
 use super::super::fixture::{assignment, job, record, worker};
 use super::*;
-use crate::job::{Assignment, Attempt, Ending, JobRecord};
+use crate::job::{Assignment, Attempt, Ending, JobRecord, Membership, Placement, Role};
+use crate::name::{GroupId, Lane};
+use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::WallMillis;
+use crate::txn::Op;
 
 fn handle(machine: &mut Inbox, event: Event) -> Vec<Effect> {
     handle_at(Millis(0), machine, event)
@@ -42,7 +45,8 @@ fn what_is_read_decides() {
     assert_eq!(first_read(gone), [Effect::Missed(job(0))]);
     assert_eq!(first_read(there(1, closed(Ending::Cancelled))), discard(Some(5)));
     for disagree in [there(1, closed(Ending::Released)), there(3, record())] {
-        assert!(matches!(&first_read(disagree)[..], [Effect::Requeue(start)] if start.version == 5));
+        let effects = first_read(disagree);
+        assert!(matches!(&effects[..], [Effect::Requeue(back)] if back.start().version == 5), "{effects:?}");
     }
     assert_eq!(first_read(Found { assignment: assigned.clone(), record: Look::Absent }), discard(None));
     for newer in [true, false] {
@@ -162,6 +166,87 @@ fn an_answer_that_is_heard_long_after_it_was_asked_for_is_thrown_away() {
     assert_eq!(handle_at(late, &mut machine, answer()), [Effect::Read(vec![job(0)])], "asked for again");
     let effects = handle_at(late, &mut machine, answer());
     assert!(matches!(&effects[..], [Effect::Start(start)] if start.asked == late), "{effects:?}");
+}
+
+/// A member in a lane that was cancelled, under a number that is not its record's.
+fn cancelled_of_old() -> Found {
+    let lane = Some(Lane::new("lane").unwrap());
+    let group = GroupId::new("group").unwrap();
+    let membership = Some(Membership { group, role: Role::Member(3), counted: true });
+    let placement = Placement { lane, ..Placement::default() };
+    let assignment = Assignment { cancel: true, ..assignment(2) };
+    let record = JobRecord { membership, placement, ..record() };
+    Found { assignment: Look::There(assignment, 4), record: Look::There(record, 5) }
+}
+
+fn handing_back() -> (Inbox, Box<Requeue>, Vec<Op>) {
+    let mut machine = Inbox::new();
+    handle(&mut machine, Event::Listed(vec![job(0)]));
+    let effects = handle(&mut machine, Event::Read(vec![(job(0), cancelled_of_old())]));
+    let (requeue, ops) = handed_back(effects);
+    (machine, requeue, ops)
+}
+
+fn handed_back(effects: Vec<Effect>) -> (Box<Requeue>, Vec<Op>) {
+    let Ok([Effect::Requeue(requeue)]) = <[Effect; 1]>::try_from(effects) else { panic!("not handed back") };
+    let ops = requeue.ops(worker(), WallMillis(9));
+    (requeue, ops)
+}
+
+fn rejected(at: usize, reason: Reason) -> Outcome<()> {
+    Outcome::Rejected(Rejection { at, reason })
+}
+
+/// S6, S7, L3: else it would be refused for as long as the worker lives.
+#[test]
+fn a_hand_back_goes_at_once_without_what_a_hand_took_away_or_made_before() {
+    let (mut machine, mut requeue, whole) = handing_back();
+    let parts = whole.iter().filter(|op| op.is_part_of_end()).count();
+    assert_eq!(parts, 3, "its turn, its place, and its mark: {whole:?}");
+    let mut ops = whole.clone();
+    for left in (0..parts).rev() {
+        let at = ops.iter().position(Op::is_part_of_end).unwrap();
+        let reason = if left == 0 { Reason::NodeExists } else { Reason::NoNode };
+        let instead = requeue.answered(&ops, &rejected(at, reason)).expect("it goes without that");
+        (requeue, ops) = handed_back(handle(&mut machine, Event::Refused(instead)));
+        assert_eq!(ops.iter().filter(|op| op.is_part_of_end()).count(), left);
+    }
+    assert_eq!(ops, whole[..2], "record and assignment, each by the version that was read");
+}
+
+#[test]
+fn a_hand_back_that_moved_on_or_has_no_answer_is_left_to_the_next_listing() {
+    let unreached = [
+        Outcome::Applied(()),
+        Outcome::Unknown,
+        rejected(0, Reason::BadVersion),
+        rejected(1, Reason::BadVersion),
+        rejected(1, Reason::NoNode),
+        rejected(0, Reason::NotSent),
+        rejected(2, Reason::NoAuth),
+    ];
+    for outcome in unreached {
+        let (mut machine, requeue, ops) = handing_back();
+        assert_eq!(requeue.answered(&ops, &outcome), None, "{outcome:?}");
+        assert_eq!(handle(&mut machine, Event::Listed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
+    }
+}
+
+/// S9: as for a read. Behind the same versions there may be another job.
+#[test]
+fn a_hand_back_is_sent_again_neither_long_after_its_read_nor_while_disconnected() {
+    let refused = || {
+        let (machine, requeue, ops) = handing_back();
+        (machine, requeue.answered(&ops, &rejected(2, Reason::NoNode)).unwrap())
+    };
+    let (mut machine, instead) = refused();
+    let late = handle_at(Millis(0) + BELIEVED, &mut machine, Event::Refused(instead));
+    assert_eq!(late, [Effect::Read(vec![job(0)])]);
+    let (mut machine, instead) = refused();
+    handle(&mut machine, Event::Hold);
+    assert_eq!(handle(&mut machine, Event::Refused(instead)), []);
+    handle(&mut machine, Event::Resume);
+    assert_eq!(handle(&mut machine, Event::Listed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
 }
 
 #[derive(Debug, Clone)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use bellwether_core::machine::worker::Found;
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
-use bellwether_core::machine::worker::inbox::{self, Effect, Event};
-use bellwether_core::machine::worker::{Found, Start};
+use bellwether_core::machine::worker::inbox::{self, Effect, Event, Requeue};
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Place as ZnodePlace};
 use bellwether_core::txn;
@@ -28,6 +28,7 @@ pub(crate) enum InboxMsg {
     Listed(ReadResult<Option<Vec<String>>>),
     Read(Vec<(JobId, Found)>),
     Unread(Vec<JobId>),
+    Refused(Box<Requeue>),
     Periodic,
 }
 
@@ -75,6 +76,7 @@ impl Inbox {
             InboxMsg::Listed(Err(_)) => {}
             InboxMsg::Read(found) => self.feed(cx, Event::Read(found)),
             InboxMsg::Unread(jobs) => self.feed(cx, Event::ReadFailed(jobs)),
+            InboxMsg::Refused(requeue) => self.feed(cx, Event::Refused(requeue)),
             InboxMsg::Periodic => {
                 self.list(cx);
                 self.list_later(cx);
@@ -141,13 +143,7 @@ impl Inbox {
                 Effect::Quarantine { job, note } => {
                     cx.commit(zk, &txn::quarantine(&job, worker, &note), |_| Msg::Nothing);
                 }
-                Effect::Requeue(start) => {
-                    let Start { job, assignment, assignment_version, record, version, asked: _ } = *start;
-                    let wall = cx.wall();
-                    let requeue =
-                        txn::requeue(&job, worker, version, &assignment, assignment_version, record, wall);
-                    cx.commit(zk, &requeue, |_| Msg::Nothing);
-                }
+                Effect::Requeue(requeue) => self.hand_back(cx, requeue),
                 Effect::Discard { job, assignment, record } => {
                     cx.commit(zk, &txn::discard(&job, worker, assignment, record), |_| Msg::Nothing);
                 }
@@ -162,6 +158,15 @@ impl Inbox {
         if !vanished.is_empty() {
             self.tell(cx, ToExecutor::Vanished(vanished));
         }
+    }
+
+    fn hand_back(&self, cx: &mut Context<'_>, requeue: Box<Requeue>) {
+        let place = self.place;
+        let ops = requeue.ops(place.worker, cx.wall());
+        cx.commit(place.zk, &ops.clone(), move |outcome| match requeue.answered(&ops, &outcome) {
+            Some(instead) => place.inbox(InboxMsg::Refused(instead)),
+            None => Msg::Nothing,
+        });
     }
 
     fn tell(&self, cx: &mut Context<'_>, event: ToExecutor) {

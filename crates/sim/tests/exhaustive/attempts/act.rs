@@ -151,9 +151,12 @@ impl Attempts {
                     Op::Create { path: path::delayed_minute(*minute), data: Vec::new(), lifetime };
                 self.commit(state, Author::Worker, stage::session(n), &[container])
             }
-            Sent::Close(_) | Sent::Write(_) | Sent::Beat(_) | Sent::Say(_) | Sent::Retire(_) => {
-                self.commit(state, Author::Worker, stage::session(n), &sent.ops())
-            }
+            Sent::Close(_)
+            | Sent::HandBack(..)
+            | Sent::Write(_)
+            | Sent::Beat(_)
+            | Sent::Say(_)
+            | Sent::Retire(_) => self.commit(state, Author::Worker, stage::session(n), &sent.ops()),
             Sent::List | Sent::Read(_) | Sent::ReadBack(_) | Sent::ReadAssignments(_) | Sent::Look => {
                 Outcome::Applied(())
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bellwether_core::budget::DEFAULT_LEASE;
 use bellwether_core::machine::worker::beats::{self, Beat, Beats, Begun};
 use bellwether_core::machine::worker::executor::{self, Ended, Executor, Run};
-use bellwether_core::machine::worker::inbox::{self, Inbox};
+use bellwether_core::machine::worker::inbox::{self, Inbox, Requeue};
 use bellwether_core::machine::worker::incarnation::{self, Ephemeral, Incarnation, Stage};
 use bellwether_core::machine::worker::reporter::{self, Close, Reporter, Settled};
 use bellwether_core::machine::worker::{Found, Look, Start};
@@ -39,6 +39,7 @@ pub(crate) enum Sent {
     Beat(Batch<Beat>),
     ReadAssignments(Vec<JobId>),
     MakeMinute(u64),
+    HandBack(Box<Requeue>, Vec<Op>),
     /// A write that nobody waits for: the next listing tells what became of it.
     Write(Vec<Op>),
     /// A look at its registration.
@@ -54,7 +55,7 @@ impl Sent {
         match self {
             Self::Close(batch) => batch.ops().cloned().collect(),
             Self::Beat(batch) => batch.ops().cloned().collect(),
-            Self::Write(ops) | Self::Say(ops) | Self::Retire(ops) => ops.clone(),
+            Self::HandBack(_, ops) | Self::Write(ops) | Self::Say(ops) | Self::Retire(ops) => ops.clone(),
             // A container is made by a write of its own, which nothing depends on.
             Self::List
             | Self::Read(_)
@@ -77,7 +78,7 @@ impl Sent {
             Self::Look => Heard::Life(incarnation::Event::Read(None)),
             Self::Say(_) => Heard::Life(incarnation::Event::Said(unknown)),
             Self::Retire(_) => Heard::Life(incarnation::Event::Committed(unknown)),
-            Self::List | Self::Write(_) => return None,
+            Self::List | Self::HandBack(..) | Self::Write(_) => return None,
         })
     }
 }
@@ -243,6 +244,9 @@ impl Worker {
             }
             Sent::Say(_) => Heard::Life(incarnation::Event::Said(outcome)),
             Sent::Retire(_) => Heard::Life(incarnation::Event::Committed(outcome)),
+            Sent::HandBack(requeue, ops) => {
+                Heard::Inbox(inbox::Event::Refused(requeue.answered(&ops, &outcome)?))
+            }
             Sent::Write(_) => return None,
         })
     }
@@ -459,12 +463,10 @@ impl Worker {
             }
             Effect::Vanished(job) => todo.push_back(executor(executor::Event::Vanished(vec![job]))),
             Effect::Zombie(job, attempt) => todo.push_back(executor(executor::Event::Zombie(job, attempt))),
-            Effect::Requeue(start) => {
+            Effect::Requeue(requeue) => {
                 deeds.push(Deed::Requeued);
-                let Start { job, assignment, assignment_version, record, version, asked: _ } = *start;
-                let at = self.wall;
-                let ops = txn::requeue(&job, self.id, version, &assignment, assignment_version, record, at);
-                self.send(Sent::Write(ops), todo);
+                let ops = requeue.ops(self.id, self.wall);
+                self.send(Sent::HandBack(requeue, ops), todo);
             }
             Effect::Discard { job, assignment, record } => {
                 self.send(Sent::Write(txn::discard(&job, self.id, assignment, record)), todo);
