@@ -17,9 +17,15 @@
 //! * `session`: what the client library and the session actor do about a connection that comes or goes.
 //! * `faults`: what goes wrong, and how it is mended.
 //! * `server`: ZooKeeper.
+//! * `process`: how nodes and clients begin and end, what comes to them, and what they do of it.
+//! * `actions`: what the clients of a plan do.
+//! * `end`: when a run is over.
 
+mod actions;
+mod end;
 mod faults;
 mod net;
+mod process;
 mod server;
 mod session;
 
@@ -28,40 +34,24 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bellwether_core::group::{GroupRecord, Stage};
-use bellwether_core::job::JobRecord;
-use bellwether_core::job::identity::IfExists;
 use bellwether_core::name::NodeId;
-use bellwether_core::path;
-use bellwether_core::time::WallMillis;
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
 use fastrand::Rng;
 
+use self::end::LOOK_US;
 use self::net::Connection;
 use self::server::Server;
 use crate::client::Client;
-use crate::history::{Bounds, Checker, Event, EventKind, Leading, Life, Violation};
-use crate::node::context::{Context, WALL_MS};
+use crate::history::{Bounds, Checker, Event, EventKind, Leading, Violation};
 use crate::node::worker::{Offer, kinds};
-use crate::node::{Msg, Node, NodeConfig, Out, Route};
-use crate::plan::{Plan, PlannedCall};
+use crate::node::{Msg, Node, NodeConfig, Route};
+use crate::plan::Plan;
 use crate::report::{Report, Stats};
 use crate::trace::Trace;
 use crate::zk::link::{Conn, Link};
 
 /// The id of a panic.
 const PANIC: &str = "P";
-
-/// How long after the healing everything must be over. Far beyond any bound of L3, so that what is late is found by the
-/// liveness rules, with their reason, and beyond the timeouts and backoffs of all jobs and ticks of a plan one after another
-/// in the only slot that there may be.
-const SETTLING_US: u64 = 1_200_000_000;
-
-/// How often it is asked whether everything is over.
-const LOOK_US: u64 = 1_000_000;
-
-/// How long the world goes on after that, so that what should not happen any more has time to.
-const AFTER_US: u64 = 20_000_000;
 
 /// A frame to the server.
 #[derive(Debug)]
@@ -253,20 +243,6 @@ impl World {
         self.violations.push(Violation { id: PANIC, at, zxid, what: format!("panicked: {text}") });
     }
 
-    fn is_over(&self) -> bool {
-        let end = (self.plan.heal_ms * 1_000).saturating_add(SETTLING_US);
-        let settled = self.over_since_us.is_some_and(|since| since + AFTER_US <= self.now_us);
-        settled || self.now_us >= end
-    }
-
-    fn finish(mut self) -> Report {
-        self.stats.virtual_us = self.now_us;
-        if self.violations.is_empty() {
-            self.violations = self.checker.finish(self.now_us / 1_000);
-        }
-        Report { seed: self.plan.seed, violations: self.violations, stats: self.stats, trace: self.trace }
-    }
-
     fn happen(&mut self, next: Happening) {
         match next {
             Happening::ToServer(conn, frame) => self.frame_up(conn, frame),
@@ -285,41 +261,6 @@ impl World {
             Happening::Heal => self.heal(),
             Happening::Look => self.look(),
         }
-    }
-
-    /// Whether everything has come to its end: asked from time to time, once all is healed.
-    fn look(&mut self) {
-        let truth = self.checker.truth();
-        let kept = self.plan.retention_ms.is_none();
-        let over = |(id, _)| {
-            let record = truth.record(id).and_then(|znode| znode.record());
-            // What belongs to a group goes with it.
-            let grouped = |record: &JobRecord| record.membership.is_some() || record.spawned;
-            record.is_none_or(|record| (kept || grouped(record)) && record.is_terminal())
-        };
-        let left = |group: &GroupRecord| !kept && matches!(group.stage, Stage::Done { .. });
-        let rests = |(id, _)| truth.group(id).is_none_or(|group| truth.rests(id, group) && !left(group));
-        let rest = truth.groups().all().all(rests);
-        let wall = WallMillis((WALL_MS + (self.now_us / 1_000).cast_signed()).cast_unsigned());
-        // Those that will tick this year are not over.
-        let year = Duration::from_secs(300 * 24 * 3600);
-        let ticks = truth.below(path::SCHEDULES).filter_map(|(_, znode)| znode.schedule()).any(|schedule| {
-            let next = schedule.spec.when.calendar().ok().and_then(|calendar| schedule.next(&calendar));
-            next.is_some_and(|next| next < wall + year)
-        });
-        let jobs = truth.jobs();
-        let registered = |id| jobs.worker(id).is_some_and(|worker| worker.registered);
-        let quiet = jobs.all().all(over) && jobs.inboxes().all(registered);
-        let busy = self.peers.iter().any(|peer| match &peer.who {
-            Who::Client(client) => !client.tasks().is_empty(),
-            Who::Node(_, node) => node.is_none(),
-        });
-        if quiet && rest && !busy && !ticks {
-            self.over_since_us.get_or_insert(self.now_us);
-        } else {
-            self.over_since_us = None;
-        }
-        self.put(self.now_us + LOOK_US, Happening::Look);
     }
 
     fn put(&mut self, at_us: u64, what: Happening) {
@@ -341,203 +282,6 @@ impl World {
             self.trace.event(self.now_us, &event.what);
         }
         self.violations.extend(self.checker.observe(&event));
-    }
-
-    /// How late a message is that goes from task to task of a process: a little, and at times much.
-    fn jitter(&mut self, peer: usize) -> u64 {
-        let rng = &mut self.peers[peer].rng;
-        match rng.u8(..40) {
-            0 => rng.u64(1_000..20_000),
-            1..=4 => rng.u64(100..2_000),
-            _ => rng.u64(1..60),
-        }
-    }
-
-    /// A process begins.
-    fn start(&mut self, at: usize) {
-        let peer = &mut self.peers[at];
-        peer.process += 1;
-        peer.frozen = None;
-        peer.leaves_ms = None;
-        peer.link = Link::new();
-        peer.link_state = session::Attempts::default();
-        peer.routes.clear();
-        let name = match &mut peer.who {
-            Who::Node(config, node) => {
-                // Clients have the small numbers.
-                let number =
-                    u32::try_from((peer.process << 8) + at as u64).expect("few processes") + 1_000_000;
-                let started = Node::start(config, &mut peer.rng, self.plan.seed, peer.skew_ms, number);
-                *node = Some(Box::new(started));
-                Some(config.name.clone())
-            }
-            Who::Client(_) => None,
-        };
-        if let Some(node) = name {
-            self.record(EventKind::Node { node, is: Life::Started });
-        }
-        self.attempt_in(at, 0);
-    }
-
-    /// A process ends, however. Its kernel closes its connection.
-    fn end(&mut self, at: usize, how: Life) {
-        let peer = &mut self.peers[at];
-        let Who::Node(config, node) = &mut peer.who else { return };
-        if node.take().is_none() {
-            return;
-        }
-        let name = config.name.clone();
-        peer.process += 1;
-        peer.frozen = None;
-        self.record(EventKind::Node { node: name, is: how });
-        self.close_connections(at);
-    }
-
-    fn incoming(&mut self, at: usize, process: u64, incoming: Incoming) {
-        let peer = &mut self.peers[at];
-        if peer.process != process {
-            return;
-        }
-        if let Some(waiting) = &mut peer.frozen {
-            return waiting.push(incoming);
-        }
-        match incoming {
-            Incoming::Frame(conn, frame) => self.frame_down(at, conn, frame),
-            Incoming::Msg(msg) => self.deliver(at, msg),
-            Incoming::Attempt(number) => self.attempt(at, number),
-            Incoming::AttemptOver(number) => self.attempt_over(at, number),
-            Incoming::Heartbeat(generation) => self.heartbeat(at, generation),
-            Incoming::Silence(conn) => self.silence(at, conn),
-            Incoming::GiveUp => self.give_up(at),
-            Incoming::Act(action) => self.act(at, action),
-            Incoming::Leave => self.leave(at),
-        }
-    }
-
-    /// Hands a message to whom it is for.
-    fn deliver(&mut self, at: usize, msg: Msg) {
-        if let Msg::Opened(generation) = msg {
-            return self.opened(at, generation);
-        }
-        let now_us = self.now_us;
-        let peer = &mut self.peers[at];
-        let out = match &mut peer.who {
-            Who::Client(client) => match msg {
-                Msg::Task(task) => client.poll(now_us, peer.link.view, task),
-                _ => Vec::new(),
-            },
-            Who::Node(config, Some(node)) => {
-                let mut out = Vec::new();
-                let mut context = Context {
-                    now_us,
-                    skew_ms: peer.skew_ms,
-                    node: &config.name,
-                    view: peer.link.view,
-                    rng: &mut peer.rng,
-                    out: &mut out,
-                };
-                node.handle(&mut context, msg);
-                out
-            }
-            Who::Node(_, None) => Vec::new(),
-        };
-        self.carry_out(at, out);
-    }
-
-    fn carry_out(&mut self, at: usize, out: Vec<Out>) {
-        let process = self.peers[at].process;
-        for out in out {
-            if self.peers[at].process != process {
-                return;
-            }
-            match out {
-                Out::Ask { zk, request, then } => self.ask(at, zk, request, then),
-                Out::Watch { zk, path, set, heard } => self.watch(at, zk, path, set, heard),
-                Out::Glance { zk, path, there, changed } => self.glance(at, zk, path, there, changed),
-                Out::Tell(route, msg) => self.tell(at, route, msg),
-                Out::At(at_us, msg) => self.put_peer(at_us, at, Incoming::Msg(msg)),
-                Out::Record(what) => self.record(what),
-                Out::Begin(task) => {
-                    let (now_us, peer) = (self.now_us, &mut self.peers[at]);
-                    let Who::Node(_, Some(node)) = &mut peer.who else { return };
-                    let out = node.begin(now_us, peer.link.view, task);
-                    self.carry_out(at, out);
-                }
-                Out::Die => self.crash(at, self.plan.session_timeout_ms / 2),
-                Out::Fail => self.end(at, Life::Failed),
-                Out::Left => self.leave(at),
-                Out::Drained => self.drained(at),
-            }
-        }
-    }
-
-    /// From part to part, in the order of a route.
-    fn tell(&mut self, at: usize, route: Route, msg: Msg) {
-        let late = self.now_us + self.jitter(at);
-        let last = self.peers[at].routes.entry(route).or_default();
-        *last = late.max(*last + 1);
-        let arrives = *last;
-        self.put_peer(arrives, at, Incoming::Msg(msg));
-    }
-
-    /// From a task that awaited something: in no order.
-    fn report(&mut self, at: usize, msg: Msg) {
-        let late = self.now_us + self.jitter(at);
-        self.put_peer(late, at, Incoming::Msg(msg));
-    }
-
-    /// A client does what it planned.
-    fn act(&mut self, at: usize, action: usize) {
-        let (now_us, jobs) = (self.now_us, &self.plan.jobs);
-        let peer = &mut self.peers[at];
-        let view = peer.link.view;
-        let Who::Client(client) = &mut peer.who else { return };
-        let id = |job: &usize| jobs[*job].id.clone();
-        let out = match &self.plan.actions[action].call {
-            PlannedCall::Submit(round) => {
-                let round = round.iter().map(|job| jobs[*job].wish(false, IfExists::Same)).collect();
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::SubmitOther(job) => {
-                let round = vec![jobs[*job].wish(true, IfExists::Same)];
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::SubmitIgnoring(job) => {
-                let round = vec![jobs[*job].wish(true, IfExists::Ignore)];
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::SubmitAgain(job) => {
-                let round = vec![jobs[*job].wish(false, IfExists::Again)];
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::Generate { group, members, seal, pace_ms } => {
-                let group = &self.plan.groups[*group];
-                let (members, seal, pace_ms) = (*members, *seal, *pace_ms);
-                let generation = group.generation(&self.plan.jobs, members, seal, pace_ms);
-                client.begin(now_us, view, |shell| shell.generate(generation))
-            }
-            PlannedCall::CancelJoin(group) => {
-                let join = self.plan.groups[*group].join_id();
-                client.begin(now_us, view, |shell| shell.cancel(join))
-            }
-            PlannedCall::RetryJoin(group) => {
-                let join = self.plan.groups[*group].join_id();
-                client.begin(now_us, view, |shell| shell.retry(join))
-            }
-            PlannedCall::Pause(kind, ms) => {
-                let (kind, ms) = (kind.clone(), *ms);
-                client.begin(now_us, view, move |shell| shell.pause(kind, ms))
-            }
-            PlannedCall::DrainWorker(which) => {
-                let which = *which;
-                client.begin(now_us, view, move |shell| shell.drain_one(which))
-            }
-            PlannedCall::Cancel(job) => client.begin(now_us, view, |shell| shell.cancel(id(job))),
-            PlannedCall::Retry(job) => client.begin(now_us, view, |shell| shell.retry(id(job))),
-            PlannedCall::RetryAtEnd(job) => client.begin(now_us, view, |shell| shell.retry_at_end(id(job))),
-            PlannedCall::Wait(job) => client.begin(now_us, view, |shell| shell.wait(id(job))),
-        };
-        self.carry_out(at, out);
     }
 
     fn name(&self, at: usize) -> String {

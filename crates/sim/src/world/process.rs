@@ -1,0 +1,152 @@
+//! Processes: how they begin and end, what comes to them, and what they do of it.
+
+use super::{Incoming, Who, World, session};
+use crate::history::{EventKind, Life};
+use crate::node::context::Context;
+use crate::node::{Msg, Node, Out, Route};
+use crate::zk::link::Link;
+
+impl World {
+    /// A process begins.
+    pub(super) fn start(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        peer.process += 1;
+        peer.frozen = None;
+        peer.leaves_ms = None;
+        peer.link = Link::new();
+        peer.link_state = session::Attempts::default();
+        peer.routes.clear();
+        let name = match &mut peer.who {
+            Who::Node(config, node) => {
+                // Clients have the small numbers.
+                let number =
+                    u32::try_from((peer.process << 8) + at as u64).expect("few processes") + 1_000_000;
+                let started = Node::start(config, &mut peer.rng, self.plan.seed, peer.skew_ms, number);
+                *node = Some(Box::new(started));
+                Some(config.name.clone())
+            }
+            Who::Client(_) => None,
+        };
+        if let Some(node) = name {
+            self.record(EventKind::Node { node, is: Life::Started });
+        }
+        self.attempt_in(at, 0);
+    }
+
+    /// A process ends, however. Its kernel closes its connection.
+    pub(super) fn end(&mut self, at: usize, how: Life) {
+        let peer = &mut self.peers[at];
+        let Who::Node(config, node) = &mut peer.who else { return };
+        if node.take().is_none() {
+            return;
+        }
+        let name = config.name.clone();
+        peer.process += 1;
+        peer.frozen = None;
+        self.record(EventKind::Node { node: name, is: how });
+        self.close_connections(at);
+    }
+
+    pub(super) fn incoming(&mut self, at: usize, process: u64, incoming: Incoming) {
+        let peer = &mut self.peers[at];
+        if peer.process != process {
+            return;
+        }
+        if let Some(waiting) = &mut peer.frozen {
+            return waiting.push(incoming);
+        }
+        match incoming {
+            Incoming::Frame(conn, frame) => self.frame_down(at, conn, frame),
+            Incoming::Msg(msg) => self.deliver(at, msg),
+            Incoming::Attempt(number) => self.attempt(at, number),
+            Incoming::AttemptOver(number) => self.attempt_over(at, number),
+            Incoming::Heartbeat(generation) => self.heartbeat(at, generation),
+            Incoming::Silence(conn) => self.silence(at, conn),
+            Incoming::GiveUp => self.give_up(at),
+            Incoming::Act(action) => self.act(at, action),
+            Incoming::Leave => self.leave(at),
+        }
+    }
+
+    /// Hands a message to whom it is for.
+    pub(super) fn deliver(&mut self, at: usize, msg: Msg) {
+        if let Msg::Opened(generation) = msg {
+            return self.opened(at, generation);
+        }
+        let now_us = self.now_us;
+        let peer = &mut self.peers[at];
+        let out = match &mut peer.who {
+            Who::Client(client) => match msg {
+                Msg::Task(task) => client.poll(now_us, peer.link.view, task),
+                _ => Vec::new(),
+            },
+            Who::Node(config, Some(node)) => {
+                let mut out = Vec::new();
+                let mut context = Context {
+                    now_us,
+                    skew_ms: peer.skew_ms,
+                    node: &config.name,
+                    view: peer.link.view,
+                    rng: &mut peer.rng,
+                    out: &mut out,
+                };
+                node.handle(&mut context, msg);
+                out
+            }
+            Who::Node(_, None) => Vec::new(),
+        };
+        self.carry_out(at, out);
+    }
+
+    pub(super) fn carry_out(&mut self, at: usize, out: Vec<Out>) {
+        let process = self.peers[at].process;
+        for out in out {
+            if self.peers[at].process != process {
+                return;
+            }
+            match out {
+                Out::Ask { zk, request, then } => self.ask(at, zk, request, then),
+                Out::Watch { zk, path, set, heard } => self.watch(at, zk, path, set, heard),
+                Out::Glance { zk, path, there, changed } => self.glance(at, zk, path, there, changed),
+                Out::Tell(route, msg) => self.tell(at, route, msg),
+                Out::At(at_us, msg) => self.put_peer(at_us, at, Incoming::Msg(msg)),
+                Out::Record(what) => self.record(what),
+                Out::Begin(task) => {
+                    let (now_us, peer) = (self.now_us, &mut self.peers[at]);
+                    let Who::Node(_, Some(node)) = &mut peer.who else { return };
+                    let out = node.begin(now_us, peer.link.view, task);
+                    self.carry_out(at, out);
+                }
+                Out::Die => self.crash(at, self.plan.session_timeout_ms / 2),
+                Out::Fail => self.end(at, Life::Failed),
+                Out::Left => self.leave(at),
+                Out::Drained => self.drained(at),
+            }
+        }
+    }
+
+    /// From part to part, in the order of a route.
+    pub(super) fn tell(&mut self, at: usize, route: Route, msg: Msg) {
+        let late = self.now_us + self.jitter(at);
+        let last = self.peers[at].routes.entry(route).or_default();
+        *last = late.max(*last + 1);
+        let arrives = *last;
+        self.put_peer(arrives, at, Incoming::Msg(msg));
+    }
+
+    /// From a task that awaited something: in no order.
+    pub(super) fn report(&mut self, at: usize, msg: Msg) {
+        let late = self.now_us + self.jitter(at);
+        self.put_peer(late, at, Incoming::Msg(msg));
+    }
+
+    /// How late a message is that goes from task to task of a process: a little, and at times much.
+    pub(super) fn jitter(&mut self, peer: usize) -> u64 {
+        let rng = &mut self.peers[peer].rng;
+        match rng.u8(..40) {
+            0 => rng.u64(1_000..20_000),
+            1..=4 => rng.u64(100..2_000),
+            _ => rng.u64(1..60),
+        }
+    }
+}
