@@ -1,0 +1,185 @@
+//! What a worker's machines want, carried out as the actors do.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bellwether_core::machine::worker::beats::{self, Begun};
+use bellwether_core::machine::worker::executor::{self, Ended, Run};
+use bellwether_core::machine::worker::incarnation::{self, Stage};
+use bellwether_core::machine::worker::{Start, inbox, reporter};
+use bellwether_core::path;
+use bellwether_core::txn::{self, Op};
+use bellwether_core::wire;
+
+use super::{Deed, HOLD, Heard, RESUME, Running, Sent, Worker};
+use crate::attempts::law::Life;
+use crate::kit;
+
+impl Worker {
+    pub(super) fn life(
+        &mut self,
+        effect: incarnation::Effect,
+        deeds: &mut Vec<Deed>,
+        todo: &mut VecDeque<Heard>,
+    ) {
+        use incarnation::Effect;
+        match effect {
+            Effect::Read => self.send(Sent::Look, todo),
+            Effect::Say(version) => {
+                let (path, data) = (path::worker(self.id), wire::encode(&kit::info(1)));
+                self.send(Sent::Say(vec![Op::Set { path, data, version }]), todo);
+            }
+            Effect::Hold => todo.extend(HOLD),
+            Effect::Resume => {
+                todo.extend(RESUME);
+                self.sent.push_back(Sent::List);
+            }
+            Effect::Drain(until) => todo.push_back(Heard::Executor(executor::Event::Drain(until))),
+            Effect::Relist => self.send(Sent::List, todo),
+            Effect::Retire => self.send(Sent::Retire(txn::retire(self.id)), todo),
+            Effect::Stop => {
+                (self.parts, self.run) = (None, None);
+                self.mailbox.clear();
+            }
+            Effect::Drained(_) => deeds.push(Deed::Retired),
+            // A timer, which it hears of when it likes. In a drain it is that of giving up, which nobody does here.
+            Effect::WakeAt(_) if self.stage() == Some(Stage::Serving) => {
+                self.mailbox.push_back(Heard::Life(incarnation::Event::Wake));
+            }
+            Effect::WakeAt(_) => {}
+            Effect::Renew
+            | Effect::Register
+            | Effect::MakeParents
+            | Effect::Start
+            | Effect::MarkDraining(_)
+            | Effect::Leave
+            | Effect::Restarted
+            | Effect::Fail => unreachable!("it is registered once, and is told to drain by its mark alone"),
+        }
+    }
+
+    pub(super) fn inbox(&mut self, effect: inbox::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
+        use inbox::Effect;
+        let executor = |event| Heard::Executor(event);
+        match effect {
+            Effect::Read(jobs) => self.send(Sent::Read(jobs), todo),
+            Effect::Start(start) => todo.push_back(executor(executor::Event::Start(vec![*start]))),
+            Effect::Cancel { job, attempt, assignment, version } => {
+                todo.push_back(executor(executor::Event::Cancel { job, attempt, assignment, version }));
+            }
+            Effect::Vanished(job) => todo.push_back(executor(executor::Event::Vanished(vec![job]))),
+            Effect::Zombie(job, attempt) => todo.push_back(executor(executor::Event::Zombie(job, attempt))),
+            Effect::Requeue(requeue) => {
+                deeds.push(Deed::Requeued);
+                let ops = requeue.ops(self.id, self.wall);
+                self.send(Sent::HandBack(requeue, ops), todo);
+            }
+            Effect::Discard { job, assignment, record } => {
+                self.send(Sent::Write(txn::discard(&job, self.id, assignment, record)), todo);
+            }
+            // What it offers stands, and is not written anew here.
+            Effect::Missed(_) => {}
+            Effect::Quarantine { .. } => unreachable!("every value is whole"),
+        }
+    }
+
+    pub(super) fn executor(
+        &mut self,
+        effect: executor::Effect,
+        deeds: &mut Vec<Deed>,
+        todo: &mut VecDeque<Heard>,
+    ) {
+        use executor::{Effect, Event};
+        match effect {
+            Effect::WantSlot if self.run.is_none() && !self.busy => {
+                todo.push_back(Heard::Executor(Event::SlotGranted(self.wall)))
+            }
+            Effect::WantSlot => self.wants_slot = true,
+            Effect::Launch(start) => {
+                let (life, attempt) = (Life::of(&start.record), start.assignment.attempt);
+                let expired = start.record.is_overdue(self.wall);
+                let drains = self.stage() == Some(Stage::Draining);
+                deeds.push(Deed::Launched { life, attempt, expired, drains });
+                self.run = Some(Running { job: start.job, life, attempt, signalled: false });
+            }
+            Effect::Signal(_, attempt) => {
+                if let Some(run) = self.run.as_mut().filter(|run| run.attempt == attempt) {
+                    run.signalled = true;
+                }
+            }
+            Effect::Abort(job, attempt) => {
+                if self.run.take_if(|run| run.attempt == attempt).is_some() {
+                    let ended = Ended { job, attempt, how: Run::Aborted, ran: Duration::ZERO };
+                    todo.push_back(Heard::Executor(Event::Ended(vec![ended])));
+                    if !self.busy && std::mem::take(&mut self.wants_slot) {
+                        todo.push_back(Heard::Executor(Event::SlotGranted(self.wall)));
+                    }
+                }
+            }
+            Effect::Report(finished) => {
+                todo.push_back(Heard::Beats(beats::Event::Finished(finished)));
+            }
+            Effect::Closed(job) => todo.push_back(Heard::Inbox(inbox::Event::Closed(vec![job]))),
+            Effect::Recheck(job) => todo.push_back(Heard::Inbox(inbox::Event::Recheck(job))),
+            Effect::DroppedZombie(_) => deeds.push(Deed::DroppedZombie),
+            Effect::Idle => todo.push_back(Heard::Life(incarnation::Event::Idle)),
+            Effect::ReturnSlot | Effect::WakeAt(_) => {}
+        }
+    }
+
+    pub(super) fn beats(&mut self, effect: beats::Effect, todo: &mut VecDeque<Heard>) {
+        use beats::Effect;
+        match effect {
+            Effect::Commit(batch) => self.send(Sent::Beat(batch), todo),
+            Effect::Read(jobs) => self.send(Sent::ReadAssignments(jobs), todo),
+            Effect::Cancel { job, attempt, assignment, version } => {
+                let cancel = executor::Event::Cancel { job, attempt, assignment, version };
+                todo.push_back(Heard::Executor(cancel));
+            }
+            Effect::Zombie(job, attempt) => {
+                todo.push_back(Heard::Executor(executor::Event::Zombie(job, attempt)));
+            }
+            Effect::Close(finished) => {
+                let report = reporter::Event::Report(self.wall, vec![(*finished, 0)]);
+                todo.push_back(Heard::Reporter(report));
+            }
+            Effect::Third(job, attempt) => {
+                todo.push_back(Heard::Executor(executor::Event::Third(job, attempt)));
+            }
+            Effect::Lapsed(job, attempt) => {
+                todo.push_back(Heard::Executor(executor::Event::Lapsed(job, attempt)));
+            }
+            Effect::Until(..) | Effect::WakeAt(_) => {}
+        }
+    }
+
+    pub(super) fn reporter(
+        &mut self,
+        effect: reporter::Effect,
+        deeds: &mut Vec<Deed>,
+        todo: &mut VecDeque<Heard>,
+    ) {
+        use reporter::Effect;
+        match effect {
+            Effect::Commit(batch) => self.send(Sent::Close(batch), todo),
+            Effect::Read(closes) => self.send(Sent::ReadBack(closes), todo),
+            Effect::MakeMinute(minute) => self.send(Sent::MakeMinute(minute), todo),
+            Effect::Settled(close, settled) => {
+                deeds.push(Deed::Settled(Life::of(close.record()), close.attempt().number, settled));
+                todo.push_back(Heard::Executor(executor::Event::Closed(vec![close.job().clone()])));
+            }
+            Effect::Resolved { applied } => deeds.push(Deed::Resolved { applied }),
+            // The reconnection takes up again what could not be sent.
+            Effect::Refused(..) | Effect::WakeAt(_) => {}
+        }
+    }
+}
+
+pub(super) fn begun(start: &Start) -> Begun {
+    Begun {
+        job: start.job.clone(),
+        assignment: start.assignment.clone(),
+        version: start.assignment_version,
+        auto: false,
+    }
+}

@@ -1,0 +1,204 @@
+//! What is on a worker's way to ZooKeeper and back, and what becomes of it when the connection breaks.
+
+use std::collections::VecDeque;
+
+use bellwether_core::machine::worker::beats::{self, Beat};
+use bellwether_core::machine::worker::inbox::{self, Requeue};
+use bellwether_core::machine::worker::incarnation::{self, Ephemeral};
+use bellwether_core::machine::worker::reporter::{self, Close};
+use bellwether_core::machine::worker::{Found, Look, executor};
+use bellwether_core::name::JobId;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path;
+use bellwether_core::txn::{Batch, Op};
+use bellwether_core::worker::WorkerInfo;
+
+use super::{Deed, HOLD, RESUME, Worker};
+use crate::zookeeper::ZooKeeper;
+
+/// On its way to ZooKeeper.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Sent {
+    List,
+    Read(Vec<JobId>),
+    Close(Batch<Close>),
+    ReadBack(Vec<Close>),
+    Beat(Batch<Beat>),
+    ReadAssignments(Vec<JobId>),
+    MakeMinute(u64),
+    HandBack(Box<Requeue>, Vec<Op>),
+    /// A write that nobody waits for: the next listing tells what became of it.
+    Write(Vec<Op>),
+    /// A look at its registration.
+    Look,
+    /// What it offers, said anew.
+    Say(Vec<Op>),
+    Retire(Vec<Op>),
+}
+
+impl Sent {
+    /// What it changes, if anything.
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        match self {
+            Self::Close(batch) => batch.ops().cloned().collect(),
+            Self::Beat(batch) => batch.ops().cloned().collect(),
+            Self::HandBack(_, ops) | Self::Write(ops) | Self::Say(ops) | Self::Retire(ops) => ops.clone(),
+            // A container is made by a write of its own, which nothing depends on.
+            Self::List
+            | Self::Read(_)
+            | Self::ReadBack(_)
+            | Self::ReadAssignments(_)
+            | Self::Look
+            | Self::MakeMinute(_) => Vec::new(),
+        }
+    }
+
+    /// What is heard of it when it is not answered.
+    fn unanswered(self, unknown: Outcome<()>) -> Option<Heard> {
+        Some(match self {
+            Self::Read(jobs) => Heard::Inbox(inbox::Event::ReadFailed(jobs)),
+            Self::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, unknown)),
+            Self::ReadBack(closes) => Heard::Reporter(reporter::Event::ReadFailed(closes)),
+            Self::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, unknown)),
+            Self::ReadAssignments(jobs) => Heard::Beats(beats::Event::ReadFailed(jobs)),
+            Self::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, unknown)),
+            Self::Look => Heard::Life(incarnation::Event::Read(None)),
+            Self::Say(_) => Heard::Life(incarnation::Event::Said(unknown)),
+            Self::Retire(_) => Heard::Life(incarnation::Event::Committed(unknown)),
+            Self::List | Self::HandBack(..) | Self::Write(_) => return None,
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Heard {
+    Inbox(inbox::Event),
+    Executor(executor::Event),
+    Beats(beats::Event),
+    Reporter(reporter::Event),
+    Life(incarnation::Event),
+}
+
+impl Worker {
+    /// What a read finds.
+    pub(crate) fn answer(&self, zk: &ZooKeeper, sent: Sent, outcome: Outcome<()>) -> Option<Heard> {
+        Some(match sent {
+            Sent::List => {
+                let inbox = path::inbox(self.id);
+                let jobs =
+                    zk.children(&inbox)?.into_iter().map(|name| JobId::new(name).expect("a job's name"));
+                Heard::Inbox(inbox::Event::Listed(jobs.collect()))
+            }
+            Sent::Read(jobs) => {
+                let found = jobs.into_iter().map(|job| (job.clone(), self.found(zk, &job)));
+                Heard::Inbox(inbox::Event::Read(found.collect()))
+            }
+            Sent::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, outcome)),
+            Sent::ReadBack(closes) => {
+                let found = closes.into_iter().map(|close| (close.clone(), self.found(zk, close.job())));
+                Heard::Reporter(reporter::Event::Read(found.collect()))
+            }
+            Sent::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, outcome)),
+            Sent::ReadAssignments(jobs) => {
+                let found = jobs.into_iter().map(|job| (job.clone(), self.found(zk, &job).assignment));
+                Heard::Beats(beats::Event::Read(found.collect()))
+            }
+            Sent::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, outcome)),
+            Sent::Look => {
+                let found = zk.value::<WorkerInfo>(&path::worker(self.id));
+                let found = found.map_or(Ephemeral::Absent, |(info, version)| Ephemeral::Ours {
+                    version,
+                    draining: info.draining,
+                });
+                Heard::Life(incarnation::Event::Read(Some(found)))
+            }
+            Sent::Say(_) => Heard::Life(incarnation::Event::Said(outcome)),
+            Sent::Retire(_) => Heard::Life(incarnation::Event::Committed(outcome)),
+            Sent::HandBack(requeue, ops) => {
+                Heard::Inbox(inbox::Event::Refused(requeue.answered(&ops, &outcome)?))
+            }
+            Sent::Write(_) => return None,
+        })
+    }
+
+    fn found(&self, zk: &ZooKeeper, job: &JobId) -> Found {
+        Found {
+            assignment: Look::of(zk.get(&path::assignment(self.id, job))),
+            record: Look::of(zk.get(&path::record(job))),
+        }
+    }
+
+    /// The connection breaks: what is unanswered is unknown, and the watch is gone.
+    pub(crate) fn cut(&mut self, deeds: &mut Vec<Deed>) -> Vec<Op> {
+        self.up = false;
+        let mut lost = Vec::new();
+        for heard in std::mem::take(&mut self.mailbox) {
+            lost.extend(match heard {
+                Heard::Inbox(inbox::Event::Read(found)) => {
+                    Sent::Read(found.into_iter().map(|(job, _)| job).collect()).unanswered(Outcome::Unknown)
+                }
+                Heard::Reporter(reporter::Event::Committed(batch, _)) => {
+                    Sent::Close(batch).unanswered(Outcome::Unknown)
+                }
+                Heard::Reporter(reporter::Event::Read(found)) => {
+                    let closes = found.into_iter().map(|(close, _)| close).collect();
+                    Sent::ReadBack(closes).unanswered(Outcome::Unknown)
+                }
+                Heard::Beats(beats::Event::Committed(batch, _)) => {
+                    Sent::Beat(batch).unanswered(Outcome::Unknown)
+                }
+                Heard::Beats(beats::Event::Read(found)) => {
+                    let jobs = found.into_iter().map(|(job, _)| job).collect();
+                    Sent::ReadAssignments(jobs).unanswered(Outcome::Unknown)
+                }
+                Heard::Reporter(reporter::Event::MinuteMade(minute, _)) => {
+                    Sent::MakeMinute(minute).unanswered(Outcome::Unknown)
+                }
+                Heard::Life(incarnation::Event::Read(_)) => Sent::Look.unanswered(Outcome::Unknown),
+                Heard::Life(incarnation::Event::Said(_)) => {
+                    Sent::Say(Vec::new()).unanswered(Outcome::Unknown)
+                }
+                Heard::Life(incarnation::Event::Committed(_)) => {
+                    Sent::Retire(Vec::new()).unanswered(Outcome::Unknown)
+                }
+                _ => None,
+            });
+        }
+        let sent = std::mem::take(&mut self.sent);
+        let late = sent.iter().flat_map(Sent::ops).collect();
+        lost.extend(sent.into_iter().filter_map(|sent| sent.unanswered(Outcome::Unknown)));
+        if self.stage().is_some() {
+            self.hear(Heard::Life(incarnation::Event::Disconnected), deeds);
+        } else {
+            HOLD.into_iter().for_each(|heard| self.hear(heard, deeds));
+        }
+        lost.into_iter().for_each(|heard| self.hear(heard, deeds));
+        late
+    }
+
+    /// The same session is back, with a new watch.
+    pub(crate) fn resume(&mut self, deeds: &mut Vec<Deed>) {
+        self.up = true;
+        if self.stage().is_some() {
+            return self.hear(Heard::Life(incarnation::Event::Reconnected), deeds);
+        }
+        RESUME.into_iter().for_each(|heard| self.hear(heard, deeds));
+        self.sent.push_back(Sent::List);
+    }
+
+    /// It learns that its incarnation is over: what runs is aborted, what was not committed is dropped.
+    pub(crate) fn stop(&mut self) -> Vec<Op> {
+        (self.parts, self.run, self.up) = (None, None, false);
+        self.mailbox.clear();
+        std::mem::take(&mut self.sent).iter().flat_map(Sent::ops).collect()
+    }
+
+    pub(super) fn send(&mut self, sent: Sent, todo: &mut VecDeque<Heard>) {
+        if self.up {
+            self.sent.push_back(sent);
+        } else {
+            let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+            todo.extend(sent.unanswered(not_sent));
+        }
+    }
+}
