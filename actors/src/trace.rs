@@ -6,6 +6,10 @@
 //!                      └─▶ report   the worker; until the attempt is closed
 //! ```
 //!
+//! Of a schedule's job the leader makes `submit`, which begins a trace: one for each transaction that it sends. What follows
+//! one that is rejected, or whose reply is lost, has a span of its own; at most one of them is applied (S8), and the record
+//! names that one's span.
+//!
 //! What ties them together stands in the job's record (docs/adr/0020-trace-context.md), not in memory: so an attempt after the
 //! death of a leader or a worker is part of the same trace. `run` is made at the level of info, for it says whose lines the
 //! handler's are; the others at that of debug, and `assign` and `report` only for a trace that is recorded. Where nobody
@@ -15,13 +19,13 @@
 //! it. Without it a job keeps the trace that it was submitted with, and no span has an id.
 
 use bellwether_core::job::Ending;
-use bellwether_core::machine::assigner;
 use bellwether_core::machine::worker::Finished;
 use bellwether_core::machine::worker::executor::Run;
+use bellwether_core::machine::{assigner, schedule};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::trace::TraceContext;
-use bellwether_core::txn::Batch;
+use bellwether_core::txn::{self, Batch};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -42,6 +46,47 @@ pub fn submit(job: &JobId, kind: &Kind, given: Option<&TraceContext>) -> Span {
     let span = tracing::debug_span!(target: TARGET, "submit", %job, %kind, outcome = Empty);
     follow(&span, given);
     span
+}
+
+/// Of a batch of ticks on its way to ZooKeeper: a trace for each job that is made.
+pub(crate) struct Ticking(Vec<Span>);
+
+impl Ticking {
+    /// Begins them, and puts their contexts into the jobs if OpenTelemetry gave them any.
+    pub(crate) fn begin(batch: &mut Batch<schedule::Key>) -> Self {
+        let mut spans = Vec::new();
+        if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
+            return Self(spans);
+        }
+        batch.rewrite(|key, ops| {
+            let Some((job, made)) = txn::job_of_tick(ops) else { return };
+            let span = tracing::debug_span!(
+                target: TARGET,
+                parent: None,
+                "submit",
+                %job,
+                kind = %made.kind,
+                schedule = %key.schedule,
+                outcome = Empty,
+            );
+            if let Some(trace) = context(&span) {
+                txn::trace_tick(ops, trace);
+            }
+            spans.push(span);
+        });
+        Self(spans)
+    }
+
+    pub(crate) fn end(self, outcome: &Outcome<()>) {
+        let outcome = match outcome {
+            Outcome::Applied(()) => "accepted",
+            Outcome::Rejected(_) => "rejected",
+            Outcome::Unknown => "unknown",
+        };
+        for span in self.0 {
+            span.record("outcome", outcome);
+        }
+    }
 }
 
 /// Of a batch on its way to ZooKeeper: a span for each job whose trace is recorded, because whoever looks at a trace looks

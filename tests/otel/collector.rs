@@ -63,6 +63,15 @@ impl Collector {
         let theirs = |span: &&Span| span.name == name && span.fields.get("job").is_some_and(|of| of == job);
         all.iter().filter(theirs).cloned().collect()
     }
+
+    /// The submissions that were made for a schedule, as they came.
+    pub(crate) fn of_schedule(&self, schedule: &str) -> Vec<Span> {
+        let all = self.spans.lock().unwrap();
+        let theirs = |span: &&Span| {
+            span.name == "submit" && span.fields.get("schedule").is_some_and(|of| of == schedule)
+        };
+        all.iter().filter(theirs).cloned().collect()
+    }
 }
 
 async fn serve(listener: TcpListener, spans: Arc<Mutex<Vec<Span>>>) {

@@ -1,11 +1,12 @@
 //! Which spans there are, and how they hang together.
 
 use std::net::TcpListener;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bellwether::otel::FLUSH;
-use bellwether::{Client, JobId, State};
-use bellwether_testkit::{eventually, eventually_some};
+use bellwether::schedule::tick_id;
+use bellwether::{Client, Job, JobId, Schedule, ScheduleId, State};
+use bellwether_testkit::{Cut, Fault, Proxy, Request, eventually, eventually_some, op};
 
 use crate::collector::{Collector, Span};
 use crate::process::{SOON, command, end, namespace, node, run};
@@ -98,6 +99,78 @@ async fn what_is_submitted_begins_a_trace_and_an_attempt_that_fails_is_an_error_
     // What waits is sent when the process ends.
     assert_eq!(end(node).await.0, Some(0));
     assert!(collector.of("c", "run").is_empty(), "whoever runs it heeds what was decided");
+}
+
+fn tick(request: &Request<'_>) -> bool {
+    request.op == op::MULTI && request.mentions("/schedules/beat")
+}
+
+/// S8: one of the transactions is applied, and its span is the one that the record names.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_tick_of_a_schedule_begins_a_trace_in_the_node_that_leads_also_when_the_reply_is_lost() {
+    let collector = Collector::start().await;
+    let endpoint = &collector.endpoint();
+    let to = &namespace("otel-tick");
+    let client = Client::connect(to).await.unwrap();
+    let proxy = Proxy::to(to);
+    let leader = node(&proxy.connect_string(), endpoint, "leader", "candidate");
+    let worker = node(to, endpoint, "worker", "worker");
+    let sum = Job::new("sum", &serde_json::json!({"first": 1, "second": 2})).unwrap();
+    let beat = Schedule::every("beat", Duration::from_secs(1), sum);
+    client.schedules().add(&beat).await.unwrap();
+    let first = eventually_some("a tick", SOON, async || collector.of_schedule("beat").into_iter().next());
+    let first = first.await;
+    assert_eq!((first.parent.as_str(), first.field("kind")), ("", "sum"));
+    assert_eq!(first.field("outcome"), "accepted");
+    assert_eq!(first.resource["service.instance.id"], "leader");
+    let job = first.field("job").to_owned();
+    let over = client.wait(&id(&job), SOON).await.unwrap();
+    assert_eq!(over.trace.unwrap().to_string(), format!("00-{}-{}-01", first.trace, first.id));
+    for (name, of) in [("assign", "leader"), ("run", "worker"), ("report", "worker")] {
+        let span = spans(&collector, &job, name, 1).await.remove(0);
+        assert_eq!((&span.trace, &span.parent), (&first.trace, &first.id), "{span:?}");
+        assert_eq!(span.resource["service.instance.id"], of);
+    }
+
+    // Applied in the first case, and never heard of in the second.
+    let losses: [fn(&Proxy) -> Fault; 2] = [
+        |proxy| proxy.swallow_reply_and_cut(tick, Cut::Reset),
+        |proxy| proxy.drop_request_and_cut(tick, Cut::Reset),
+    ];
+    for (before, lose) in losses.into_iter().enumerate() {
+        lose(&proxy).fired().await;
+        let unknown = eventually_some("its outcome is unknown", SOON, async || {
+            let mut unknown = collector.of_schedule("beat");
+            unknown.retain(|span| span.field("outcome") == "unknown");
+            (unknown.len() > before).then(|| unknown.remove(before))
+        });
+        let unknown = unknown.await;
+        let job = unknown.field("job");
+        let made = eventually_some("its job is made", SOON, async || client.get(&id(job)).await.unwrap());
+        let named = made.await.trace.unwrap().to_string();
+        let named = eventually_some("the record names a span of its own", SOON, async || {
+            let mut tried = collector.of(job, "submit").into_iter();
+            tried.find(|span| named == format!("00-{}-{}-01", span.trace, span.id))
+        });
+        assert_eq!(named.await.id == unknown.id, before == 0, "the one that was applied");
+    }
+    assert_eq!((end(worker).await.0, end(leader).await.0), (Some(0), Some(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_belongs_to_no_trace_where_the_leader_has_no_collector() {
+    let to = &namespace("otel-tick-none");
+    let client = Client::connect(to).await.unwrap();
+    let node = node(to, "", "all", "candidate,worker");
+    let sum = Job::new("sum", &serde_json::json!({"first": 1, "second": 2})).unwrap();
+    client.schedules().add(&Schedule::every("beat", Duration::from_secs(1), sum)).await.unwrap();
+    let beat = ScheduleId::new("beat").unwrap();
+    let last = eventually_some("it ticks", SOON, async || {
+        client.schedules().get(&beat).await.unwrap().record.unwrap().last_tick
+    });
+    let job = tick_id(&beat, last.await);
+    assert_eq!(client.wait(&job, SOON).await.unwrap().trace, None);
+    assert_eq!(end(node).await.0, Some(0));
 }
 
 /// Nobody waits for a collector: not the jobs, and the end of a node for no longer than it says.

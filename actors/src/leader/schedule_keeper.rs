@@ -18,6 +18,7 @@ use crate::clock;
 use crate::feed::{self, Feed};
 use crate::spawn::actor;
 use crate::task::{Owned, report, sweep};
+use crate::trace::Ticking;
 use crate::unreadable::Unreadable;
 
 pub(super) struct ScheduleKeeper;
@@ -177,9 +178,11 @@ impl State {
                     let made = zk.create_container(path::lane(&lane(&key.schedule)));
                     report(myself, made, move |outcome| ScheduleKeeperMsg::LaneMade(key, outcome));
                 }
-                Effect::Commit(batch) => {
+                Effect::Commit(mut batch) => {
+                    let ticking = Ticking::begin(&mut batch);
                     let committed = zk.commit_batch(batch);
                     report(myself, committed, |(batch, outcome)| {
+                        ticking.end(&outcome);
                         ScheduleKeeperMsg::Committed(batch, outcome)
                     });
                 }

@@ -60,7 +60,9 @@ pub use group::{
     advance, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned,
     rejoin_group, remove_chunk, remove_group, remove_member, seal, without_part,
 };
-pub use schedule::{add_schedule, check_removals, remove_schedule, set_schedule, tick, trigger};
+pub use schedule::{
+    add_schedule, check_removals, job_of_tick, remove_schedule, set_schedule, tick, trace_tick, trigger,
+};
 pub use take_back::take_back;
 
 /// How long a znode lives.

@@ -55,6 +55,17 @@ impl<K> Batch<K> {
         Ok(())
     }
 
+    /// Changes the groups' operations, which are to stay as many as they are. What they gain in bytes must be little: the budget
+    /// was looked at before.
+    pub fn rewrite(&mut self, mut rewrite: impl FnMut(&K, &mut Vec<Op>)) {
+        for (key, ops) in &mut self.groups {
+            let (before, count) = (ops.iter().map(Op::bytes).sum::<usize>(), ops.len());
+            rewrite(key, ops);
+            debug_assert_eq!(ops.len(), count, "an operation is located by its place");
+            self.bytes = self.bytes - before + ops.iter().map(Op::bytes).sum::<usize>();
+        }
+    }
+
     /// How many groups it has.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -12,7 +12,8 @@ use crate::job::JobRecord;
 use crate::name::{JobId, ScheduleId};
 use crate::path;
 use crate::schedule::ScheduleRecord;
-use crate::wire::encode;
+use crate::trace::TraceContext;
+use crate::wire::{decode, encode};
 
 /// Whatever version it has. For what is only counted.
 const ANY: i32 = -1;
@@ -61,6 +62,26 @@ pub fn tick(
     ops.extend(over.map(|(job, version)| Op::Check { path: path::record(job), version }));
     ops.extend(submit(job, made, 0));
     ops
+}
+
+/// The job that a [`tick`] makes; none of a transaction that makes none.
+#[must_use]
+pub fn job_of_tick(ops: &[Op]) -> Option<(JobId, JobRecord)> {
+    ops.iter().find_map(|op| {
+        let Op::Create { path, data, .. } = op else { return None };
+        let (_, name) = path.strip_prefix(path::JOBS)?.rsplit_once('/')?;
+        // Both were written by this build a moment ago.
+        Some((JobId::new(name).ok()?, decode(data).ok()?))
+    })
+}
+
+/// Makes the job of a [`tick`] part of a trace. Nothing else of the transaction changes, in number and order neither, so
+/// that what is said of an operation of the one is said of the other's.
+pub fn trace_tick(ops: &mut Vec<Op>, trace: TraceContext) {
+    let Some((job, made)) = job_of_tick(ops) else { return };
+    let made = submit(&job, &JobRecord { trace: Some(trace), ..made }, 0);
+    ops.truncate(ops.len() - made.len());
+    ops.extend(made);
 }
 
 /// Makes the job of a trigger, of this schedule at this version.

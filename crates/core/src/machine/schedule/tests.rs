@@ -1,11 +1,12 @@
 use std::time::Duration;
 
 use super::*;
-use crate::job::{Payload, Placement, Policy, Priority};
+use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
 use crate::name::Kind;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path;
 use crate::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When, tick_id};
+use crate::trace::TraceContext;
 use crate::txn::{Batch, Op};
 
 fn id(name: &str) -> ScheduleId {
@@ -18,7 +19,7 @@ fn at(seconds: u64) -> WallMillis {
     START + Duration::from_secs(seconds)
 }
 
-fn every_ten(overlap: Overlap) -> Found {
+fn spec(overlap: Overlap) -> ScheduleSpec {
     let template = Template {
         kind: Kind::new("report").unwrap(),
         payload: Payload::json(*b"1").unwrap(),
@@ -27,14 +28,17 @@ fn every_ten(overlap: Overlap) -> Found {
         priority: Priority::default(),
         expires_after: None,
     };
-    let spec = ScheduleSpec {
+    ScheduleSpec {
         when: When::every(Duration::from_secs(10)).unwrap(),
         misfire: Misfire::Once,
         grace: Duration::from_secs(60),
         overlap,
         template,
-    };
-    let record = ScheduleRecord::new(spec, START);
+    }
+}
+
+fn every_ten(overlap: Overlap) -> Found {
+    let record = ScheduleRecord::new(spec(overlap), START);
     Found::Record(Stamp { created: 1, version: 0 }, Box::new(record))
 }
 
@@ -101,6 +105,46 @@ fn a_tick_is_one_multi_behind_its_fences() {
     assert_eq!(stage.keeper.next_due(), Some(at(20)));
     // The next one stands on the version that this one made.
     assert!(self::batch(&stage.tick(20)).ops().any(|op| matches!(op, Op::Set { version: 1, .. })));
+}
+
+/// S8: whoever traces a tick neither moves an operation nor changes what the machine is told of it.
+#[test]
+fn the_job_of_a_tick_is_put_into_a_trace_and_nothing_else_changes() {
+    for (overlap, flags) in [(Overlap::Allow, 1), (Overlap::Queue, 1), (Overlap::Allow, 0)] {
+        let trace = TraceContext::new([7; 16], [8; 8], flags).unwrap();
+        let mut stage = Stage::knowing(overlap);
+        let plain = batch(&stage.tick(10));
+        let mut traced = plain.clone();
+        traced.rewrite(|key, ops| {
+            assert_eq!(key.schedule, id("a"));
+            txn::trace_tick(ops, trace);
+        });
+        let job = tick_id(&id("a"), at(10));
+        let mut changed = Vec::new();
+        for (before, after) in plain.ops().zip(traced.ops()) {
+            assert_eq!(before.path(), after.path());
+            if before != after {
+                changed.push(after.path().to_owned());
+            }
+        }
+        assert_eq!(plain.ops().count(), traced.ops().count());
+        let entry = (flags == 1).then(|| path::queue_entry(&job));
+        assert_eq!(changed, [path::record(&job)].into_iter().chain(entry).collect::<Vec<_>>());
+        let of = |batch: &Batch<Key>| txn::job_of_tick(&batch.ops().cloned().collect::<Vec<_>>()).unwrap();
+        let (made, record) = of(&plain);
+        assert_eq!(of(&traced), (made, JobRecord { trace: Some(trace), ..record }));
+        let done = stage.feed(Event::Committed(traced, Outcome::Applied(())));
+        assert_eq!(done, [Effect::Ticked(id("a"), at(10))]);
+    }
+}
+
+#[test]
+fn what_passes_a_tick_over_makes_no_job_and_is_left_alone() {
+    let mut ops = txn::set_schedule(&id("a"), 3, &ScheduleRecord::new(spec(Overlap::Allow), START));
+    let before = ops.clone();
+    assert_eq!(txn::job_of_tick(&ops), None);
+    txn::trace_tick(&mut ops, TraceContext::new([7; 16], [8; 8], 1).unwrap());
+    assert_eq!(ops, before);
 }
 
 #[test]
