@@ -80,6 +80,14 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// is little.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// How much later than asked for the engine wakes before it takes the process for stopped or starved. An idle machine is
+/// late by less than a millisecond.
+pub const AWAY: Duration = Duration::from_millis(100);
+
+/// [`LOOK_AGAIN`] of a server that was away: while it is starved, tasks that read sockets get their turn late, and one of
+/// them may be whose session is thought to be over.
+pub const CATCH_UP: Duration = Duration::from_millis(250);
+
 /// How long full batches may keep a look from being the one. Below the shortest session of the default tick.
 pub const LOOKS_LAST: Duration = Duration::from_secs(1);
 

@@ -125,7 +125,8 @@ impl Engine {
         let mut batch = Vec::with_capacity(INBOX_REQUESTS);
         let mut looks = Looks::default();
         while !self.stopping {
-            let full = self.inbox.take(&mut batch, self.patience());
+            let patience = self.patience();
+            let full = self.inbox.take(&mut batch, patience);
             let now = self.clock.now();
             let idle = batch.is_empty();
             for message in batch.drain(..) {
@@ -142,7 +143,7 @@ impl Engine {
             self.look()?;
             // A connection whose requests wait for the disk is not read from: what it sent meanwhile is not here.
             if !self.committer.takes_longer(LOOK_AGAIN) {
-                self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full), ..now });
+                self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full, patience), ..now });
             }
             self.seal_if_clear()?;
             self.report()?;
