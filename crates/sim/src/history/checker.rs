@@ -88,6 +88,11 @@ impl World {
         }
     }
 
+    /// Whether every node has left, and none was killed: whoever starts one again decides when.
+    pub(super) fn all_left(&self) -> bool {
+        !self.nodes.is_empty() && self.nodes.values().all(|life| *life == Life::Stopped)
+    }
+
     /// Whether somebody leads.
     pub(super) fn is_led(&self) -> bool {
         self.active.iter().any(|node| self.runs(node))

@@ -2,7 +2,7 @@
 //!
 //! Counted from when all is healed, and from when a leader is lost after that: a session timeout, a tick and two seconds.
 //! Counted anew when a node has left, as it does some time after an operator had its worker drain: it may have been the
-//! only one, or the next.
+//! only one, or the next. While all have left nobody counts.
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -18,7 +18,8 @@ pub(super) struct LeaderSoon {
 impl Predicate for LeaderSoon {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         self.late(world, found);
-        if world.is_led() || matches!(step.event, EventKind::Node { is: Life::Stopped, .. }) {
+        let left = matches!(step.event, EventKind::Node { is: Life::Stopped, .. }) || world.all_left();
+        if world.is_led() || left {
             self.without_since = None;
         } else if world.healed.is_some() {
             self.without_since.get_or_insert(world.now);
@@ -69,6 +70,24 @@ mod tests {
             story.leads("n1", 1, Leading::Active);
             story.pass(SESSION_END);
             if keeps { story.assert_keeps("L1") } else { story.assert_breaks("L1") }
+        }
+    }
+
+    #[test]
+    fn while_all_have_left_nobody_is_late_and_once_one_is_back_it_is_awaited() {
+        for leads in [true, false] {
+            let mut story = Story::new();
+            story.push(EventKind::Healed);
+            story.node("n1", Life::Stopped);
+            story.push(EventKind::Healed);
+            story.pass(10 * SESSION_END);
+            story.node("n1", Life::Started);
+            story.pass(SESSION_END);
+            if leads {
+                story.leads("n1", 1, Leading::Active);
+            }
+            story.pass(10 * SESSION_END);
+            if leads { story.assert_keeps("L1") } else { story.assert_breaks("L1") }
         }
     }
 
