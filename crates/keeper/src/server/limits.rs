@@ -80,8 +80,8 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// is little.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// How much later than asked for the engine wakes before it takes the process for stopped or starved. An idle machine is
-/// late by less than a millisecond.
+/// How much later than asked for the engine wakes before it takes the process for stopped or starved: far more than a
+/// timer's own lateness, and little against the shortest session.
 pub const AWAY: Duration = Duration::from_millis(100);
 
 /// [`LOOK_AGAIN`] of a server that was away: while it is starved, tasks that read sockets get their turn late, and one of
