@@ -184,11 +184,6 @@ names! {
 }
 
 impl JobId {
-    /// Sorts before every id: where a range over one bucket begins. Not a valid id itself.
-    pub(crate) fn first() -> Self {
-        Self(Arc::from(""))
-    }
-
     /// A name that a person chose: of the plain alphabet, so that it never meets a composed id.
     ///
     /// # Errors

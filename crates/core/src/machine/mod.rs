@@ -6,7 +6,7 @@
 
 pub mod assigner;
 pub mod backlog;
-mod by_hash;
+mod by_job;
 pub mod campaign;
 pub mod expirer;
 pub mod group;

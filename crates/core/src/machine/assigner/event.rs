@@ -110,7 +110,7 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Job {
     pub(super) id: JobId,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: Box<Waiting>,
     pub(super) worker: WorkerId,
 }
 
@@ -124,7 +124,7 @@ impl Job {
     /// Its kind.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        &self.waiting.kind
+        self.waiting.class.kind()
     }
 
     /// Which attempt it goes there for.

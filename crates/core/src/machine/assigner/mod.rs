@@ -37,6 +37,7 @@ mod pending;
 mod strategy;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::budget::DEFAULT_LEASE;
 use crate::job::{Assignment, QueueEntry};
@@ -71,7 +72,7 @@ pub struct Assigner {
     overdue: Overdue,
     pauses: Pauses,
     workers: BTreeMap<WorkerId, Capacity>,
-    limbo: BTreeMap<JobId, (Waiting, WorkerId)>,
+    limbo: BTreeMap<JobId, (Box<Waiting>, WorkerId)>,
     in_flight: usize,
     acting: bool,
 }
@@ -247,8 +248,9 @@ impl Assigner {
         // Nothing is picked before it is known what is paused.
         let Some(paused) = self.pauses.kinds() else { return picked };
         while picked.len() < BATCH
-            && let Some((class, id, waiting)) = self.pending.next(&closed, paused)
+            && let Some((id, waiting)) = self.pending.next(&closed, paused)
         {
+            let class = &waiting.class;
             let able = self.workers.iter().filter(|(_, w)| w.can_take(class.kind(), class.tags()));
             match self.picker.pick(id, waiting.affinity.as_ref(), able) {
                 Some(worker) => {
@@ -262,7 +264,7 @@ impl Assigner {
                 }
                 // Nobody takes this class now: the other classes go on.
                 None => {
-                    closed.insert(class.clone());
+                    closed.insert(Arc::clone(class));
                 }
             }
         }
@@ -276,7 +278,7 @@ impl Assigner {
         let mut batch = Batch::new([txn::fence(self.epoch)].into_iter().chain(checks).collect());
         let mut left = picked.into_iter();
         for job in left.by_ref() {
-            let of_kind = || self.workers.get(&job.worker)?.lease(&job.waiting.kind);
+            let of_kind = || self.workers.get(&job.worker)?.lease(job.kind());
             let lease = job.waiting.lease.or_else(of_kind).unwrap_or(DEFAULT_LEASE);
             let assignment = Assignment { lease, ..Assignment::new(job.waiting.attempt, self.epoch, wall) };
             let ops = txn::assign(&job.id, job.worker, &assignment, job.waiting.turn.as_deref());
@@ -309,7 +311,7 @@ impl Assigner {
                 let jobs = batch.into_groups().into_iter();
                 out.extend(
                     jobs.map(|(job, _)| Effect::Assigned {
-                        kind: job.waiting.kind,
+                        kind: job.kind().clone(),
                         since: job.waiting.since,
                     }),
                 );

@@ -12,9 +12,10 @@
 //! nobody takes its first job, nobody takes the others, and the other classes are not held up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::by_hash::ByHash;
+use super::super::by_job::ByJob;
 use crate::budget::AGEING;
 use crate::job::{Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
@@ -43,8 +44,7 @@ impl Class {
 /// A waiting job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Waiting {
-    pub(super) kind: Kind,
-    pub(super) tags: Vec<Tag>,
+    pub(super) class: Arc<Class>,
     pub(super) attempt: u32,
     pub(super) affinity: Option<AffinityKey>,
     /// Boxed, so that the many without one pay a word.
@@ -62,14 +62,15 @@ pub(super) struct Waiting {
 impl Waiting {
     /// The entry that it was made of.
     pub(super) fn into_entry(self) -> QueueEntry {
+        let Class { kind, tags } = Arc::unwrap_or_clone(self.class);
         let (lane, generation) = match self.turn.map(|turn| *turn) {
             Some(Turn { lane, generation }) => (Some(lane), generation),
             // Of no use to a job without a lane.
             None => (None, 0),
         };
-        let placement = Placement { tags: self.tags, affinity: self.affinity, lane };
+        let placement = Placement { tags, affinity: self.affinity, lane };
         QueueEntry {
-            kind: self.kind,
+            kind,
             attempt: self.attempt,
             generation,
             placement,
@@ -85,8 +86,10 @@ impl Waiting {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pending {
-    classes: BTreeMap<Class, BTreeMap<Place, JobId>>,
-    jobs: BTreeMap<ByHash, Waiting>,
+    /// None is empty.
+    classes: BTreeMap<Arc<Class>, BTreeMap<Place, JobId>>,
+    /// Boxed: a batch's jobs go from hand to hand, and a map that grows moves what it holds.
+    jobs: ByJob<Box<Waiting>>,
     places: u64,
 }
 
@@ -97,10 +100,10 @@ impl Pending {
 
     pub(super) fn insert(&mut self, id: JobId, entry: QueueEntry, now: Millis, wall: WallMillis) {
         self.places += 1;
+        let turn = entry.turn().map(Box::new);
         let waiting = Waiting {
-            turn: entry.turn().map(Box::new),
-            kind: entry.kind,
-            tags: entry.placement.tags,
+            turn,
+            class: self.class(Class { kind: entry.kind, tags: entry.placement.tags }),
             attempt: entry.attempt,
             affinity: entry.placement.affinity,
             priority: entry.priority,
@@ -111,47 +114,55 @@ impl Pending {
             trace: entry.trace.map(Box::new),
             place: (rank(entry.priority, entry.submitted_at.min(wall)), self.places),
         };
-        self.put_back(id, waiting);
+        self.put_back(id, Box::new(waiting));
+    }
+
+    /// The one that its jobs share, while there are any.
+    fn class(&self, class: Class) -> Arc<Class> {
+        self.classes.get_key_value(&class).map_or_else(|| Arc::new(class), |(known, _)| Arc::clone(known))
     }
 
     /// Returns a job to its old place.
-    pub(super) fn put_back(&mut self, id: JobId, waiting: Waiting) {
-        self.remove(&id);
-        let class = Class { kind: waiting.kind.clone(), tags: waiting.tags.clone() };
-        self.classes.entry(class).or_default().insert(waiting.place, id.clone());
-        self.jobs.insert(ByHash::of(&id), waiting);
+    pub(super) fn put_back(&mut self, id: JobId, waiting: Box<Waiting>) {
+        let (class, place) = (Arc::clone(&waiting.class), waiting.place);
+        if let Some(before) = self.jobs.insert(id.clone(), waiting) {
+            self.vacate(&before);
+        }
+        self.classes.entry(class).or_default().insert(place, id);
     }
 
-    pub(super) fn remove(&mut self, id: &JobId) -> Option<Waiting> {
-        let waiting = self.jobs.remove(&ByHash::of(id))?;
-        let class = Class { kind: waiting.kind.clone(), tags: waiting.tags.clone() };
-        if let Some(places) = self.classes.get_mut(&class) {
+    pub(super) fn remove(&mut self, id: &JobId) -> Option<Box<Waiting>> {
+        let waiting = self.jobs.remove(id)?;
+        self.vacate(&waiting);
+        Some(waiting)
+    }
+
+    fn vacate(&mut self, waiting: &Waiting) {
+        if let Some(places) = self.classes.get_mut(&waiting.class) {
             places.remove(&waiting.place);
             if places.is_empty() {
-                self.classes.remove(&class);
+                self.classes.remove(&waiting.class);
             }
         }
-        Some(waiting)
     }
 
     /// The first job outside the closed classes and the paused kinds.
     pub(super) fn next(
         &self,
-        closed: &BTreeSet<Class>,
+        closed: &BTreeSet<Arc<Class>>,
         paused: &BTreeSet<Kind>,
-    ) -> Option<(&Class, &JobId, &Waiting)> {
+    ) -> Option<(&JobId, &Waiting)> {
         let open = self.classes.iter();
-        let open = open.filter(|(class, _)| !paused.contains(&class.kind) && !closed.contains(class));
-        let heads =
-            open.filter_map(|(class, places)| places.first_key_value().map(|(place, id)| (place, class, id)));
-        let (_, class, id) = heads.min()?;
-        Some((class, id, self.jobs.get(&ByHash::of(id))?))
+        let open = open.filter(|(class, _)| !paused.contains(&class.kind) && !closed.contains(*class));
+        let heads = open.filter_map(|(_, places)| places.first_key_value());
+        let (_, id) = heads.min()?;
+        Some((id, self.jobs.get(id)?))
     }
 
     /// Takes out all that have a lane.
-    pub(super) fn take_laned(&mut self) -> Vec<(JobId, Waiting)> {
+    pub(super) fn take_laned(&mut self) -> Vec<(JobId, Box<Waiting>)> {
         let laned = self.jobs.iter().filter(|(_, waiting)| waiting.turn.is_some());
-        let laned = laned.map(|(id, _)| id.job().clone()).collect::<Vec<_>>();
+        let laned = laned.map(|(id, _)| id.clone()).collect::<BTreeSet<_>>();
         laned.into_iter().filter_map(|id| self.remove(&id).map(|waiting| (id, waiting))).collect()
     }
 }

@@ -20,9 +20,9 @@
 //! nobody watched, and the assigner has forgotten it then. A sweep lists, too, and keeps what is known. Limits:
 //! [`READ_WINDOW`] reads in flight of [`MAX_READ_BATCH`] entries.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::by_hash::ByHash;
+use super::by_job::ByJob;
 use crate::budget::MAX_READ_BATCH;
 use crate::job::QueueEntry;
 use crate::name::JobId;
@@ -98,7 +98,8 @@ enum Standing {
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Backlog {
-    jobs: BTreeMap<(Bucket, ByHash), Standing>,
+    /// By bucket, since buckets are listed one by one. None is empty.
+    jobs: BTreeMap<Bucket, ByJob<Standing>>,
     to_read: VecDeque<JobId>,
     reads: usize,
     halted: bool,
@@ -114,7 +115,7 @@ impl Backlog {
         match event {
             Event::Created(job) => self.want(job),
             Event::Deleted(job) => {
-                if let Some(Standing::Queued { .. }) = self.jobs.remove(&key(&job)) {
+                if let Some(Standing::Queued { .. }) = self.remove(&job) {
                     out.push(Effect::Unqueued(job));
                 }
             }
@@ -132,7 +133,7 @@ impl Backlog {
                 self.reads -= 1;
                 self.halted = true;
                 for job in jobs {
-                    if let Some(Standing::Reading { ticket: Some(latest), .. }) = self.jobs.get(&key(&job))
+                    if let Some(Standing::Reading { ticket: Some(latest), .. }) = self.standing(&job)
                         && *latest == ticket
                     {
                         self.want(job);
@@ -152,7 +153,7 @@ impl Backlog {
     /// How many jobs are known to wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.jobs.len()
+        self.jobs.values().map(ByJob::len).sum()
     }
 
     /// Whether none is.
@@ -161,27 +162,42 @@ impl Backlog {
         self.jobs.is_empty()
     }
 
+    fn standing(&mut self, job: &JobId) -> Option<&mut Standing> {
+        self.jobs.get_mut(&Bucket::of(job))?.get_mut(job)
+    }
+
+    fn remove(&mut self, job: &JobId) -> Option<Standing> {
+        let bucket = Bucket::of(job);
+        let jobs = self.jobs.get_mut(&bucket)?;
+        let standing = jobs.remove(job);
+        if jobs.is_empty() {
+            self.jobs.remove(&bucket);
+        }
+        standing
+    }
+
     fn want(&mut self, job: JobId) {
         let standing = Standing::Reading { ticket: None, round: self.round };
-        let before = self.jobs.insert(key(&job), standing);
+        let before = self.jobs.entry(Bucket::of(&job)).or_default().insert(job.clone(), standing);
         if before != Some(standing) {
             self.to_read.push_back(job);
         }
     }
 
     fn listed(&mut self, bucket: Bucket, round: u32, listed: Vec<JobId>, out: &mut Vec<Effect>) {
-        let known = self.jobs.range((bucket, ByHash::first())..).take_while(|((of, _), _)| *of == bucket);
-        let older = known.filter_map(|((_, job), standing)| match standing {
-            Standing::Queued { round: since } if *since < round => Some(job.job().clone()),
+        let known = self.jobs.get(&bucket).into_iter().flat_map(ByJob::iter);
+        let older = known.filter_map(|(job, standing)| match standing {
+            Standing::Queued { round: since } if *since < round => Some(job.clone()),
             // Known since the list was asked for, or its read will tell.
             Standing::Queued { .. } | Standing::Reading { .. } => None,
         });
-        let mut gone = older.collect::<std::collections::BTreeSet<_>>();
+        let mut gone = older.collect::<BTreeSet<_>>();
+        let unseen = self.unseen;
         for job in listed {
             gone.remove(&job);
-            match self.jobs.get_mut(&(bucket, ByHash::of(&job))) {
+            match self.standing(&job) {
                 // The assigner may take it for assigned: by the entry that is there now it waits again.
-                Some(Standing::Queued { round: since }) if *since < self.unseen && *since < round => {
+                Some(Standing::Queued { round: since }) if *since < unseen && *since < round => {
                     out.push(Effect::Unqueued(job.clone()));
                     self.want(job);
                 }
@@ -192,7 +208,7 @@ impl Backlog {
             }
         }
         for job in gone {
-            self.jobs.remove(&(bucket, ByHash::of(&job)));
+            self.remove(&job);
             out.push(Effect::Unqueued(job));
         }
     }
@@ -200,7 +216,7 @@ impl Backlog {
     fn read(&mut self, ticket: u64, entries: Vec<(JobId, Option<QueueEntry>)>, out: &mut Vec<Effect>) {
         let mut queued = Vec::with_capacity(entries.len());
         for (job, entry) in entries {
-            let Some(standing) = self.jobs.get_mut(&key(&job)) else { continue };
+            let Some(standing) = self.standing(&job) else { continue };
             match *standing {
                 Standing::Reading { ticket: Some(latest), round } if latest == ticket => match entry {
                     Some(entry) => {
@@ -208,7 +224,7 @@ impl Backlog {
                         queued.push((job, entry));
                     }
                     None => {
-                        self.jobs.remove(&key(&job));
+                        self.remove(&job);
                     }
                 },
                 // A later read will tell, or has told.
@@ -233,7 +249,7 @@ impl Backlog {
                 && let Some(job) = self.to_read.pop_front()
             {
                 // Deleted meanwhile, or asked for under an earlier place in the line.
-                if let Some(Standing::Reading { ticket: mine @ None, .. }) = self.jobs.get_mut(&key(&job)) {
+                if let Some(Standing::Reading { ticket: mine @ None, .. }) = self.standing(&job) {
                     *mine = Some(ticket);
                     jobs.push(job);
                 }
@@ -244,10 +260,6 @@ impl Backlog {
             }
         }
     }
-}
-
-fn key(job: &JobId) -> (Bucket, ByHash) {
-    (Bucket::of(job), ByHash::of(job))
 }
 
 #[cfg(test)]
