@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod by_path;
 pub mod model;
 pub mod proto;
 #[cfg(feature = "server")]

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::session::Sessions;
-use super::tree::{ByPath, Tree};
+use super::tree::Tree;
+use crate::by_path::ByPath;
 use crate::store::{Change, Changes};
 
 /// What of a znode changed.

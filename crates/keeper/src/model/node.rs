@@ -1,16 +1,10 @@
 //! One znode in memory.
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-use super::tree::PathHasher;
+use crate::by_path::Paths;
 use crate::proto::{Acl, Stat};
 use crate::store::NodeRow;
-
-/// The children's whole paths, shared with the tree's keys. In no order: to keep the paths of 100,000 siblings sorted is to
-/// compare their long common beginnings, each of which lies elsewhere in memory.
-type Children = HashSet<Arc<str>, BuildHasherDefault<PathHasher>>;
 
 /// One znode. There may be millions: what most znodes lack is behind a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +21,9 @@ pub(super) struct Node {
     pub(super) owner: Owner,
     pub(super) acl: Arc<[Acl]>,
     pub(super) data: Option<Arc<[u8]>>,
-    children: Option<Box<Children>>,
+    /// Whole paths, shared with the tree's keys. In no order: to keep the paths of 100,000 siblings sorted is to compare
+    /// their long common beginnings, each of which lies elsewhere in memory.
+    children: Option<Box<Paths>>,
 }
 
 /// How long a znode lives, in the one number of its stat.

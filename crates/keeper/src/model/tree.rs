@@ -3,33 +3,14 @@
 //! Every change is a method that leaves map, parent and registers in step: a znode's path is a key of the map, is in
 //! its parent's children, and is in the register of its lifetime, or in none of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::acl::AclPool;
 use super::node::{Lifetime, Node, Owner};
 use super::path;
+use crate::by_path::ByPath;
 use crate::proto::Acl;
-
-/// A fixed hash: the same requests take the same steps in every run. Nothing depends on the order of the map.
-#[derive(Debug, Default)]
-pub(super) struct PathHasher(u64);
-
-impl Hasher for PathHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.0);
-    }
-
-    /// Strings end their hash with a byte that would only matter to a tuple of strings.
-    fn write_u8(&mut self, _end: u8) {}
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-pub(super) type ByPath<T> = HashMap<Arc<str>, T, BuildHasherDefault<PathHasher>>;
 
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -46,7 +27,7 @@ impl Tree {
     /// What a server that never ran has.
     pub(super) fn new() -> Self {
         let mut tree = Self {
-            nodes: HashMap::default(),
+            nodes: ByPath::default(),
             ephemerals: BTreeMap::new(),
             perishable: BTreeSet::new(),
             bytes: 0,

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use super::{
     Backup, Change, Changes, Data, NodeRow, Reader, SessionRow, Snapshot, Status, Store, StoreError,
 };
+use crate::by_path::ByPath;
 
 /// A store without a file.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     zxid: i64,
-    nodes: BTreeMap<Arc<str>, (NodeRow, Data)>,
+    /// Sorted when they are read, which is seldom: to keep many paths sorted costs more than all the rest of a commit.
+    nodes: ByPath<Box<(NodeRow, Data)>>,
     sessions: BTreeMap<i64, SessionRow>,
     commits: u64,
 }
@@ -30,19 +32,16 @@ impl Memory {
     /// The data of a znode, if there is one of this path.
     #[cfg(test)]
     pub(crate) fn data(&self, path: &str) -> Option<Data> {
-        self.nodes.get(path).map(|(_row, data)| data.clone())
+        self.nodes.get(path).map(|row| row.1.clone())
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            zxid: self.zxid,
-            nodes: self
-                .nodes
-                .iter()
-                .map(|(path, (row, data))| (path.as_ref().to_owned(), row.clone(), data.clone()))
-                .collect(),
-            sessions: self.sessions.iter().map(|(id, row)| (*id, row.clone())).collect(),
-        }
+        let rows =
+            self.nodes.iter().map(|(path, row)| (path.as_ref().to_owned(), row.0.clone(), row.1.clone()));
+        let mut nodes = rows.collect::<Vec<_>>();
+        nodes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let sessions = self.sessions.iter().map(|(id, row)| (*id, row.clone())).collect();
+        Snapshot { zxid: self.zxid, nodes, sessions }
     }
 }
 
@@ -55,7 +54,7 @@ impl Store for Memory {
         for change in &changes.rows {
             match change {
                 Change::PutNode { path, row, data, data_changed: _ } => {
-                    self.nodes.insert(Arc::clone(path), (row.clone(), data.clone()));
+                    self.nodes.insert(Arc::clone(path), Box::new((row.clone(), data.clone())));
                 }
                 Change::DeleteNode(path) => drop(self.nodes.remove(path)),
                 Change::PutSession(id, row) => drop(self.sessions.insert(*id, row.clone())),

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::path;
-use super::tree::ByPath;
 use super::{Compat, ConnectionId};
+use crate::by_path::ByPath;
 use crate::proto::EventKind;
 
 pub(super) use modes::Modes;

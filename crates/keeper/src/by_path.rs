@@ -1,0 +1,26 @@
+//! Maps by path.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// A fixed hash: the same requests take the same steps in every run. Nothing depends on the order of a map.
+#[derive(Debug, Default)]
+pub(crate) struct PathHasher(u64);
+
+impl Hasher for PathHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.0);
+    }
+
+    /// Strings end their hash with a byte that would only matter to a tuple of strings.
+    fn write_u8(&mut self, _end: u8) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+pub(crate) type ByPath<T> = HashMap<Arc<str>, T, BuildHasherDefault<PathHasher>>;
+
+pub(crate) type Paths = HashSet<Arc<str>, BuildHasherDefault<PathHasher>>;
