@@ -3,8 +3,8 @@
 //! ```text
 //!  commit ──► one redb transaction: the batch in a row of `waiting` ──► fdatasync ──► Ok
 //!                │                                                    └── any failure ──► Failed, for good
-//!                └── when too many wait: the oldest ones' last word on each row, into the rows' own tables
-//!  tidy ────► the same of some of them, when nobody waits for a commit
+//!                └── when many wait: some of their last words on rows, into the rows' own tables
+//!  tidy ────► more of these, when nobody waits for a commit
 //! ```
 //!
 //! * **Recovery:** redb is copy-on-write. A commit writes new pages and a checksummed root beside the old one, and
@@ -20,10 +20,12 @@ mod backup;
 mod directory;
 mod length;
 mod row;
+mod sweep;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod words;
 
 use std::cell::Cell;
 use std::fs::OpenOptions;
@@ -46,7 +48,7 @@ pub use self::backup::restore;
 pub use self::row::RowError;
 
 /// The model has the tree in memory and the kernel has the file's pages: this holds the inner pages of the trees and
-/// many of the pages that a slice changes.
+/// the pages that a sweep is at.
 const CACHE_BYTES: usize = 32 << 20;
 
 /// A store in a data directory, which it holds alone.

@@ -307,6 +307,11 @@ impl<'a> Input<'a> {
         Some(byte)
     }
 
+    /// How many bytes are left.
+    pub(super) fn rest(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn end(self) -> Result<(), RowError> {
         match self.0.len() {
             0 => Ok(()),

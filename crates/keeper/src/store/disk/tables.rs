@@ -2,12 +2,9 @@
 //!
 //! Keys and values are plain bytes: the database's own text type panics on what is not UTF-8.
 
-use std::ops::Range;
-
 use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
 
 use super::row::{self, AclPool, RowData, RowError};
-use super::waiting::LastWords;
 use crate::store::{NodeRow, SessionRow, Snapshot};
 
 type Bytes = &'static [u8];
@@ -85,44 +82,38 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Takes some of those that wait, in their order.
-    pub(super) fn take_waiting(&mut self, keys: Range<u64>) -> Result<Vec<(u64, Vec<u8>)>, redb::Error> {
-        let mut parts = Vec::new();
-        for entry in self.waiting.range(keys)? {
-            let (key, part) = entry?;
-            parts.push((key.value(), part.value().to_vec()));
-        }
-        for (key, _part) in &parts {
-            self.waiting.remove(key)?;
-        }
-        Ok(parts)
+    /// Removes a part of a batch: the rows' tables have what it says.
+    pub(super) fn forget_waiting(&mut self, key: u64) -> Result<(), redb::Error> {
+        self.waiting.remove(key)?;
+        Ok(())
     }
 
-    /// Writes the last word of some batches on each row.
-    pub(super) fn fold(&mut self, words: &LastWords<'_>) -> Result<(), Fault> {
-        for &(path, row) in &words.nodes {
-            let old = match row {
-                Some(row) => self.nodes.insert(path, row)?,
-                None => self.nodes.remove(path)?,
-            };
-            // A row that tells of data in a row of its own is the only sign of one.
-            let had = old.is_some_and(|old| row::is_apart(old.value()) == Ok(true));
-            if had && !row.map_or(Ok(false), row::is_apart).map_err(in_batch)? {
-                self.data.remove(path)?;
-            }
+    /// Writes a znode's row, or removes it. Of data in a row of its own, what is given is written if the row tells of it,
+    /// and what was there goes if the row does not.
+    pub(super) fn say(&mut self, path: &[u8], row: Option<&[u8]>, data: Option<&[u8]>) -> Result<(), Fault> {
+        let old = match row {
+            Some(row) => self.nodes.insert(path, row)?,
+            None => self.nodes.remove(path)?,
+        };
+        // A row that tells of data in a row of its own is the only sign of one.
+        let had = old.is_some_and(|old| row::is_apart(old.value()) == Ok(true));
+        let has = row.map_or(Ok(false), row::is_apart);
+        let has = has.map_err(|error| Fault::Row("a waiting batch".to_owned(), error))?;
+        match data {
+            Some(data) if has => drop(self.data.insert(path, data)?),
+            _ if had && !has => drop(self.data.remove(path)?),
+            _ => {}
         }
-        for &(path, data) in &words.data {
-            if words.is_apart(path).transpose().map_err(in_batch)? == Some(true) {
-                self.data.insert(path, data)?;
-            }
+        Ok(())
+    }
+
+    /// Writes a session's row, or removes it.
+    pub(super) fn say_of_session(&mut self, id: i64, row: Option<&[u8]>) -> Result<(), redb::Error> {
+        match row {
+            Some(row) => drop(self.sessions.insert(id, row)?),
+            None => drop(self.sessions.remove(id)?),
         }
-        for &(id, row) in &words.sessions {
-            match row {
-                Some(row) => drop(self.sessions.insert(id, row)?),
-                None => drop(self.sessions.remove(id)?),
-            }
-        }
-        words.zxid.map_or(Ok(()), |zxid| Ok(self.zxid(zxid)?))
+        Ok(())
     }
 
     pub(super) fn zxid(&mut self, zxid: i64) -> Result<(), redb::Error> {
@@ -147,10 +138,6 @@ impl<'t> Writer<'t> {
         self.sessions.insert(id, self.encoded.as_slice())?;
         Ok(())
     }
-}
-
-fn in_batch(error: RowError) -> Fault {
-    Fault::Row("a waiting batch".to_owned(), error)
 }
 
 /// Takes all that waits, in order.
