@@ -1,7 +1,8 @@
 //! Whether a job costs more when many wait.
 //!
-//! As many jobs are submitted as are run, so that the same number waits all the time. Few wait first, then many, then few
-//! again: on a machine that does other things, too, what differs between the first and the last is its doing.
+//! As many jobs are submitted as are run, so that the same number waits all the time. Few wait and many in turn, and what
+//! is compared are the means: on a machine that does other things, too, what differs between two parts of one kind is its
+//! doing, or that of the records that the parts before left behind.
 
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use uuid::Uuid;
@@ -10,9 +11,13 @@ use super::super::load::Counts;
 use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
 use crate::bench::cluster::ranked;
+use crate::bench::count;
 
 /// Few.
 const FEW: usize = 1_000;
+
+/// How often many wait. Few wait once more.
+const TURNS: usize = 2;
 
 /// Jobs that are run before the measurement begins, so that everybody is at work.
 const WARM: usize = 5_000;
@@ -30,13 +35,19 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut parts = Vec::new();
-    for (name, waiting) in [("few-1", FEW), ("many", config.size), ("few-2", FEW)] {
-        parts.push(part(config, run, name, waiting, counts, progress).await?);
+    let mut parts = vec![part(config, run, "few-1", FEW, counts, progress).await?];
+    for turn in 1..=TURNS {
+        parts.push(part(config, run, &format!("many-{turn}"), config.size, counts, progress).await?);
+        parts.push(part(config, run, &format!("few-{}", turn + 1), FEW, counts, progress).await?);
     }
-    let few = (parts[0].jobs_per_second + parts[2].jobs_per_second) / 2.0;
-    let ratio = parts[1].jobs_per_second / few;
-    Ok((parts, Some(ratio)))
+    let few = mean(parts.iter().step_by(2));
+    let many = mean(parts.iter().skip(1).step_by(2));
+    Ok((parts, Some(many / few)))
+}
+
+fn mean<'a>(parts: impl ExactSizeIterator<Item = &'a Part>) -> f64 {
+    let of = count(parts.len());
+    parts.map(|part| part.jobs_per_second).sum::<f64>() / of
 }
 
 async fn part(
