@@ -2,6 +2,7 @@
 //!
 //! Everything here is a value or a pure function: no I/O, no clock, no randomness, no async. Time and
 //! random numbers are passed in; what should happen comes back as data ([`txn::Op`], a machine's effects).
+//! Only the keys of hash maps are random, and nothing depends on them ([`machine`]).
 //! The crate boundary enforces it: `tokio`, `ractor` and the ZooKeeper client are not among the dependencies.
 //!
 //! * [`name`], [`time`], [`job`], [`trace`]: the words of the domain and their bounds.

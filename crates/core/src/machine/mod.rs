@@ -3,6 +3,9 @@
 //! A machine takes events and pushes effects; it holds no clock, no randomness and no connection. What an
 //! effect led to comes back as an event, with a ticket where answers may overtake each other, so that a reply
 //! to a question that is no longer asked is recognised and dropped.
+//!
+//! One thing is random: the keys of the hash maps by job (`by_job`), which nobody shall know. No event's effects depend on
+//! them.
 
 pub mod assigner;
 pub mod backlog;

@@ -35,19 +35,24 @@ impl Memory {
         self.nodes.get(path).map(|row| row.1.clone())
     }
 
+    /// In no order.
     fn snapshot(&self) -> Snapshot {
-        let rows =
-            self.nodes.iter().map(|(path, row)| (path.as_ref().to_owned(), row.0.clone(), row.1.clone()));
-        let mut nodes = rows.collect::<Vec<_>>();
-        nodes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let nodes = self.nodes.iter();
+        let nodes =
+            nodes.map(|(path, row)| (path.as_ref().to_owned(), row.0.clone(), row.1.clone())).collect();
         let sessions = self.sessions.iter().map(|(id, row)| (*id, row.clone())).collect();
         Snapshot { zxid: self.zxid, nodes, sessions }
     }
 }
 
+fn sorted(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.nodes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    snapshot
+}
+
 impl Store for Memory {
     fn load(&mut self) -> Result<Snapshot, StoreError> {
-        Ok(self.snapshot())
+        Ok(sorted(self.snapshot()))
     }
 
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
@@ -82,7 +87,7 @@ struct View(#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only 
 impl Reader for View {
     #[cfg(feature = "server")]
     fn backup(self: Box<Self>, to: &Path) -> Result<Backup, StoreError> {
-        super::disk::backup_snapshot(&self.0, to)
+        super::disk::backup_snapshot(&sorted(self.0), to)
     }
 
     #[cfg(not(feature = "server"))]

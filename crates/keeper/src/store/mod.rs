@@ -135,8 +135,9 @@ pub trait Store: Send {
         Ok(false)
     }
 
-    /// A view of the last commit that does not change, for a backup on another thread. Taking it costs
-    /// what the store has put off, and nothing that grows with the tree; commits go on beside it; the file grows by what they change until it is dropped.
+    /// A view of the last commit that does not change, for a backup on another thread. Taking it costs what the store has
+    /// put off, and, in a file, nothing that grows with the tree; commits go on beside it; the file grows by what they
+    /// change until it is dropped.
     ///
     /// # Errors
     /// When the file cannot be read.

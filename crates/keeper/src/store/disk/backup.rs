@@ -13,6 +13,7 @@ use redb::{Builder, ReadTransaction, ReadableDatabase as _};
 
 use super::directory::{self, Directory};
 use super::tables::{Fault, Visitor, Writer};
+use super::waiting::Sizes;
 use super::{CACHE_BYTES, fault_told, open_checked, open_file, tables, told, waiting};
 use crate::store::{Backup, NodeRow, Reader, SessionRow, Snapshot, StoreError};
 
@@ -160,7 +161,8 @@ fn copy_checked(source: &mut File, from: &Path, unfinished: &Path) -> Result<Bac
     copy().map_err(|source| StoreError::io(unfinished, "copying the backup", source))?;
     let database = open_checked(from, || open_file(unfinished))?;
     // The source may be the file of a keeper that was killed.
-    waiting::fold(&database).map_err(|fault| fault_told(from, "folding the waiting batches", fault))?;
+    waiting::fold(&database, Sizes::USUAL)
+        .map_err(|fault| fault_told(from, "folding the waiting batches", fault))?;
     let mut rows = Count(0);
     let mut read = || -> Result<i64, Fault> { tables::walk(&database.begin_read()?, &mut rows) };
     let zxid = read().map_err(|fault| fault_told(from, "reading the rows", fault))?;

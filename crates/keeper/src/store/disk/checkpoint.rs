@@ -1,70 +1,80 @@
-//! The way of words into the rows' tables.
+//! The way of entries into the rows' tables.
 //!
-//! A sweep takes the last words of many batches to the tables, a few rows at a time, in the order of their paths: siblings
-//! share pages, so a page that many words are for is written once or twice. When all are there, the batches that said
-//! them are removed, the oldest first.
+//! A checkpoint writes the last entry of many batches for each row to the tables, a share at a time, in the order of the
+//! paths: siblings share pages, so a page that many entries are for is written once or twice. When all are there, the
+//! batches are removed, the oldest first, each as a whole.
 //!
-//! A crash in between does no harm. The tables may have newer words than the oldest batches that still wait; but whatever
-//! is newer waits, too, and all that waits is swept, in order, before the tables are read.
+//! A crash in between does no harm, though the tables are then at no one transaction: they may have newer rows than the
+//! oldest batches that still wait. Whatever is newer waits, too, since a batch is removed when the entries of all that
+//! came before it are in the tables; an entry is a whole row, or that there is none; and all that waits is taken to the
+//! tables, in order, before they are read. So the last entry for each row wins again.
 
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
+use super::entries::{Run, Sessions};
+use super::row;
 use super::tables::{Fault, Writer};
-use super::words::{Run, Sessions};
+
+/// What it costs to write or remove a row, in bytes of long rows that take as long.
+const ROW_COST: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Sweep {
+pub(super) struct Checkpoint {
     runs: BinaryHeap<Cursor>,
     sessions: Sessions,
     zxid: i64,
-    /// Those under which the batches wait.
-    keys: VecDeque<u64>,
+    batches: VecDeque<Range<u64>>,
     all: usize,
     left: usize,
 }
 
-/// A run, and its next word: there is one. The greatest has the first path, and is the newest of those that have it.
+/// A run, and its next entry: there is one. The greatest has the first path, and is the newest of those that have it.
 #[derive(Debug)]
 struct Cursor {
     run: Run,
-    word: usize,
+    entry: usize,
     /// Its place among the runs, the oldest 0.
     age: usize,
 }
 
-impl Sweep {
-    /// Of sorted runs, the oldest first.
-    pub(super) fn new(runs: Vec<Run>, sessions: Sessions, zxid: i64, keys: VecDeque<u64>) -> Self {
-        let left = runs.iter().map(Run::len).sum::<usize>() + sessions.len() + keys.len();
+impl Checkpoint {
+    /// Of sorted runs, the oldest first, and the keys of each of their batches.
+    pub(super) fn new(runs: Vec<Run>, sessions: Sessions, zxid: i64, batches: VecDeque<Range<u64>>) -> Self {
         let cursors = (0..).zip(runs).filter(|(_, run)| run.len() > 0);
-        let runs = cursors.map(|(age, run)| Cursor { run, word: 0, age }).collect();
-        Self { runs, sessions, zxid, keys, all: left, left }
+        let runs = cursors.map(|(age, run)| Cursor { run, entry: 0, age }).collect::<BinaryHeap<_>>();
+        let entries = runs
+            .iter()
+            .map(|cursor| (0..cursor.run.len()).map(|entry| cost(&cursor.run, entry)).sum::<usize>());
+        let all =
+            entries.sum::<usize>() + sessions.len() * ROW_COST + batches.iter().map(removal).sum::<usize>();
+        Self { runs, sessions, zxid, batches, all, left: all }
     }
 
-    /// How many steps it had at first.
+    /// What all of it costs.
     pub(super) fn all(&self) -> usize {
         self.all
     }
 
-    /// How many are left.
+    /// What is left to be done.
     pub(super) fn left(&self) -> usize {
         self.left
     }
 
-    /// Goes so many steps, or what one row takes more, or what is left.
-    pub(super) fn run(&mut self, steps: usize, writer: &mut Writer<'_>) -> Result<(), Fault> {
-        let end = self.left.saturating_sub(steps);
+    /// Does so much of it, or what one row more costs, or what is left.
+    pub(super) fn run(&mut self, budget: usize, writer: &mut Writer<'_>) -> Result<(), Fault> {
+        let end = self.left.saturating_sub(budget);
         while self.left > end {
             if let Some(newest) = self.runs.pop() {
-                self.say(newest, writer)?;
+                self.write(newest, writer)?;
             } else if let Some((id, row)) = self.sessions.pop_first() {
-                writer.say_of_session(id, row.as_deref())?;
-                self.left -= 1;
-            } else if let Some(key) = self.keys.pop_front() {
-                writer.forget_waiting(key)?;
-                self.left -= 1;
+                writer.put_or_remove_session(id, row.as_deref())?;
+                self.left -= ROW_COST;
+            } else if let Some(keys) = self.batches.pop_front() {
+                self.left -= removal(&keys);
+                writer.remove_waiting(keys)?;
             }
         }
         match self.left {
@@ -73,22 +83,24 @@ impl Sweep {
         }
     }
 
-    /// Writes the newest word on a znode, and passes over the others.
-    fn say(&mut self, mut newest: Cursor, writer: &mut Writer<'_>) -> Result<(), Fault> {
-        self.left -= 1;
+    /// Writes the newest entry for a znode, and passes over the others.
+    fn write(&mut self, mut newest: Cursor, writer: &mut Writer<'_>) -> Result<(), Fault> {
+        self.left -= newest.cost();
+        let wants_data =
+            newest.data().is_none() && newest.row().is_some_and(|row| row::is_apart(row) == Ok(true));
         let mut data = None;
         while let Some(mut older) = self.runs.peek_mut()
             && older.path() == newest.path()
         {
-            if newest.data().is_none() && data.is_none() {
+            if wants_data && data.is_none() {
                 data = older.data().map(<[u8]>::to_vec);
             }
-            self.left -= 1;
+            self.left -= older.cost();
             if older.pass().is_none() {
                 PeekMut::pop(older);
             }
         }
-        writer.say(newest.path(), newest.row(), newest.data().or(data.as_deref()))?;
+        writer.put_or_remove(newest.path(), newest.row(), newest.data().or(data.as_deref()))?;
         if newest.pass().is_some() {
             self.runs.push(newest);
         }
@@ -96,23 +108,36 @@ impl Sweep {
     }
 }
 
+fn cost(run: &Run, entry: usize) -> usize {
+    ROW_COST + run.bytes_of(entry)
+}
+
+/// A part is a row.
+fn removal(keys: &Range<u64>) -> usize {
+    keys.clone().count() * ROW_COST
+}
+
 impl Cursor {
     fn path(&self) -> &[u8] {
-        self.run.path(self.word)
+        self.run.path(self.entry)
     }
 
     fn row(&self) -> Option<&[u8]> {
-        self.run.row(self.word)
+        self.run.row(self.entry)
     }
 
     fn data(&self) -> Option<&[u8]> {
-        self.run.data(self.word)
+        self.run.data(self.entry)
     }
 
-    /// Goes to the next word; `None` is the end.
+    fn cost(&self) -> usize {
+        cost(&self.run, self.entry)
+    }
+
+    /// Goes to the next entry; `None` is the end.
     fn pass(&mut self) -> Option<()> {
-        self.word += 1;
-        (self.word < self.run.len()).then_some(())
+        self.entry += 1;
+        (self.entry < self.run.len()).then_some(())
     }
 }
 

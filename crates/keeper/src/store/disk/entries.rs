@@ -1,4 +1,4 @@
-//! Batches as bytes, and the last word of some of them on each row.
+//! Batches as bytes, and the last entry of some of them for each row.
 //!
 //! ```text
 //!  batch    version │ zxid │ change, …
@@ -6,14 +6,14 @@
 //!           3 deleted │ path         4 session │ id │ row         5 session ended │ id
 //! ```
 //!
-//! Words are where they stand in their batches. They are sorted a [`Run`] at a time, while it is small enough for the
-//! processor's cache and nobody waits long; a [`Sweep`](super::sweep) merges the runs.
+//! Entries are where they stand in their batches. They are sorted a [`Run`] at a time, while it is small enough for the
+//! processor's cache and nobody waits long; a [`Checkpoint`] merges the runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use super::checkpoint::Checkpoint;
 use super::row::{self, Input, ROW_VERSION, RowData, RowError};
-use super::sweep::Sweep;
 use crate::store::{Change, Changes};
 
 const NODE: u8 = 1;
@@ -22,34 +22,37 @@ const DELETED: u8 = 3;
 const SESSION: u8 = 4;
 const SESSION_ENDED: u8 = 5;
 
+/// What an entry takes of memory beside its bytes.
+pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
+
 /// Sessions' rows; `None` has ended.
 pub(super) type Sessions = BTreeMap<i64, Option<Vec<u8>>>;
 
-/// What some batches say.
+/// Those of some batches.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct Entries {
     /// Runs that are sorted, the oldest first.
     sorted: Vec<Run>,
     /// The run at hand.
     run: Run,
-    /// Bytes of a run.
+    /// With so many bytes a run is sorted, and another begins.
     run_bytes: usize,
     sessions: Sessions,
     zxid: i64,
-    /// The keys under which the batches wait, the oldest first.
-    keys: VecDeque<u64>,
+    /// The keys under which each batch waits, the oldest first.
+    batches: VecDeque<Range<u64>>,
 }
 
-/// Some batches, and their words on znodes.
+/// Some batches, and their entries for znodes.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     bytes: Vec<u8>,
-    words: Vec<Word>,
+    entries: Vec<Entry>,
 }
 
-/// What is said of a znode: see the methods of [`Run`].
+/// See the methods of [`Run`].
 #[derive(Debug, Clone, Copy)]
-struct Word {
+struct Entry {
     path: Span,
     row: Option<Span>,
     data: Option<Span>,
@@ -62,63 +65,69 @@ struct Span {
     length: u32,
 }
 
-impl Words {
+impl Entries {
     pub(super) fn none(run_bytes: usize) -> Self {
-        let (sorted, run, sessions, keys) = (Vec::new(), Run::default(), Sessions::new(), VecDeque::new());
-        Self { sorted, run, run_bytes, sessions, zxid: 0, keys }
+        Self {
+            sorted: Vec::new(),
+            run: Run::default(),
+            run_bytes,
+            sessions: Sessions::new(),
+            zxid: 0,
+            batches: VecDeque::new(),
+        }
     }
 
-    /// Whether no batch is among them.
+    /// Whether no batch [waits](Self::wait).
     pub(super) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.batches.is_empty()
     }
 
     /// Adds a later batch, and answers it as bytes.
     pub(super) fn add(&mut self, changes: &Changes) -> Result<&[u8], RowError> {
+        self.begin_batch();
         let from = self.run.bytes.len();
         encode(changes, &mut self.run.bytes);
-        self.listen(from)?;
+        self.index(from)?;
         Ok(&self.run.bytes[from..])
     }
 
     /// Adds a later batch that was read.
     pub(super) fn read(&mut self, batch: &[u8]) -> Result<(), RowError> {
+        self.begin_batch();
         let from = self.run.bytes.len();
         self.run.bytes.extend_from_slice(batch);
-        self.listen(from)?;
-        self.end_run();
-        Ok(())
+        self.index(from)
     }
 
     /// The batch that was added last waits under these keys.
-    pub(super) fn wait(&mut self, keys: impl Iterator<Item = u64>) {
-        self.keys.extend(keys);
+    pub(super) fn wait(&mut self, keys: Range<u64>) {
+        self.batches.push_back(keys);
+    }
+
+    pub(super) fn checkpoint(mut self) -> Checkpoint {
         self.end_run();
+        Checkpoint::new(self.sorted, self.sessions, self.zxid, self.batches)
     }
 
-    pub(super) fn sweep(mut self) -> Sweep {
-        self.sort();
-        Sweep::new(self.sorted, self.sessions, self.zxid, self.keys)
-    }
-
-    fn end_run(&mut self) {
+    /// Sorts a run that is long enough: not behind the batch that made it so, whose clients wait for their answers.
+    fn begin_batch(&mut self) {
         if self.run.bytes.len() >= self.run_bytes {
-            self.sort();
+            self.end_run();
         }
     }
 
-    fn sort(&mut self) {
+    fn end_run(&mut self) {
         let mut run = std::mem::take(&mut self.run);
-        if !run.words.is_empty() {
+        if !run.entries.is_empty() {
             run.sort();
             self.sorted.push(run);
         }
     }
 
-    /// Notes the words of the batch that begins there. Its rows are checked when they are read from their tables.
-    fn listen(&mut self, from: usize) -> Result<(), RowError> {
-        let Run { bytes, words } = &mut self.run;
-        let (end, before) = (bytes.len(), words.len());
+    /// Notes the entries of the batch that begins there. Its rows are checked when they are read from their tables.
+    fn index(&mut self, from: usize) -> Result<(), RowError> {
+        let Run { bytes, entries } = &mut self.run;
+        let (end, before) = (bytes.len(), entries.len());
         let mut from = Input::versioned(&bytes[from..])?;
         self.zxid = from.number("zxid")?;
         while let Some(change) = from.byte() {
@@ -127,15 +136,15 @@ impl Words {
                 Span::new(end - from.rest() - length, length)
             };
             match change {
-                NODE => words.push(Word { path: next("path")?, row: Some(next("row")?), data: None }),
-                DELETED => words.push(Word { path: next("path")?, row: None, data: None }),
+                NODE => entries.push(Entry { path: next("path")?, row: Some(next("row")?), data: None }),
+                DELETED => entries.push(Entry { path: next("path")?, row: None, data: None }),
                 // It stands behind its znode.
                 DATA => {
                     let path = next("path")?;
                     let data = next("data")?;
-                    let word = words[before..].last_mut();
-                    let word = word.filter(|word| bytes[word.path.range()] == bytes[path.range()]);
-                    word.ok_or(RowError::Orphan)?.data = Some(data);
+                    let entry = entries[before..].last_mut();
+                    let entry = entry.filter(|entry| bytes[entry.path.range()] == bytes[path.range()]);
+                    entry.ok_or(RowError::Orphan)?.data = Some(data);
                 }
                 SESSION => {
                     let (id, row) = (from.number("session")?, from.bytes("row")?);
@@ -150,46 +159,59 @@ impl Words {
 }
 
 impl Run {
-    /// Leaves the last word on each path, sorted by path, and nothing else.
+    /// Leaves the last entry for each path, sorted by path, and nothing else.
     fn sort(&mut self) {
-        let Self { bytes, words } = self;
-        let path = |word: &Word| &bytes[word.path.range()];
-        words.sort_by(|one, other| path(one).cmp(path(other)));
-        words.dedup_by(|later, kept| {
+        let Self { bytes, entries } = self;
+        let path = |entry: &Entry| &bytes[entry.path.range()];
+        entries.sort_by(|one, other| path(one).cmp(path(other)));
+        entries.dedup_by(|later, kept| {
             let same = path(later) == path(kept);
             if same {
-                *kept = Word { data: later.data.or(kept.data), ..*later };
+                *kept = Entry { data: later.data.or(kept.data), ..*later };
             }
             same
         });
-        // Only that is kept, in its order: a sweep reads it once, from the beginning to the end.
-        let mut kept = Vec::new();
-        for word in words {
-            word.path = word.path.moved(bytes, &mut kept);
-            word.row = word.row.map(|row| row.moved(bytes, &mut kept));
-            word.data = word.data.map(|data| data.moved(bytes, &mut kept));
+        entries.shrink_to_fit();
+        // Only what they tell is kept, in their order: a checkpoint reads it once, from the beginning to the end.
+        let lengths =
+            entries.iter().map(|entry| entry.spans().map(|span| span.length as usize).sum::<usize>());
+        let mut kept = Vec::with_capacity(lengths.sum());
+        for entry in entries {
+            entry.path = entry.path.moved(bytes, &mut kept);
+            entry.row = entry.row.map(|row| row.moved(bytes, &mut kept));
+            entry.data = entry.data.map(|data| data.moved(bytes, &mut kept));
         }
-        kept.shrink_to_fit();
         *bytes = kept;
     }
 
-    /// How many znodes there are words on.
+    /// For how many znodes there are entries.
     pub(super) fn len(&self) -> usize {
-        self.words.len()
+        self.entries.len()
     }
 
-    pub(super) fn path(&self, word: usize) -> &[u8] {
-        &self.bytes[self.words[word].path.range()]
+    /// Bytes of this entry.
+    pub(super) fn bytes_of(&self, entry: usize) -> usize {
+        self.entries[entry].spans().map(|span| span.length as usize).sum()
     }
 
-    /// `None` is gone.
-    pub(super) fn row(&self, word: usize) -> Option<&[u8]> {
-        Some(&self.bytes[self.words[word].row?.range()])
+    pub(super) fn path(&self, entry: usize) -> &[u8] {
+        &self.bytes[self.entries[entry].path.range()]
     }
 
-    /// Data of a row of its own, the last that was said. It counts only if the znode's row tells of it.
-    pub(super) fn data(&self, word: usize) -> Option<&[u8]> {
-        Some(&self.bytes[self.words[word].data?.range()])
+    /// `None` is a znode that was deleted.
+    pub(super) fn row(&self, entry: usize) -> Option<&[u8]> {
+        Some(&self.bytes[self.entries[entry].row?.range()])
+    }
+
+    /// The last data that was written to a row of its own. It counts only if the znode's row tells of it.
+    pub(super) fn data(&self, entry: usize) -> Option<&[u8]> {
+        Some(&self.bytes[self.entries[entry].data?.range()])
+    }
+}
+
+impl Entry {
+    fn spans(&self) -> impl Iterator<Item = Span> {
+        [Some(self.path), self.row, self.data].into_iter().flatten()
     }
 }
 
@@ -279,12 +301,12 @@ mod tests {
     }
 
     fn run(batches: impl IntoIterator<Item = Vec<Change>>) -> Run {
-        let mut words = Words::none(usize::MAX);
+        let mut entries = Entries::none(usize::MAX);
         for rows in batches {
-            words.add(&Changes { zxid: 7, rows }).expect("it was encoded");
+            entries.add(&Changes { zxid: 7, rows }).expect("it was encoded");
         }
-        words.run.sort();
-        words.run
+        entries.run.sort();
+        entries.run
     }
 
     /// A row's data, as the row has it.
@@ -293,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_on_a_row_wins_within_and_across_batches() {
+    fn the_last_entry_for_a_row_wins_within_and_across_batches() {
         let first = || vec![put("/b", b"1"), put("/a", b"0"), put("/b", b"2")];
         let only = run([first()]);
         assert_eq!((only.len(), only.path(0), only.path(1)), (2, &b"/a"[..], &b"/b"[..]), "sorted");
@@ -304,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn long_data_is_a_word_of_its_own_that_later_words_on_the_row_leave() {
+    fn long_data_is_kept_by_later_entries_that_do_not_have_it() {
         let touched = || match put("/a", &[2; LARGE]) {
             Change::PutNode { path, row, data, .. } => {
                 Change::PutNode { path, row, data, data_changed: false }
@@ -325,17 +347,17 @@ mod tests {
             Change::PutSession(7, session),
             Change::DeleteSession(7),
         ];
-        let mut words = Words::none(usize::MAX);
-        words.add(&Changes { zxid: 7, rows }).expect("it was encoded");
-        assert_eq!((words.zxid, words.sessions.get(&7)), (7, Some(&None)));
-        words.run.sort();
-        assert_eq!((words.run.len(), words.run.row(0)), (1, None));
+        let mut entries = Entries::none(usize::MAX);
+        entries.add(&Changes { zxid: 7, rows }).expect("it was encoded");
+        assert_eq!((entries.zxid, entries.sessions.get(&7)), (7, Some(&None)));
+        entries.run.sort();
+        assert_eq!((entries.run.len(), entries.run.row(0)), (1, None));
     }
 
     #[test]
     fn a_batch_that_cannot_be_read_is_an_error() {
         let whole = encoded(vec![put("/a", &[1; LARGE])]);
-        let read = |batch: &[u8]| Words::none(0).read(batch);
+        let read = |batch: &[u8]| Entries::none(0).read(batch);
         assert_eq!(read(&whole), Ok(()));
         assert_eq!(read(&[]), Err(RowError::Short("version")));
         assert_eq!(read(&whole[..whole.len() - 1]), Err(RowError::Short("data")));

@@ -3,7 +3,7 @@
 //! ```text
 //!  commit ──► one redb transaction: the batch in a row of `waiting` ──► fdatasync ──► Ok
 //!                │                                                    └── any failure ──► Failed, for good
-//!                └── when many wait: some of their last words on rows, into the rows' own tables
+//!                └── when many wait: some of their last entries for rows, into the rows' own tables
 //!  tidy ────► more of these, when nobody waits for a commit
 //! ```
 //!
@@ -17,15 +17,15 @@
 //! docs/adr/0011-keeper-store.md says why there is no log.
 
 mod backup;
+mod checkpoint;
 mod directory;
+mod entries;
 mod length;
 mod row;
-mod sweep;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod waiting;
-mod words;
 
 use std::cell::Cell;
 use std::fs::OpenOptions;
@@ -40,7 +40,7 @@ use redb::{Builder, Database, ReadableDatabase as _, StorageBackend};
 use self::directory::Directory;
 use self::length::SyncedGrowth;
 use self::tables::Fault;
-use self::waiting::{FOLD_BYTES, Waiting};
+use self::waiting::{Sizes, Waiting};
 use super::{Changes, Reader, Snapshot, Status, Store, StoreError};
 
 pub(super) use self::backup::backup_snapshot;
@@ -48,7 +48,7 @@ pub use self::backup::restore;
 pub use self::row::RowError;
 
 /// The model has the tree in memory and the kernel has the file's pages: this holds the inner pages of the trees and
-/// the pages that a sweep is at.
+/// the pages that a checkpoint is at.
 const CACHE_BYTES: usize = 32 << 20;
 
 /// A store in a data directory, which it holds alone.
@@ -84,12 +84,12 @@ impl Disk {
             directory::publish(&unfinished, &file)?;
         }
         let database = open_checked(&file, || open_file(&file))?;
-        Self::of(file, database, FOLD_BYTES, Some(directory))
+        Self::of(file, database, Sizes::USUAL, Some(directory))
     }
 
     /// A store on a disk that a test made.
     #[cfg(test)]
-    fn on(backend: impl StorageBackend + Clone, fold_bytes: usize) -> Result<Self, StoreError> {
+    fn on(backend: impl StorageBackend + Clone, sizes: Sizes) -> Result<Self, StoreError> {
         let file = PathBuf::from("simulated");
         let fresh =
             backend.len().map_err(|source| StoreError::io(&file, "asking for the length", source))? == 0;
@@ -99,18 +99,19 @@ impl Disk {
                 .expect("no test disturbs the first start");
         }
         let database = open_checked(&file, || Ok(backend))?;
-        Self::of(file, database, fold_bytes, None)
+        Self::of(file, database, sizes, None)
     }
 
     /// Folds what waits, so that the rows' tables are all there is to read.
     fn of(
         file: PathBuf,
         database: Database,
-        fold_bytes: usize,
+        sizes: Sizes,
         directory: Option<Directory>,
     ) -> Result<Self, StoreError> {
-        waiting::fold(&database).map_err(|fault| fault_told(&file, "folding the waiting batches", fault))?;
-        let waiting = Waiting::none(fold_bytes);
+        waiting::fold(&database, sizes)
+            .map_err(|fault| fault_told(&file, "folding the waiting batches", fault))?;
+        let waiting = Waiting::none(sizes);
         Ok(Self { file, state: State::Open(database), commits: 0, waiting, _directory: directory })
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Keys and values are plain bytes: the database's own text type panics on what is not UTF-8.
 
+use std::ops::Range;
+
 use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
 
 use super::row::{self, AclPool, RowData, RowError};
@@ -82,15 +84,22 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Removes a part of a batch: the rows' tables have what it says.
-    pub(super) fn forget_waiting(&mut self, key: u64) -> Result<(), redb::Error> {
-        self.waiting.remove(key)?;
+    /// Removes a batch: the rows' tables have what it says.
+    pub(super) fn remove_waiting(&mut self, parts: Range<u64>) -> Result<(), redb::Error> {
+        for part in parts {
+            self.waiting.remove(part)?;
+        }
         Ok(())
     }
 
     /// Writes a znode's row, or removes it. Of data in a row of its own, what is given is written if the row tells of it,
     /// and what was there goes if the row does not.
-    pub(super) fn say(&mut self, path: &[u8], row: Option<&[u8]>, data: Option<&[u8]>) -> Result<(), Fault> {
+    pub(super) fn put_or_remove(
+        &mut self,
+        path: &[u8],
+        row: Option<&[u8]>,
+        data: Option<&[u8]>,
+    ) -> Result<(), Fault> {
         let old = match row {
             Some(row) => self.nodes.insert(path, row)?,
             None => self.nodes.remove(path)?,
@@ -108,7 +117,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Writes a session's row, or removes it.
-    pub(super) fn say_of_session(&mut self, id: i64, row: Option<&[u8]>) -> Result<(), redb::Error> {
+    pub(super) fn put_or_remove_session(&mut self, id: i64, row: Option<&[u8]>) -> Result<(), redb::Error> {
         match row {
             Some(row) => drop(self.sessions.insert(id, row)?),
             None => drop(self.sessions.remove(id)?),
@@ -141,17 +150,19 @@ impl<'t> Writer<'t> {
 }
 
 /// Takes all that waits, in order.
-pub(super) fn take_all_waiting(transaction: &WriteTransaction) -> Result<Vec<(u64, Vec<u8>)>, redb::Error> {
+pub(super) fn take_all_waiting(
+    transaction: &WriteTransaction,
+    mut take: impl FnMut(u64, &[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let waiting = transaction.open_table(WAITING)?;
-    let mut parts = Vec::new();
     for entry in waiting.iter()? {
         let (key, part) = entry?;
-        parts.push((key.value(), part.value().to_vec()));
+        take(key.value(), part.value())?;
     }
     drop(waiting);
     // All at once: taking them one by one would rewrite the pages between.
     transaction.delete_table(WAITING)?;
-    Ok(parts)
+    Ok(())
 }
 
 /// Makes the tables of a new file.

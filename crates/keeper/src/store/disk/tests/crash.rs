@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::super::waiting::FOLD_BYTES;
+use super::super::waiting::Sizes;
 use super::device::Device;
-use super::{batch, put, row, session};
+use super::{SMALL, batch, put, row, session};
 use crate::store::{Change, Changes, Disk, Memory, Store as _, StoreError};
 
 /// Cases per run; each prints its seed when it fails.
@@ -36,9 +36,15 @@ fn cases(case: impl Fn(u64) + std::panic::RefUnwindSafe) {
     }
 }
 
-/// From a fold with each batch to none in a life.
-fn any_fold_bytes(random: &mut Rng) -> usize {
-    [0, 5_000, 50_000, FOLD_BYTES][random.usize(..4)]
+/// From a checkpoint with each batch to none in a life, in many goes or in one, of batches in many parts or in one.
+fn any_sizes(random: &mut Rng) -> Sizes {
+    Sizes {
+        fold: [0, 5_000, 50_000, Sizes::USUAL.fold][random.usize(..4)],
+        run: [0, 2_000, Sizes::USUAL.run][random.usize(..3)],
+        stride: [0, 1_000, Sizes::USUAL.stride][random.usize(..3)],
+        tidy: [1, 3_000, Sizes::USUAL.tidy][random.usize(..3)],
+        part: [1_000, 10_000, Sizes::USUAL.part][random.usize(..3)],
+    }
 }
 
 fn any_batch(random: &mut Rng, zxid: i64, acknowledged: &Memory) -> Changes {
@@ -72,12 +78,12 @@ fn any_change(random: &mut Rng, before: &Memory) -> Change {
 }
 
 /// A store on the device after as many power losses as its opening takes.
-fn reopened(device: &Device, random: &mut Rng, fold_bytes: usize) -> Disk {
+fn reopened(device: &Device, random: &mut Rng, sizes: Sizes) -> Disk {
     loop {
         if random.bool() {
             device.light_fuse(random.u64(..20));
         }
-        match Disk::on(device.clone(), fold_bytes) {
+        match Disk::on(device.clone(), sizes) {
             Ok(store) => return store,
             Err(StoreError::Io { .. } | StoreError::Database { .. }) => device.power_cycle(random),
             Err(error) => {
@@ -103,14 +109,14 @@ fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
     let crashes = std::sync::atomic::AtomicU64::new(0);
     cases(|seed| {
         let random = &mut Rng::with_seed(seed);
-        let fold_bytes = any_fold_bytes(random);
+        let sizes = any_sizes(random);
         let device = Device::new();
-        drop(Disk::on(device.clone(), fold_bytes).expect("the first start is undisturbed"));
+        drop(Disk::on(device.clone(), sizes).expect("the first start is undisturbed"));
         let mut acknowledged = Memory::new();
         let mut attempted = Memory::new();
         let mut zxid = 0;
         for _ in 0..LIVES {
-            let mut store = reopened(&device, random, fold_bytes);
+            let mut store = reopened(&device, random, sizes);
             let Ok(model) = matched(&mut store, acknowledged.clone(), attempted.clone()) else {
                 // The power went while the rows were read.
                 drop(store);
@@ -157,9 +163,9 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
     let failures = std::sync::atomic::AtomicU64::new(0);
     cases(|seed| {
         let random = &mut Rng::with_seed(seed);
-        let fold_bytes = any_fold_bytes(random);
+        let sizes = any_sizes(random);
         let device = Device::new();
-        let mut store = Disk::on(device.clone(), fold_bytes).expect("there is space for the start");
+        let mut store = Disk::on(device.clone(), sizes).expect("there is space for the start");
         device.set_free_blocks(Some(random.usize(..60)));
         let mut acknowledged = Memory::new();
         let mut attempted = Memory::new();
@@ -181,12 +187,12 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
             device.power_cycle(random);
         }
         // While the disk is still full, the store says so or serves.
-        match Disk::on(device.clone(), fold_bytes) {
+        match Disk::on(device.clone(), sizes) {
             Ok(mut store) => drop(matched(&mut store, acknowledged.clone(), attempted.clone())),
             Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{error}"),
         }
         device.set_free_blocks(None);
-        let mut store = Disk::on(device.clone(), fold_bytes).expect("there is space again");
+        let mut store = Disk::on(device.clone(), sizes).expect("there is space again");
         matched(&mut store, acknowledged, attempted).expect("there is space again");
     });
     assert!(
@@ -198,11 +204,55 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
 #[test]
 fn a_batch_is_durable_after_one_sync() {
     let device = Device::new();
-    let mut store = Disk::on(device.clone(), FOLD_BYTES).unwrap();
+    let mut store = Disk::on(device.clone(), Sizes::USUAL).unwrap();
     store.commit(&batch(1, [put("/a", 1, b"x")])).unwrap();
     device.light_fuse(0);
     drop(store);
     device.power_cycle(&mut Rng::with_seed(1));
-    assert_eq!(Disk::on(device.clone(), FOLD_BYTES).unwrap().load().unwrap().zxid, 1);
+    assert_eq!(Disk::on(device.clone(), Sizes::USUAL).unwrap().load().unwrap().zxid, 1);
     assert!(device.steps() > 0);
+}
+
+/// A put of a row whose data is as it was.
+fn touched(path: &str, version: i32, data: &[u8]) -> Change {
+    Change::PutNode { path: path.into(), row: row(version), data: Some(data.into()), data_changed: false }
+}
+
+/// A kill between any two of its goes, among them those that remove batches, leaves what was committed.
+#[test]
+fn a_checkpoint_may_be_cut_anywhere() {
+    let device = Device::new();
+    let sizes = Sizes { fold: 50_000, ..SMALL };
+    let mut store = Disk::on(device.clone(), sizes).unwrap();
+    let mut model = Memory::new();
+    for changes in [
+        batch(1, [put("/a", 1, &[1; 5_000]), put("/b", 1, b"1"), Change::PutSession(1, session(5))]),
+        batch(2, [put("/a", 2, &[2; 6_000]), Change::DeleteNode("/b".into()), put("/c", 1, &[3; 4_000])]),
+        batch(3, [put("/b", 3, &[4; 3_000]), put("/c", 2, b"short"), Change::DeleteSession(1)]),
+        batch(4, [touched("/a", 3, &[2; 6_000])]),
+    ] {
+        model.commit(&changes).unwrap();
+        store.commit(&changes).unwrap();
+    }
+    let committed = model.load().unwrap();
+    let mut goes = 0;
+    loop {
+        let found = Disk::on(device.copied(), sizes).expect("nothing is damaged").load().unwrap();
+        assert_eq!(found, committed, "after {goes} goes");
+        if !store.tidy().unwrap() {
+            break;
+        }
+        goes += 1;
+    }
+    assert!(goes > 6, "{goes}");
+    // And between two batches that each do a share of it.
+    let mut zxid = 4;
+    for n in 0..40 {
+        zxid += 1;
+        let changes = batch(zxid, [put(&format!("/{}", n % 7), n, &[5; 1_500]), put("/a", n, b"")]);
+        model.commit(&changes).unwrap();
+        store.commit(&changes).unwrap();
+        let found = Disk::on(device.copied(), sizes).expect("nothing is damaged").load().unwrap();
+        assert_eq!(found, model.load().unwrap(), "after {zxid}");
+    }
 }

@@ -6,11 +6,11 @@ use fastrand::Rng;
 use redb::{Database, TableDefinition};
 
 use super::device::Device;
-use super::{batch, put, session};
+use super::{SMALL, batch, put, session};
 use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
 
 fn filled(device: &Device) -> Snapshot {
-    let mut store = Disk::on(device.clone(), 5_000).expect("an undisturbed start");
+    let mut store = Disk::on(device.clone(), SMALL).expect("an undisturbed start");
     for zxid in 1..20 {
         let rows = (0..10).map(|n| put(&format!("/{zxid}/{n}"), n, &[7; 900]));
         store
@@ -32,7 +32,7 @@ fn a_damaged_page_is_refused_or_was_not_in_use() {
         let damaged = device.copied();
         let at = random.usize(..damaged.length());
         damaged.flip(at, 1 << random.u8(..8));
-        match Disk::on(damaged, 5_000).and_then(|mut store| store.load()) {
+        match Disk::on(damaged, SMALL).and_then(|mut store| store.load()) {
             Ok(found) => assert!(found == whole, "byte {at} changed what is read"),
             Err(StoreError::Corrupt { .. } | StoreError::Foreign { .. }) => refused += 1,
             Err(error) => panic!("byte {at} is told as {error:?}"),
@@ -97,6 +97,28 @@ fn a_row_that_cannot_be_read_is_named() {
         let error = Disk::open(dir.path()).unwrap().load().unwrap_err();
         assert!(
             matches!(&error, StoreError::Corrupt { row, .. } if row == named),
+            "{error} instead of {named}"
+        );
+    }
+}
+
+#[test]
+fn a_waiting_batch_without_one_of_its_parts_is_refused() {
+    for (missing, named) in [(0, 1), (1, 2)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Disk::open(dir.path()).expect("a new directory");
+        store.commit(&batch(1, [put("/a", 1, &[2; 100_000])])).expect("a healthy disk");
+        drop(store);
+        let database = Database::open(dir.path().join("keeper.redb")).expect("nobody else has it");
+        let transaction = database.begin_write().unwrap();
+        let waiting = TableDefinition::<u64, &[u8]>::new("keeper.waiting");
+        assert!(transaction.open_table(waiting).unwrap().remove(missing).unwrap().is_some());
+        transaction.commit().unwrap();
+        drop(database);
+        let named = format!("part {named:#x} of a waiting batch");
+        let error = Disk::open(dir.path()).unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Corrupt { row, .. } if *row == named),
             "{error} instead of {named}"
         );
     }

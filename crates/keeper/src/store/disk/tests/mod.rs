@@ -8,8 +8,12 @@ mod rows;
 
 use std::sync::Arc;
 
+use super::waiting::Sizes;
 use crate::proto::{Acl, Id};
 use crate::store::{Change, Changes, NodeRow, SessionRow};
+
+/// As little at once as can be: batches of many parts, checkpoints of many runs and many goes.
+const SMALL: Sizes = Sizes { fold: 5_000, run: 500, stride: 0, tidy: 1, part: 1_000 };
 
 /// A row in which every field is something else.
 fn row(version: i32) -> NodeRow {
