@@ -140,13 +140,14 @@ impl NamespaceError {
 /// # Errors
 /// [`NamespaceError`], which says whether another try may help ([`NamespaceError::may_pass`]).
 pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
-    match (check_layout(zk).await?, create) {
+    let made = check_layout(zk).await? || (made_meanwhile(zk).await? && check_layout(zk).await?);
+    match (made, create) {
         (true, true) => {
             make_parts(zk).await?;
             return check_writable(zk).await;
         }
         (true, false) => return Ok(()),
-        (false, _) => check_not_foreign(zk).await?,
+        (false, _) => {}
     }
     if !create {
         return Err(NamespaceError::Absent { chroot: chroot(zk), known: LAYOUT_VERSION });
@@ -226,16 +227,21 @@ async fn check_layout(zk: &Zk) -> Result<bool, NamespaceError> {
     }
 }
 
-/// A namespace half made by a node that died has our parents only.
-async fn check_not_foreign(zk: &Zk) -> Result<(), NamespaceError> {
+/// Refuses one of somebody else; answers whether the layout is there by now. A namespace half made by a node that died has
+/// our parents only.
+async fn made_meanwhile(zk: &Zk) -> Result<bool, NamespaceError> {
     let children = zk.children("/".to_owned()).await.map_err(|error| lost(zk, error))?.unwrap_or_default();
     let ours = |name: &str| {
         path::PARENTS.iter().chain([&path::EPOCH, &path::LEADER]).any(|path| &path[1..] == name)
             || (name == "zookeeper" && zk.client().path() == "/")
     };
+    // Another node has made it since it was looked for.
+    if children.iter().any(|name| name == &path::LAYOUT[1..]) {
+        return Ok(true);
+    }
     let mut foreign = children.into_iter().filter(|name| !ours(name)).collect::<Vec<_>>();
     if foreign.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     foreign.sort();
     foreign.truncate(3);

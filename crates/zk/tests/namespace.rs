@@ -8,6 +8,7 @@ use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire;
 use bellwether_testkit::namespace;
 use bellwether_zk::{NamespaceError, Zk, connect, open_namespace};
+use futures::future::join_all;
 
 async fn session(to: &str) -> Zk {
     connect(&to.parse().expect("a connect string"), Duration::from_secs(5)).await.expect("a session")
@@ -30,6 +31,27 @@ async fn the_chroot_its_parents_and_all_buckets_are_made_once() {
     let buckets = one.children(path::JOBS.into()).await.unwrap().unwrap();
     assert_eq!(buckets.len(), Bucket::all().count());
     assert_eq!(open_namespace(&one, false).await, Ok(()));
+}
+
+/// It looks for the layout and then for what else is there: the layout may come in between.
+#[tokio::test]
+async fn a_reader_that_comes_while_a_namespace_is_made_finds_none_or_a_whole_one() {
+    for n in 0..3 {
+        let to = namespace(&format!("meanwhile-{n}"));
+        let maker = session(&to).await;
+        let readers = (0..4).map(|_| async {
+            let zk = session(&to).await;
+            loop {
+                match open_namespace(&zk, false).await {
+                    Ok(()) => break,
+                    Err(NamespaceError::Absent { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        let (made, _) = tokio::join!(open_namespace(&maker, true), join_all(readers));
+        assert_eq!(made, Ok(()));
+    }
 }
 
 #[tokio::test]
