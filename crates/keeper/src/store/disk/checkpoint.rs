@@ -12,9 +12,8 @@
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
-use std::ops::Range;
 
-use super::entries::{Run, Sessions};
+use super::entries::{Batch, Run, Sessions};
 use super::row;
 use super::tables::{Fault, Writer};
 
@@ -26,7 +25,7 @@ pub(super) struct Checkpoint {
     runs: BinaryHeap<Cursor>,
     sessions: Sessions,
     zxid: i64,
-    batches: VecDeque<Range<u64>>,
+    batches: VecDeque<Batch>,
     all: usize,
     left: usize,
 }
@@ -41,8 +40,8 @@ struct Cursor {
 }
 
 impl Checkpoint {
-    /// Of sorted runs, the oldest first, and the keys of each of their batches.
-    pub(super) fn new(runs: Vec<Run>, sessions: Sessions, zxid: i64, batches: VecDeque<Range<u64>>) -> Self {
+    /// Of sorted runs and their batches, the oldest first.
+    pub(super) fn new(runs: Vec<Run>, sessions: Sessions, zxid: i64, batches: VecDeque<Batch>) -> Self {
         let cursors = (0..).zip(runs).filter(|(_, run)| run.len() > 0);
         let runs = cursors.map(|(age, run)| Cursor { run, entry: 0, age }).collect::<BinaryHeap<_>>();
         let entries = runs
@@ -72,9 +71,11 @@ impl Checkpoint {
             } else if let Some((id, row)) = self.sessions.pop_first() {
                 writer.put_or_remove_session(id, row.as_deref())?;
                 self.left -= ROW_COST;
-            } else if let Some(keys) = self.batches.pop_front() {
-                self.left -= removal(&keys);
-                writer.remove_waiting(keys)?;
+            } else if let Some(batch) = self.batches.pop_front() {
+                self.left -= removal(&batch);
+                writer.remove_waiting(batch.keys)?;
+            } else {
+                self.left = 0;
             }
         }
         match self.left {
@@ -112,9 +113,9 @@ fn cost(run: &Run, entry: usize) -> usize {
     ROW_COST + run.bytes_of(entry)
 }
 
-/// A part is a row.
-fn removal(keys: &Range<u64>) -> usize {
-    keys.clone().count() * ROW_COST
+/// A part is a row. It is read to be removed, which is a fraction of what writing takes.
+fn removal(batch: &Batch) -> usize {
+    batch.keys.clone().count() * ROW_COST + batch.bytes / 8
 }
 
 impl Cursor {

@@ -39,8 +39,17 @@ pub(super) struct Entries {
     run_bytes: usize,
     sessions: Sessions,
     zxid: i64,
-    /// The keys under which each batch waits, the oldest first.
-    batches: VecDeque<Range<u64>>,
+    /// The oldest first.
+    batches: VecDeque<Batch>,
+}
+
+/// A batch that waits.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Of its parts.
+    pub(super) keys: Range<u64>,
+    /// Of all of them.
+    pub(super) bytes: usize,
 }
 
 /// Some batches, and their entries for znodes.
@@ -61,8 +70,8 @@ struct Entry {
 /// Where something stands in a run's bytes.
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    at: u32,
-    length: u32,
+    at: usize,
+    length: usize,
 }
 
 impl Entries {
@@ -99,9 +108,9 @@ impl Entries {
         self.index(from)
     }
 
-    /// The batch that was added last waits under these keys.
-    pub(super) fn wait(&mut self, keys: Range<u64>) {
-        self.batches.push_back(keys);
+    /// The batch that was added last waits.
+    pub(super) fn wait(&mut self, batch: Batch) {
+        self.batches.push_back(batch);
     }
 
     pub(super) fn checkpoint(mut self) -> Checkpoint {
@@ -133,7 +142,7 @@ impl Entries {
         while let Some(change) = from.byte() {
             let mut next = |field| {
                 let length = from.bytes(field)?.len();
-                Span::new(end - from.rest() - length, length)
+                Ok::<_, RowError>(Span { at: end - from.rest() - length, length })
             };
             match change {
                 NODE => entries.push(Entry { path: next("path")?, row: Some(next("row")?), data: None }),
@@ -173,8 +182,7 @@ impl Run {
         });
         entries.shrink_to_fit();
         // Only what they tell is kept, in their order: a checkpoint reads it once, from the beginning to the end.
-        let lengths =
-            entries.iter().map(|entry| entry.spans().map(|span| span.length as usize).sum::<usize>());
+        let lengths = entries.iter().map(|entry| entry.spans().map(|span| span.length).sum::<usize>());
         let mut kept = Vec::with_capacity(lengths.sum());
         for entry in entries {
             entry.path = entry.path.moved(bytes, &mut kept);
@@ -191,7 +199,7 @@ impl Run {
 
     /// Bytes of this entry.
     pub(super) fn bytes_of(&self, entry: usize) -> usize {
-        self.entries[entry].spans().map(|span| span.length as usize).sum()
+        self.entries[entry].spans().map(|span| span.length).sum()
     }
 
     pub(super) fn path(&self, entry: usize) -> &[u8] {
@@ -216,21 +224,15 @@ impl Entry {
 }
 
 impl Span {
-    fn new(at: usize, length: usize) -> Result<Self, RowError> {
-        let number = |value| u32::try_from(value).map_err(|_| RowError::Range("batch"));
-        Ok(Self { at: number(at)?, length: number(length)? })
-    }
-
-    /// Copies what stands here behind `to`, which is no longer than where this comes from.
+    /// Copies what stands here behind `to`.
     fn moved(self, from: &[u8], to: &mut Vec<u8>) -> Self {
-        let at = to.len() as u32;
+        let at = to.len();
         to.extend_from_slice(&from[self.range()]);
         Self { at, ..self }
     }
 
     fn range(self) -> Range<usize> {
-        let at = self.at as usize;
-        at..at + self.length as usize
+        self.at..self.at + self.length
     }
 }
 

@@ -23,7 +23,7 @@ use std::ops::Range;
 use redb::{Database, Durability};
 
 use super::checkpoint::Checkpoint;
-use super::entries::{ENTRY_BYTES, Entries};
+use super::entries::{Batch, ENTRY_BYTES, Entries};
 use super::row::RowError;
 use super::tables::{self, Fault, Writer};
 use crate::store::Changes;
@@ -45,7 +45,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub(super) const USUAL: Self = Self {
-        // Some 120,000 changed rows. The start after a crash folds half as many more: 16 MiB took some 200 ms.
+        // Some 120,000 changed rows of 200 bytes. The start after a crash folds half as many more: 16 MiB took some 200 ms.
         fold: 32 << 20,
         // Some 4,000, sorted in the processor's cache within milliseconds.
         run: 1 << 20,
@@ -83,9 +83,14 @@ impl Waiting {
     /// Writes a batch, and returns when it is durable. If it does not become that, the store has failed, and this is not
     /// used again.
     pub(super) fn commit(&mut self, database: &Database, changes: &Changes) -> Result<(), Fault> {
+        // Not behind the batch that made them too many, whose clients wait for their answers.
+        if self.bytes > self.sizes.fold {
+            self.begin_checkpoint();
+        }
         let batch = self.entries.add(changes).map_err(in_batch)?;
-        self.bytes += batch.len() + changes.rows.len() * ENTRY_BYTES + BATCH_BYTES;
-        let keys = keys(self.next, batch.len().div_ceil(self.sizes.part));
+        let bytes = batch.len();
+        self.bytes += bytes + changes.rows.len() * ENTRY_BYTES + BATCH_BYTES;
+        let keys = keys(self.next, bytes.div_ceil(self.sizes.part));
         self.next += 1;
         transact(database, |writer| {
             for (key, part) in keys.clone().zip(batch.chunks(self.sizes.part)) {
@@ -95,11 +100,8 @@ impl Waiting {
             let owed = owed(checkpoint.all(), checkpoint.left(), self.bytes, self.sizes);
             checkpoint.run(owed, writer)
         })?;
-        self.entries.wait(keys);
+        self.entries.wait(Batch { keys, bytes });
         self.end_checkpoint();
-        if self.bytes > self.sizes.fold {
-            self.begin_checkpoint();
-        }
         Ok(())
     }
 
