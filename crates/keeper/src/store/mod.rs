@@ -2,7 +2,7 @@
 //!
 //! The model keeps the whole tree in memory and hands over the rows that a batch changed; a store writes them
 //! all or none, and returns once they would survive a power loss. There is one file, whose transactions are the
-//! database's: no log of our own beside it, no torn tail, nothing to truncate.
+//! database's: no log file of our own beside it, so no torn tail and no order of two files.
 //!
 //! | a server wants | it takes |
 //! | --- | --- |

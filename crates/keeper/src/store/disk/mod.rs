@@ -14,7 +14,7 @@
 //!   checks them too. Then every row is decoded and matched.
 //! * **Limits:** the file does not shrink below what it needed at its largest. A restart reads all of it.
 //!
-//! docs/adr/0011-keeper-store.md says why there is no log.
+//! docs/adr/0011-keeper-store.md says why the log is a table of this file.
 
 mod backup;
 mod checkpoint;
