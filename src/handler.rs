@@ -47,7 +47,7 @@ use futures::FutureExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub use bellwether_actors::worker::{
+pub use bellwether_host::worker::{
     Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError,
 };
 

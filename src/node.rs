@@ -9,10 +9,10 @@ mod signals;
 
 use std::time::Duration;
 
-pub use bellwether_actors::node::NodeError;
-pub use bellwether_actors::worker::Drained;
 pub use bellwether_core::machine::assigner::Strategy as Placement;
 pub use bellwether_core::machine::campaign::Strategy as ElectionStrategy;
+pub use bellwether_host::node::NodeError;
+pub use bellwether_host::worker::Drained;
 
 pub use self::builder::NodeBuilder;
 pub use self::error::{RunError, StartError};
@@ -26,7 +26,7 @@ use self::signals::Signals;
 /// A running node. Cheap to clone; it runs until it is stopped, whether or not a clone is kept.
 #[derive(Debug, Clone)]
 pub struct Node {
-    inner: bellwether_actors::node::Node,
+    inner: bellwether_host::node::Node,
     drain_grace: Duration,
     #[cfg(feature = "http")]
     gateway: Option<Gateway>,
@@ -120,7 +120,7 @@ impl Node {
 
     /// The actors beneath.
     #[must_use]
-    pub fn actors(&self) -> &bellwether_actors::node::Node {
+    pub fn actors(&self) -> &bellwether_host::node::Node {
         &self.inner
     }
 }

@@ -103,9 +103,9 @@ impl Exporter {
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
     {
         let wanted = Targets::new()
-            .with_target(bellwether_actors::trace::TARGET, LevelFilter::DEBUG)
+            .with_target(bellwether_host::trace::TARGET, LevelFilter::DEBUG)
             .with_target("bellwether", LevelFilter::INFO)
-            .with_target("bellwether_actors", LevelFilter::INFO);
+            .with_target("bellwether_host", LevelFilter::INFO);
         OpenTelemetryLayer::new(self.provider.tracer("bellwether"))
             .with_location(false)
             .with_threads(false)

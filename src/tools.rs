@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::worker::{HandlerError, JobContext, Tools as Given};
 use bellwether_core::name::Kind;
+use bellwether_host::worker::{HandlerError, JobContext, Tools as Given};
 use bellwether_zk::Access;
 use tokio::sync::OnceCell;
 

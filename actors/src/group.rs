@@ -17,9 +17,9 @@ use bellwether_core::machine::group::{Cursor, Look, REST, Rest, Sight, Standing}
 use bellwether_core::machine::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, WorkerId};
 use bellwether_core::path;
+use bellwether_core::port::{Node, ReadResult, Requests};
 use bellwether_core::txn::Waiting;
 use bellwether_core::wire;
-use bellwether_zk::{Node, ReadResult, Zk};
 
 /// Assignments that are asked for under each worker rather than by listing all inboxes: a few batched reads, each about as
 /// much as a get.
@@ -29,7 +29,7 @@ const PROBES: usize = 4 * MAX_READ_BATCH;
 ///
 /// # Errors
 /// When a read is not answered.
-pub async fn look(zk: &Zk, group: &GroupId) -> ReadResult<Look> {
+pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
     let Some(node) = zk.get(path::group(group)).await? else { return Ok(Look::Absent) };
     let record = match wire::decode::<GroupRecord>(&node.data) {
         Ok(record) => record,
@@ -58,7 +58,7 @@ pub async fn look(zk: &Zk, group: &GroupId) -> ReadResult<Look> {
 }
 
 /// How many children these have together.
-async fn count(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<u32> {
+async fn count(zk: &dyn Requests, paths: impl Iterator<Item = String>) -> ReadResult<u32> {
     let paths = paths.collect::<Vec<_>>();
     let mut sum = 0;
     for paths in paths.chunks(MAX_READ_BATCH) {
@@ -69,7 +69,7 @@ async fn count(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<u32> 
 }
 
 /// Counts members by their numbers. Places first: one that ends meanwhile is in both lists, and counted once.
-async fn number(zk: &Zk, group: &GroupId, chunks: &[u32], sight: &mut Sight) -> ReadResult<()> {
+async fn number(zk: &dyn Requests, group: &GroupId, chunks: &[u32], sight: &mut Sight) -> ReadResult<()> {
     let total = sight.record.total.unwrap_or(0);
     let (mut members, mut places, mut marks, mut below) = (0, 0, 0, 0);
     for chunk in chunks {
@@ -100,7 +100,7 @@ pub struct Members {
 ///
 /// # Errors
 /// When a read is not answered.
-pub async fn members_of(zk: &Zk, group: &GroupId, chunk: u32) -> ReadResult<Members> {
+pub async fn members_of(zk: &dyn Requests, group: &GroupId, chunk: u32) -> ReadResult<Members> {
     let open = zk.children(path::place_chunk(group, chunk)).await?.unwrap_or_default();
     let ended = zk.children(path::mark_chunk(group, chunk)).await?.unwrap_or_default();
     Ok(Members {
@@ -113,7 +113,11 @@ pub async fn members_of(zk: &Zk, group: &GroupId, chunk: u32) -> ReadResult<Memb
 ///
 /// # Errors
 /// When a read is not answered.
-pub async fn rest(zk: &Zk, group: &GroupId, from: Cursor) -> ReadResult<(Vec<Rest>, Option<Cursor>)> {
+pub async fn rest(
+    zk: &dyn Requests,
+    group: &GroupId,
+    from: Cursor,
+) -> ReadResult<(Vec<Rest>, Option<Cursor>)> {
     let record = zk.get(path::group(group)).await?;
     let record = record.and_then(|node| wire::decode::<GroupRecord>(&node.data).ok());
     // Without a record there is nobody to end them for.
@@ -138,7 +142,7 @@ pub async fn rest(zk: &Zk, group: &GroupId, from: Cursor) -> ReadResult<(Vec<Res
 }
 
 /// Where these are. What moves meanwhile is nowhere, and found by another pass.
-async fn stand(zk: &Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
+async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
     let paths = jobs.iter().flat_map(|job| [path::record(job), path::queue_entry(job)]);
     let nodes = zk.get_many(paths.collect()).await?;
     let mut nodes = nodes.into_iter();
@@ -201,7 +205,7 @@ fn sought(rest: &Rest) -> bool {
 }
 
 /// Who has which job: as many entries as there are slots in use.
-async fn holders(zk: &Zk, workers: &[WorkerId]) -> ReadResult<BTreeMap<JobId, WorkerId>> {
+async fn holders(zk: &dyn Requests, workers: &[WorkerId]) -> ReadResult<BTreeMap<JobId, WorkerId>> {
     let mut held = BTreeMap::new();
     for workers in workers.chunks(MAX_READ_BATCH) {
         let lists = zk.children_many(workers.iter().copied().map(path::inbox).collect()).await?;

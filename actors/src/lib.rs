@@ -1,28 +1,64 @@
-//! Bellwether's actors: one supervised ractor actor per concern.
+//! Bellwether's actors, each written once.
 //!
-//! An actor owns one pure machine of `bellwether-core` (or a state small enough to need none), feeds it
-//! messages and carries out its effects. Three rules hold for all of them:
+//! A [`Concern`] is an actor without its runtime: its messages, a pure machine of `bellwether-core`, and the
+//! interpretation of that machine's effects. It does nothing by itself. Everything that it wants is pushed into its
+//! [`Context`] as data ([`Out`]): requests to ZooKeeper, watches, timers, messages to neighbours. Its host carries the
+//! outputs out in order after the handler has returned, so a handler that panics sends nothing.
 //!
-//! * No handler awaits ZooKeeper. It *makes* the request, which sends it in order, spawns the await, and gets
-//!   the outcome back as a message.
-//! * Watch callbacks become messages in a pump task that the actor owns and aborts with itself.
-//! * Mailboxes are unbounded, so whoever sends in bulk bounds itself: by a window of requests in flight, or by
-//!   slots.
+//! There are two hosts. `bellwether-host` runs a concern as a supervised ractor actor on a real ZooKeeper session.
+//! `bellwether-sim` runs the same code in virtual time. This package depends on neither ractor nor tokio nor a
+//! ZooKeeper client, so the simulator can use it.
+//!
+//! Three rules hold for every concern:
+//!
+//! * A handler never waits. An answer comes back as a message.
+//! * An instance lives for one term or one incarnation; its host drops answers that come after its end.
+//! * Mailboxes are unbounded, so a concern that sends in bulk bounds its requests in flight.
 #![forbid(unsafe_code)]
 
-pub mod clock;
-pub mod election;
-mod feed;
+mod context;
 pub mod group;
+#[macro_use]
+mod kind;
 pub mod leader;
-mod margin;
-pub mod node;
-pub mod session;
-mod spawn;
-mod supervise;
-mod task;
-#[cfg(feature = "testing")]
-pub mod testing;
-pub mod trace;
+mod mail;
 mod unreadable;
 pub mod worker;
+
+pub use context::{Answer, Ask, Commit, Context, Feed, Out, Task};
+#[cfg(feature = "testing")]
+pub use kind::{Kind, Kinds};
+pub use mail::{Mail, Stamp, Stamps};
+pub use unreadable::Unreadable;
+
+/// A message of a concern. With the feature `testing` it also has a kind.
+#[cfg(not(feature = "testing"))]
+pub trait Message: Send + 'static {}
+#[cfg(not(feature = "testing"))]
+impl<M: Send + 'static> Message for M {}
+
+/// A message of a concern. With the feature `testing` it also has a kind.
+#[cfg(feature = "testing")]
+pub trait Message: Send + 'static + Kinds {}
+#[cfg(feature = "testing")]
+impl<M: Send + 'static + Kinds> Message for M {}
+
+/// One concern of a node: an actor without its runtime.
+pub trait Concern: Sized + Send + 'static {
+    /// The concern's only name: of its actor, its machine, its metrics label and its section in the docs.
+    const NAME: &'static str;
+    /// What others send to it.
+    type Msg: Message;
+    /// What it is started with.
+    type Args: Send + 'static;
+    /// Names its timers and watches. A timer or watch replaces the one with the same key.
+    type Key: Copy + Ord + Send + 'static;
+    /// Messages to its neighbours, and effects that only a host can carry out.
+    type Tell: Send + 'static;
+
+    /// Starts it. What it pushes is carried out before its first message is handled.
+    fn start(cx: &mut Context<'_, Self>, args: Self::Args) -> Self;
+
+    /// Handles one message.
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: Self::Msg);
+}

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::election::ElectionConfig;
-use bellwether_actors::node::{CandidateConfig, Node, NodeConfig};
-use bellwether_actors::session::SessionConfig;
-use bellwether_actors::worker::{Handler, Registry, WorkerConfig};
 use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::name::{Kind, NodeId};
+use bellwether_host::election::ElectionConfig;
+use bellwether_host::node::{CandidateConfig, Node, NodeConfig};
+use bellwether_host::session::SessionConfig;
+use bellwether_host::worker::{Handler, Registry, WorkerConfig};
 use bellwether_zk::ConnectString;
 use uuid::Uuid;
 

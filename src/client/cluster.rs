@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bellwether_actors::clock;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
@@ -10,6 +9,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
 use bellwether_core::{path, txn};
+use bellwether_host::clock;
 use bellwether_zk::{Node, ReadResult, Tally, Zk};
 use futures::future::try_join_all;
 

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeSet;
 
-use bellwether_actors::clock;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op, Waiting as Entry};
 use bellwether_core::wire::WireError;
+use bellwether_host::clock;
 
 use super::Client;
 use super::error::Error;

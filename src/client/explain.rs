@@ -21,7 +21,7 @@ use super::kinds::Paused;
 use super::locate::{Found, Place, locate};
 use super::timestamp::rfc3339;
 use super::view::{JobView, State, Waiting};
-use bellwether_actors::clock;
+use bellwether_host::clock;
 
 /// Why a job is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

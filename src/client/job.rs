@@ -10,13 +10,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bellwether_actors::clock;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::job::{ContentType, JobRecord, JobState, Payload, Placement, Policy, Priority};
 use bellwether_core::name::{AffinityKey, JobId, Kind, Lane, NameError, Tag};
 use bellwether_core::time::WallMillis;
 use bellwether_core::trace::TraceContext;
+use bellwether_host::clock;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use uuid::Uuid;

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use bellwether_actors::clock;
 use bellwether_core::budget::{MAX_BY_BYTES, MAX_READ_BATCH};
 use bellwether_core::name::{Kind, WorkerId};
 use bellwether_core::path;
@@ -16,6 +15,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::wire;
 use bellwether_core::worker::PauseRecord;
+use bellwether_host::clock;
 use bellwether_zk::{ReadResult, Zk};
 use futures::future::try_join_all;
 

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use bellwether_actors::session::{Session, SessionConfig, SessionStatus};
 use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::txn::Op;
+use bellwether_host::session::{Session, SessionConfig, SessionStatus};
 use bellwether_zk::{ReadError, ReadResult, SessionState, Zk};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};

@@ -49,7 +49,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::session::SessionConfig;
+use bellwether_host::session::SessionConfig;
 pub use bellwether_zk::Tally;
 use bellwether_zk::{Access, ConnectString};
 use tokio::sync::Semaphore;

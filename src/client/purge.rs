@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use bellwether_actors::clock;
 use bellwether_core::budget::{MAX_READ_BATCH, MIN_RETENTION};
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn;
 use bellwether_core::wire;
+use bellwether_host::clock;
 use bellwether_zk::{Node, Zk};
 
 use super::Client;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::election::{Election as Actor, ElectionConfig};
-use bellwether_actors::session::{Session, SessionConfig, SessionStatus};
 use bellwether_core::name::{NameError, NodeId};
+use bellwether_host::election::{Election as Actor, ElectionConfig};
+use bellwether_host::session::{Session, SessionConfig, SessionStatus};
 use bellwether_zk::{Access, ConnectString, ConnectStringError, NamespaceError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

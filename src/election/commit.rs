@@ -1,8 +1,8 @@
 //! Writes that only the leader can make.
 
-use bellwether_actors::election::LeadershipEvent;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::txn::Op;
+use bellwether_host::election::LeadershipEvent;
 
 use super::Election;
 

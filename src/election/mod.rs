@@ -41,9 +41,9 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::election::{Election as Actor, LeadershipEvent};
-use bellwether_actors::session::Session;
 use bellwether_core::path;
+use bellwether_host::election::{Election as Actor, LeadershipEvent};
+use bellwether_host::session::Session;
 
 pub use bellwether_core::machine::campaign::Strategy;
 pub use bellwether_core::machine::leadership::Policy;

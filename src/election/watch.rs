@@ -1,6 +1,6 @@
 //! Following the leadership.
 
-use bellwether_actors::election::LeadershipEvent;
+use bellwether_host::election::LeadershipEvent;
 use tokio::sync::watch;
 
 /// Where a node stands.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bellwether_actors::election::ElectionConfig;
-use bellwether_actors::node::{CandidateConfig, NodeConfig};
-use bellwether_actors::session::SessionConfig;
-use bellwether_actors::worker::{Registry, WorkerConfig};
 use bellwether_core::name::{NodeId, Tag};
+use bellwether_host::election::ElectionConfig;
+use bellwether_host::node::{CandidateConfig, NodeConfig};
+use bellwether_host::session::SessionConfig;
+use bellwether_host::worker::{Registry, WorkerConfig};
 use bellwether_zk::{Access, ConnectString};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -194,7 +194,7 @@ impl NodeBuilder {
         let session =
             SessionConfig { connect, access: self.access.clone(), session_timeout, create_namespace: true };
         let config = NodeConfig { session, candidate, worker };
-        let inner = bellwether_actors::node::Node::start(config).await;
+        let inner = bellwether_host::node::Node::start(config).await;
         #[cfg(feature = "http")]
         if let (Err(_), Some(gateway)) = (&inner, &gateway) {
             gateway.stop().await;

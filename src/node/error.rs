@@ -2,9 +2,9 @@
 
 use std::io;
 
-use bellwether_actors::node::NodeError;
-use bellwether_actors::worker::{RegistryError, WorkerConfigError};
 use bellwether_core::name::NameError;
+use bellwether_host::node::NodeError;
+use bellwether_host::worker::{RegistryError, WorkerConfigError};
 use bellwether_zk::ConnectStringError;
 
 use crate::client::ScheduleError;

@@ -3,14 +3,14 @@
 //! Once, at the first session. It looks and changes nothing, and a connection that is lost meanwhile leaves it to the next
 //! start: it is a reminder to an operator, and protects nothing by itself.
 
-use bellwether_actors::session::SessionStatus;
+use bellwether_host::session::SessionStatus;
 use bellwether_zk::{Exposed, Zk, exposed};
 
 /// Places that a line names: of a namespace that was never closed, all are open, and the first says so.
 const NAMED: usize = 3;
 
 /// Has the node's first session looked around.
-pub(super) fn watch(node: &bellwether_actors::node::Node) {
+pub(super) fn watch(node: &bellwether_host::node::Node) {
     let mut parts = node.parts();
     tokio::spawn(async move {
         // Ends with the node.

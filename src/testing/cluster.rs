@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bellwether_actors::testing::Probe;
-use bellwether_actors::worker::Stage;
+use bellwether_host::testing::Probe;
+use bellwether_host::worker::Stage;
 use bellwether_keeper::model::Config;
 use bellwether_keeper::server::{Keeper, StopReason};
 use futures::future::join_all;

@@ -79,7 +79,7 @@ mod node;
 
 /// Faults at the messages of Bellwether's actors.
 pub mod actors {
-    pub use bellwether_actors::testing::{Entry, Fault, Kind, Planned, Probe, Struck, roster};
+    pub use bellwether_host::testing::{Entry, Fault, Kind, Planned, Probe, Struck, roster};
 }
 
 pub use attempt::{Attempt, AttemptError};

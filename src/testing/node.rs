@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bellwether_actors::session::SessionStatus;
+use bellwether_host::session::SessionStatus;
 use bellwether_keeper::server::Keeper;
 
 use super::link::Link;

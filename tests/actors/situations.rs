@@ -8,12 +8,12 @@ use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
 use bellwether::{Group, Job, JobId, Kind as JobKind, State};
-use bellwether_actors::session::SessionStatus;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
 use bellwether_core::{path, txn, wire};
+use bellwether_host::session::SessionStatus;
 use bellwether_testkit::{Cut, Request, eventually, op};
 
 use crate::stage::{Allowed, LEASE, SOON, Stage, job};

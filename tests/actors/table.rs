@@ -35,6 +35,7 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("group_joiner", "Joiner.Changed", "GroupJoinerMsg::Feed brings it"),
     ("group_joiner", "Joiner.Ended", "GroupJoinerMsg::Feed brings it"),
     ("group_joiner", "Joiner.Gone", "GroupJoinerMsg::Feed brings it"),
+    ("inbox_watcher", "SetAside", "SPIKE ONLY: no situation sets a job aside twice yet"),
     ("worker_registry", "Recovery.Sweep", "the actor itself makes it of Sweep and Feed"),
 ];
 

@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
-use bellwether_actors::clock;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::{path, txn, wire};
+use bellwether_host::clock;
 use bellwether_testkit::{Proxy, Request, namespace};
 use bellwether_zk::{Zk, connect};
 use serde_json::{Value, json};

@@ -35,7 +35,7 @@ async fn a_delayed_job_is_told_with_its_time_and_cancelled() {
     let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
     hand.assign(job.id(), worker).await;
     // As the leader and its worker would have made the minute's znode.
-    let minute = bellwether_actors::clock::wall().minute();
+    let minute = bellwether_host::clock::wall().minute();
     for minute in minute..minute + 2 {
         hand.zk.create_container(path::delayed_minute(minute)).await;
     }
@@ -115,7 +115,7 @@ async fn a_job_that_was_set_aside_is_released_by_a_retry_and_a_run_from_before_c
     hand.assign(job.id(), worker).await;
     let attempt = Attempt { number: before.attempts + 1, worker };
     let ending = Ending::Succeeded(Payload::json(*b"1").unwrap());
-    let (closed, next) = before.close(attempt, ending.clone(), bellwether_actors::clock::wall(), 0);
+    let (closed, next) = before.close(attempt, ending.clone(), bellwether_host::clock::wall(), 0);
     let zombie = txn::close(job.id(), worker, version, None, &closed, &next);
     let Outcome::Rejected(rejection) = hand.zk.commit(zombie).await else { panic!("it is not the latest") };
     assert_eq!(rejection.reason, Reason::BadVersion);

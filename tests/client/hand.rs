@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether::{Client, JobId, Kind, WorkerId};
-use bellwether_actors::clock;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_core::outcome::Outcome;
@@ -12,6 +11,7 @@ use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire::{SCHEMA, decode, encode};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_host::clock;
 use bellwether_zk::{Node, Zk, connect};
 use uuid::Uuid;
 

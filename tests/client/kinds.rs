@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bellwether::client::{DrainedWorker, Error, Waiting, Why};
 use bellwether::{Job, JobId, Kind};
-use bellwether_actors::clock;
 use bellwether_core::job::{Ending, Payload};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
+use bellwether_host::clock;
 use bellwether_testkit::{Cut, Proxy, Request, eventually, namespace, op};
 
 use crate::hand::{Hand, SOON, client, id};

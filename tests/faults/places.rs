@@ -19,7 +19,7 @@ const MINUTES: u64 = 3;
 /// came or went meanwhile, so that not all places may have been looked at.
 pub(crate) async fn places(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Vec<&'static str>>> {
     let workers = inboxes(zk).await;
-    let minute = bellwether_actors::clock::wall().minute() - 1;
+    let minute = bellwether_host::clock::wall().minute() - 1;
     let per_job = 2 + usize::try_from(MINUTES).unwrap() + workers.len();
     let mut places = Vec::new();
     for jobs in jobs.chunks(MAX_READ_BATCH / per_job) {

@@ -153,7 +153,7 @@ async fn a_schedule_pauses_is_triggered_and_goes_on_without_what_it_slept_throug
     assert_eq!(triggered.wait(SOON).await.unwrap().state, State::Succeeded);
     assert_eq!(parse_tick(triggered.id()), None, "its id is no tick's");
     let slept = paused.cursor + 3 * SECOND;
-    let now = || bellwether_actors::clock::wall();
+    let now = || bellwether_host::clock::wall();
     eventually("three seconds are slept through", SOON, async || now() > slept).await;
     assert_eq!(record(&stage, "beat").await.cursor, paused.cursor, "it stood still");
 
@@ -214,7 +214,7 @@ async fn what_a_cluster_slept_through_goes_by_the_misfire_policy() {
     schedules.add(&late("once", Misfire::Once)).await.unwrap();
     schedules.add(&late("three", catch_up)).await.unwrap();
     let added = record(&stage, "three").await.created_at;
-    let now = || bellwether_actors::clock::wall();
+    let now = || bellwether_host::clock::wall();
     eventually("eight ticks are missed", SOON, async || now() > added + 8 * SECOND).await;
     let _node = stage.node("node").start();
     let made_up = async |name: &str| {

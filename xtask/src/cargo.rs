@@ -16,7 +16,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     run(cargo().args(["clippy", "--workspace", "--all-targets", TESTING, "--", "-D", "warnings"]))?;
     // As it is shipped, and as a service embeds it.
     let shipped = ["clippy", "--package", "bellwether"];
-    run(cargo().args(shipped).args(["--package", "bellwether-actors", "--", "-D", "warnings"]))?;
+    run(cargo().args(shipped).args(["--package", "bellwether-host", "--", "-D", "warnings"]))?;
     run(cargo().args(shipped).args(["--lib", "--no-default-features", "--", "-D", "warnings"]))?;
     run(cargo().args(["doc", "--workspace", "--no-deps", TESTING]).env("RUSTDOCFLAGS", "-D warnings"))
 }

@@ -1,40 +1,40 @@
-//! The timer of a member that waits for times of the wall clock.
+//! The timer of a concern that waits for times of the wall clock.
 
 use std::time::Duration;
 
 use bellwether_core::time::WallMillis;
-use ractor::{ActorRef, Message};
 
-use crate::task::{Owned, after};
+use crate::{Concern, Context};
 
-/// The longest sleep: a wall clock that was set is noticed within it, and so is a new minute.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+/// The longest wait. A wall clock that was set is noticed within it, and so is a new minute.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-pub(super) struct Alarm {
+/// One timer, for the earliest time that the machine waits for.
+pub(super) struct Alarm<K> {
+    key: K,
     due: Option<WallMillis>,
-    _timer: Owned,
 }
 
-impl Alarm {
-    pub(super) fn start<M: Message>(actor: &ActorRef<M>, tick: impl FnOnce() -> M + Send + 'static) -> Self {
-        Self { due: None, _timer: after(actor, LONGEST_SLEEP, tick) }
+impl<K: Copy> Alarm<K> {
+    pub(super) fn start<C: Concern<Key = K>>(cx: &mut Context<'_, C>, key: K, tick: C::Msg) -> Self {
+        cx.after(key, LONGEST_WAIT, tick);
+        Self { key, due: None }
     }
 
-    /// Rings when that is due, unless it is set for it already and has not rung (`rang`).
-    pub(super) fn set<M: Message>(
+    /// Sets the timer for `due`, unless it is set for that time already and has not fired.
+    pub(super) fn set<C: Concern<Key = K>>(
         &mut self,
-        actor: &ActorRef<M>,
-        now: WallMillis,
+        cx: &mut Context<'_, C>,
         due: Option<WallMillis>,
-        rang: bool,
-        tick: impl FnOnce() -> M + Send + 'static,
+        fired: bool,
+        tick: C::Msg,
     ) {
-        if !rang && due == self.due {
+        if !fired && due == self.due {
             return;
         }
-        // What is due already waits for an answer, not for the time.
-        let ahead = due.map(|due| due.since(now)).filter(|ahead| !ahead.is_zero());
-        let wait = ahead.map_or(LONGEST_SLEEP, |ahead| ahead.min(LONGEST_SLEEP));
-        *self = Self { due, _timer: after(actor, wait, tick) };
+        self.due = due;
+        // What is due already waits for an answer, not for a time.
+        let ahead = due.map(|due| due.since(cx.wall)).filter(|ahead| !ahead.is_zero());
+        cx.after(self.key, ahead.map_or(LONGEST_WAIT, |ahead| ahead.min(LONGEST_WAIT)), tick);
     }
 }

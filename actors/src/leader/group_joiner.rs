@@ -1,146 +1,132 @@
 //! The group joiner: takes groups from stage to stage.
 
+use std::sync::Arc;
+
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::Stage;
 use bellwether_core::machine::group::{Effect, Event, Joiner, Look};
 use bellwether_core::metric;
 use bellwether_core::name::GroupId;
 use bellwether_core::path::{self, Bucket, GroupPlace, Place};
-use bellwether_zk::{ChangeKind, ReadResult, Zk};
+use bellwether_core::port::{ChangeKind, ReadResult, Requests};
 use metrics::gauge;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::{Fenced, SWEEP, Term};
-use crate::clock;
-use crate::feed::{self, Feed};
+use super::{FencedOut, SWEEP};
 use crate::group;
-use crate::spawn::actor;
-use crate::task::{Owned, report, sweep};
+use crate::{Concern, Context, Feed};
 
-pub(super) struct GroupJoiner;
-
-pub(super) enum GroupJoinerMsg {
-    Resume,
+/// The watch and the timer of the group joiner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The watch on the groups.
+    Groups,
+    /// The periodic listing.
     Sweep,
+}
+
+/// Takes groups from stage to stage, in one term.
+pub struct GroupJoiner {
+    machine: Joiner,
+}
+
+/// Messages to the group joiner.
+pub enum GroupJoinerMsg {
+    /// The connection is back.
+    Resume,
+    /// The time of the periodic listing.
+    Sweep,
+    /// From the watch on the groups.
     Feed(Feed),
+    /// Every group there is.
     Listed(ReadResult<Vec<GroupId>>),
+    /// The answer to an effect of the machine.
     Joiner(Event),
 }
 
-actor!(GroupJoiner, "group_joiner", GroupJoinerMsg {
-    Resume,
-    Sweep,
-    Feed => Feed,
-    Listed,
-    Joiner => Event,
-});
+kinds!(GroupJoinerMsg { Resume, Sweep, Feed => Feed, Listed, Joiner => Event });
 
-pub(super) struct State {
-    term: Term,
-    fenced: Fenced,
-    machine: Joiner,
-    _feed: Owned,
-    _sweep: Owned,
-}
-
-impl Actor for GroupJoiner {
+impl Concern for GroupJoiner {
+    const NAME: &'static str = "group_joiner";
     type Msg = GroupJoinerMsg;
-    type State = State;
-    type Arguments = (Term, Fenced);
+    /// The epoch of the term.
+    type Args = i32;
+    type Key = Key;
+    type Tell = FencedOut;
 
-    async fn pre_start(
-        &self,
-        myself: ActorRef<GroupJoinerMsg>,
-        (term, fenced): Self::Arguments,
-    ) -> Result<State, ActorProcessingErr> {
-        let _feed = feed::watch(&term.zk, path::GROUPS.into(), &myself, GroupJoinerMsg::Feed);
-        let _sweep = sweep(&myself, SWEEP, || GroupJoinerMsg::Sweep);
-        let machine = Joiner::new(term.epoch);
-        Ok(State { term, fenced, machine, _feed, _sweep })
+    fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
+        watch(cx);
+        cx.sweep(Key::Sweep, SWEEP, GroupJoinerMsg::Sweep);
+        Self { machine: Joiner::new(epoch) }
     }
 
-    async fn handle(
-        &self,
-        myself: ActorRef<GroupJoinerMsg>,
-        message: GroupJoinerMsg,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        match message {
-            GroupJoinerMsg::Resume => {
-                state._feed = feed::watch(&state.term.zk, path::GROUPS.into(), &myself, GroupJoinerMsg::Feed);
-            }
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: GroupJoinerMsg) {
+        match msg {
+            GroupJoinerMsg::Resume => watch(cx),
             GroupJoinerMsg::Sweep => {
-                state.list(&myself);
-                state._sweep = sweep(&myself, SWEEP, || GroupJoinerMsg::Sweep);
+                list(cx);
+                cx.sweep(Key::Sweep, SWEEP, GroupJoinerMsg::Sweep);
             }
-            GroupJoinerMsg::Feed(Feed::Watching) => state.list(&myself),
+            GroupJoinerMsg::Feed(Feed::Watching) => list(cx),
             GroupJoinerMsg::Feed(Feed::Changes(changes)) => {
                 for change in changes {
                     let Place::Group(place) = change.place else { continue };
                     if let Some(event) = event(place, change.kind) {
-                        state.feed(&myself, event);
+                        self.feed(cx, event);
                     }
                 }
             }
             GroupJoinerMsg::Listed(Ok(groups)) => {
-                state.feed(&myself, Event::Seen(groups));
-                state.feed(&myself, Event::Resync);
+                self.feed(cx, Event::Seen(groups));
+                self.feed(cx, Event::Resync);
             }
             // The session's return, or the next sweep, lists again.
             GroupJoinerMsg::Listed(Err(error)) => tracing::debug!(%error, "the groups were not listed"),
-            GroupJoinerMsg::Joiner(event) => state.feed(&myself, event),
+            GroupJoinerMsg::Joiner(event) => self.feed(cx, event),
         }
-        Ok(())
     }
 }
 
-impl State {
-    fn list(&self, myself: &ActorRef<GroupJoinerMsg>) {
-        report(myself, list(self.term.zk.clone()), GroupJoinerMsg::Listed);
-    }
+fn watch(cx: &mut Context<'_, GroupJoiner>) {
+    cx.watch(Key::Groups, path::GROUPS.into(), GroupJoinerMsg::Feed);
+}
 
-    fn feed(&mut self, myself: &ActorRef<GroupJoinerMsg>, event: Event) {
+fn list(cx: &mut Context<'_, GroupJoiner>) {
+    cx.task(|zk| async move { GroupJoinerMsg::Listed(every_group(zk).await) });
+}
+
+impl GroupJoiner {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
         let mut effects = Vec::new();
-        self.machine.handle(clock::wall(), event, &mut effects);
-        let zk = &self.term.zk;
+        self.machine.handle(cx.wall, event, &mut effects);
         let answer = GroupJoinerMsg::Joiner;
         for effect in effects {
             match effect {
-                Effect::Look(group) => {
-                    let zk = zk.clone();
-                    let looked = async move {
-                        let look = group::look(&zk, &group).await.unwrap_or(Look::NotAnswered);
-                        Event::Looked(group, look)
-                    };
-                    report(myself, looked, answer);
-                }
+                Effect::Look(group) => cx.task(move |zk| async move {
+                    let look = group::look(&*zk, &group).await.unwrap_or(Look::NotAnswered);
+                    answer(Event::Looked(group, look))
+                }),
                 Effect::Commit(group, ops) => {
-                    report(myself, zk.commit(ops), move |outcome| answer(Event::Committed(group, outcome)));
+                    cx.commit(ops, move |_, outcome| Some(answer(Event::Committed(group, outcome))))
                 }
-                Effect::Find(group, from) => {
-                    let zk = zk.clone();
-                    let found = async move {
-                        let found = group::rest(&zk, &group, from).await.map_err(|_| ());
-                        Event::Found(group, found)
-                    };
-                    report(myself, found, answer);
-                }
-                Effect::Cancel(group, batch) => {
-                    let committed = zk.commit_batch(batch);
-                    report(myself, committed, move |(batch, outcome)| {
-                        answer(Event::Cancelled(group, batch, outcome))
-                    });
-                }
+                Effect::Find(group, from) => cx.task(move |zk| async move {
+                    let found = group::rest(&*zk, &group, from).await.map_err(|_| ());
+                    answer(Event::Found(group, found))
+                }),
+                Effect::Cancel(group, batch) => cx.commit_batch(batch, move |batch, outcome| {
+                    answer(Event::Cancelled(group, batch, outcome))
+                }),
                 Effect::Advanced(group, record) => match record.stage {
-                    Stage::Open => tracing::debug!(%group, total = ?record.total, "counted"),
+                    Stage::Open => {
+                        tracing::debug!(%group, total = ?record.total, "the group's members are counted")
+                    }
                     Stage::Joining | Stage::Finishing | Stage::Done { .. } => {
-                        tracing::info!(%group, stage = ?record.stage, stopped = ?record.stopped, "a group went on");
+                        tracing::info!(%group, stage = ?record.stage, stopped = ?record.stopped, "the group is in a new stage");
                     }
                 },
                 Effect::Stuck(group, why) => {
-                    tracing::error!(%group, why, "a group cannot go on until that is mended");
+                    tracing::error!(%group, why, "the group cannot continue until an operator repairs it");
                 }
-                Effect::FencedOut => self.fenced.tell(),
+                Effect::FencedOut => cx.tell(FencedOut),
             }
         }
         gauge!(metric::GROUPS).set(u32::try_from(self.machine.open()).unwrap_or(u32::MAX));
@@ -154,14 +140,14 @@ fn event(place: GroupPlace, kind: ChangeKind) -> Option<Event> {
         }
         (GroupPlace::Record(group), ChangeKind::Deleted) => Some(Event::Gone(group)),
         (GroupPlace::Mark(group, mark, end), ChangeKind::Created) => Some(Event::Ended(group, mark, end)),
-        // A mark goes with a retry, which changes the record too; places are not watched.
+        // A retry deletes a mark and changes the record. Places are not watched.
         (GroupPlace::Mark(..), ChangeKind::DataChanged | ChangeKind::Deleted)
         | (GroupPlace::Member(..), _) => None,
     }
 }
 
-/// Every group there is: as many names as groups that retention has not removed yet.
-async fn list(zk: Zk) -> ReadResult<Vec<GroupId>> {
+/// Lists every group: as many names as groups that retention has not removed yet.
+async fn every_group(zk: Arc<dyn Requests>) -> ReadResult<Vec<GroupId>> {
     let buckets = Bucket::all().map(Bucket::groups).collect::<Vec<_>>();
     let mut groups = Vec::new();
     for buckets in buckets.chunks(MAX_READ_BATCH) {

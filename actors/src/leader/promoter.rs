@@ -1,168 +1,158 @@
 //! The promoter: moves delayed jobs to the queue when their time comes.
 
 use bellwether_core::job::QueueEntry;
-use bellwether_core::machine::promoter::{self, Effect, Event};
+use bellwether_core::machine::promoter::{self, Effect, Event, Place};
+use bellwether_core::machine::worker::Look;
 use bellwether_core::metric;
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
+use bellwether_core::port::{ChangeKind, Node, ReadResult};
 use bellwether_core::txn::Batch;
-use bellwether_core::wire;
-use bellwether_zk::{ChangeKind, Node, ReadError};
 use metrics::gauge;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::alarm::Alarm;
-use super::{Fenced, SWEEP, Term};
-use crate::clock;
-use crate::feed::{self, Feed};
-use crate::spawn::actor;
-use crate::task::{Owned, report, sweep};
+use super::{FencedOut, SWEEP};
 use crate::unreadable::Unreadable;
+use crate::{Concern, Context, Feed};
 
-pub(super) struct Promoter;
-
-pub(super) enum PromoterMsg {
-    Resume,
-    Tick,
-    Feed(Feed),
-    Minutes(Result<Option<Vec<String>>, ReadError>),
-    Listed(u64, Result<Option<Vec<String>>, ReadError>),
-    Read(Vec<promoter::Place>, Result<Vec<Option<Node>>, ReadError>),
-    Committed(Batch<promoter::Place>, Outcome<()>),
+/// The watch and the timers of the promoter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The watch on the delayed entries.
+    Delayed,
+    /// The periodic listing.
     Sweep,
+    /// The time of the next entry.
+    Due,
 }
 
-actor!(Promoter, "promoter", PromoterMsg {
-    Resume,
-    Tick,
-    Feed => Feed,
-    Minutes,
-    Listed,
-    Read,
-    Committed,
-    Sweep,
-});
-
-pub(super) struct State {
-    term: Term,
-    fenced: Fenced,
+/// Moves delayed jobs to the queue, in one term.
+pub struct Promoter {
     machine: promoter::Promoter,
     unreadable: Unreadable,
-    _feed: Owned,
-    _sweep: Owned,
-    alarm: Alarm,
+    alarm: Alarm<Key>,
 }
 
-impl Actor for Promoter {
-    type Msg = PromoterMsg;
-    type State = State;
-    type Arguments = (Term, Fenced);
+/// Messages to the promoter.
+pub enum PromoterMsg {
+    /// The connection is back.
+    Resume,
+    /// The time of the next entry may have come.
+    Tick,
+    /// From the watch on the delayed entries.
+    Feed(Feed),
+    /// The minutes that have entries.
+    Minutes(ReadResult<Vec<u64>>),
+    /// The entries of a minute.
+    Listed(u64, ReadResult<Vec<JobId>>),
+    /// The entries that were read, or those whose read was not answered.
+    Read(Result<Vec<(Place, Look<QueueEntry>)>, Vec<Place>>),
+    /// The outcome of a promotion.
+    Committed(Batch<Place>, Outcome<()>),
+    /// The time of the periodic listing.
+    Sweep,
+}
 
-    async fn pre_start(
-        &self,
-        myself: ActorRef<PromoterMsg>,
-        (term, fenced): Self::Arguments,
-    ) -> Result<State, ActorProcessingErr> {
-        let _feed = feed::watch(&term.zk, path::DELAYED.into(), &myself, PromoterMsg::Feed);
-        let machine = promoter::Promoter::new(term.epoch);
-        let _sweep = sweep(&myself, SWEEP, || PromoterMsg::Sweep);
-        let alarm = Alarm::start(&myself, || PromoterMsg::Tick);
-        Ok(State { term, fenced, machine, unreadable: Unreadable::default(), _feed, _sweep, alarm })
+kinds!(PromoterMsg { Resume, Tick, Feed => Feed, Minutes, Listed, Read, Committed, Sweep });
+
+impl Concern for Promoter {
+    const NAME: &'static str = "promoter";
+    type Msg = PromoterMsg;
+    /// The epoch of the term.
+    type Args = i32;
+    type Key = Key;
+    type Tell = FencedOut;
+
+    fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
+        watch(cx);
+        cx.sweep(Key::Sweep, SWEEP, PromoterMsg::Sweep);
+        let alarm = Alarm::start(cx, Key::Due, PromoterMsg::Tick);
+        Self { machine: promoter::Promoter::new(epoch), unreadable: Unreadable::default(), alarm }
     }
 
-    async fn handle(
-        &self,
-        myself: ActorRef<PromoterMsg>,
-        message: PromoterMsg,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        match message {
-            PromoterMsg::Resume => {
-                state._feed = feed::watch(&state.term.zk, path::DELAYED.into(), &myself, PromoterMsg::Feed);
-            }
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: PromoterMsg) {
+        let event = match msg {
+            PromoterMsg::Resume => return watch(cx),
             PromoterMsg::Sweep => {
-                state.feed(&myself, Event::Resync);
-                state._sweep = sweep(&myself, SWEEP, || PromoterMsg::Sweep);
+                self.feed(cx, Event::Resync);
+                return cx.sweep(Key::Sweep, SWEEP, PromoterMsg::Sweep);
             }
-            PromoterMsg::Tick => state.feed(&myself, Event::Tick),
-            PromoterMsg::Feed(Feed::Watching) => state.feed(&myself, Event::Anew),
+            PromoterMsg::Tick => Event::Tick,
+            PromoterMsg::Feed(Feed::Watching) => Event::Anew,
             PromoterMsg::Feed(Feed::Changes(changes)) => {
                 for change in changes {
                     let path::Place::DelayedEntry(minute, job) = change.place else { continue };
-                    let place = (minute, job);
-                    let event = match change.kind {
-                        ChangeKind::Created | ChangeKind::DataChanged => Event::Created(place),
-                        ChangeKind::Deleted => Event::Gone(place),
-                    };
-                    state.feed(&myself, event);
+                    self.feed(
+                        cx,
+                        match change.kind {
+                            ChangeKind::Created | ChangeKind::DataChanged => Event::Created((minute, job)),
+                            ChangeKind::Deleted => Event::Gone((minute, job)),
+                        },
+                    );
                 }
+                return;
             }
-            PromoterMsg::Minutes(Ok(names)) => {
-                let minutes = names.iter().flatten().filter_map(|name| path::parse_minute(name)).collect();
-                state.feed(&myself, Event::Minutes(minutes));
-            }
-            PromoterMsg::Listed(minute, Ok(names)) => {
-                for job in names.iter().flatten().filter_map(|name| JobId::new(name).ok()) {
-                    state.feed(&myself, Event::Seen((minute, job)));
-                }
+            PromoterMsg::Minutes(Ok(minutes)) => Event::Minutes(minutes),
+            PromoterMsg::Listed(minute, Ok(jobs)) => {
+                return jobs.into_iter().for_each(|job| self.feed(cx, Event::Seen((minute, job))));
             }
             // The session's return, or the next sweep, lists again.
             PromoterMsg::Minutes(Err(error)) | PromoterMsg::Listed(_, Err(error)) => {
-                tracing::debug!(%error, "the delayed jobs were not listed");
+                return tracing::debug!(%error, "the delayed jobs were not listed");
             }
-            PromoterMsg::Read(places, Ok(nodes)) => {
-                let entries = places.into_iter().zip(nodes).map(|(place, node)| {
-                    let entry = node.and_then(|node| decode(&place, &node, &mut state.unreadable));
-                    (place, entry)
-                });
-                let event = Event::Read(entries.collect());
-                state.feed(&myself, event);
+            PromoterMsg::Read(Ok(looks)) => {
+                let told = &mut self.unreadable;
+                let path = |(minute, job): &Place| path::delayed_entry(*minute, job);
+                let entry = |(place, look)| (told.readable(|| path(&place), look), place);
+                Event::Read(looks.into_iter().map(entry).map(|(entry, place)| (place, entry)).collect())
             }
-            PromoterMsg::Read(places, Err(_)) => state.feed(&myself, Event::ReadFailed(places)),
-            PromoterMsg::Committed(batch, outcome) => state.feed(&myself, Event::Committed(batch, outcome)),
-        }
-        Ok(())
+            PromoterMsg::Read(Err(places)) => Event::ReadFailed(places),
+            PromoterMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
+        };
+        self.feed(cx, event);
     }
 }
 
-impl State {
-    fn feed(&mut self, myself: &ActorRef<PromoterMsg>, event: Event) {
-        let now = clock::wall();
+fn watch(cx: &mut Context<'_, Promoter>) {
+    cx.watch(Key::Delayed, path::DELAYED.into(), PromoterMsg::Feed);
+}
+
+impl Promoter {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
         let ticked = event == Event::Tick;
         let mut effects = Vec::new();
-        self.machine.handle(now, event, &mut effects);
-        let zk = &self.term.zk;
+        self.machine.handle(cx.wall, event, &mut effects);
         for effect in effects {
             match effect {
-                Effect::ListMinutes => {
-                    report(myself, zk.children(path::DELAYED.into()), PromoterMsg::Minutes)
-                }
-                Effect::List(minute) => {
-                    let listed = zk.children(path::delayed_minute(minute));
-                    report(myself, listed, move |listed| PromoterMsg::Listed(minute, listed));
-                }
+                Effect::ListMinutes => cx.children(path::DELAYED.into(), |listed| {
+                    PromoterMsg::Minutes(listed.map(|names| parsed(names, path::parse_minute)))
+                }),
+                Effect::List(minute) => cx.children(path::delayed_minute(minute), move |listed| {
+                    PromoterMsg::Listed(
+                        minute,
+                        listed.map(|names| parsed(names, |name| JobId::new(name).ok())),
+                    )
+                }),
                 Effect::Read(places) => {
-                    let paths =
-                        places.iter().map(|(minute, job)| path::delayed_entry(*minute, job)).collect();
-                    report(myself, zk.get_many(paths), move |nodes| PromoterMsg::Read(places, nodes));
+                    let paths = places.iter().map(|(minute, job)| path::delayed_entry(*minute, job));
+                    cx.get_many(paths.collect(), move |nodes| {
+                        PromoterMsg::Read(match nodes {
+                            Ok(nodes) => Ok(places.into_iter().zip(nodes.iter().map(Node::look)).collect()),
+                            Err(_) => Err(places),
+                        })
+                    });
                 }
-                Effect::Commit(batch) => {
-                    let committed = zk.commit_batch(batch);
-                    report(myself, committed, |(batch, outcome)| PromoterMsg::Committed(batch, outcome));
-                }
-                Effect::FencedOut => self.fenced.tell(),
+                Effect::Commit(batch) => cx.commit_batch(batch, PromoterMsg::Committed),
+                Effect::FencedOut => cx.tell(FencedOut),
             }
         }
-        self.alarm.set(myself, now, self.machine.next_due(), ticked, || PromoterMsg::Tick);
+        self.alarm.set(cx, self.machine.next_due(), ticked, PromoterMsg::Tick);
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no count comes near 2^53")]
         gauge!(metric::DELAYED).set(self.machine.len() as f64);
     }
 }
 
-fn decode(place: &promoter::Place, node: &Node, unreadable: &mut Unreadable) -> Option<QueueEntry> {
-    let (minute, job) = place;
-    wire::decode(&node.data)
-        .inspect_err(|error| unreadable.tell(path::delayed_entry(*minute, job), node.version, error))
-        .ok()
+fn parsed<T>(names: Option<Vec<String>>, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
+    names.iter().flatten().filter_map(|name| parse(name)).collect()
 }

@@ -5,22 +5,17 @@
 
 use std::time::Duration;
 
+use bellwether_core::machine::worker::executor::Event as ToExecutor;
 use bellwether_core::machine::worker::inbox::{Effect, Event, Inbox, Requeue};
-use bellwether_core::machine::worker::{Found, Look, Start};
+use bellwether_core::machine::worker::{Found, Start};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Place};
+use bellwether_core::port::{Change, ChangeKind, Node, ReadError, ReadResult};
 use bellwether_core::{metric, txn};
-use bellwether_zk::{Change, ChangeKind, Node, ReadError, ReadResult, Watch, Zk};
 use metrics::counter;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::executor_pool::ExecutorMsg;
-use super::{Term, WorkerMsg};
-use crate::clock;
-use crate::spawn::{actor, kinds};
-use crate::task::{Owned, report, sweep, tell};
-use bellwether_core::machine::worker::executor::Event as ToExecutor;
+use crate::{Concern, Context, Feed};
 
 /// How long a hint that was lost while connected can delay a job.
 const RELIST: Duration = Duration::from_secs(30);
@@ -28,17 +23,28 @@ const RELIST: Duration = Duration::from_secs(30);
 /// Until a watch or a listing that ZooKeeper refused is asked for again.
 const RETRY: Duration = Duration::from_secs(1);
 
-pub(super) struct InboxWatcher;
-
-pub(super) struct Args {
-    pub(super) zk: Zk,
-    pub(super) worker: WorkerId,
-    pub(super) term: Term,
-    pub(super) executor: ActorRef<ExecutorMsg>,
-    pub(super) wing: ActorRef<WorkerMsg>,
+/// The watch and the timers of the inbox watcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The watch on the inbox.
+    Inbox,
+    /// The periodic listing.
+    Sweep,
+    /// The next try after a refusal.
+    Retry,
 }
 
-pub(super) enum InboxMsg {
+/// Watches and reads the inbox of one incarnation.
+pub struct InboxWatcher {
+    worker: WorkerId,
+    machine: Inbox,
+    up: bool,
+    /// The timer of the next try is under way. It stays, so that refusals in a row cannot put it off.
+    trying: bool,
+}
+
+/// Messages to the inbox watcher.
+pub enum InboxMsg {
     /// The connection is lost.
     Hold,
     /// It is back.
@@ -49,182 +55,157 @@ pub(super) enum InboxMsg {
     Closed(Vec<JobId>),
     /// From the executor.
     Recheck(Vec<JobId>),
-    Watching(ReadResult<Watch>),
-    Changed(Vec<Change>),
-    Listed(ReadResult<Option<Vec<String>>>),
+    /// From the watch.
+    Feed(Feed),
+    /// The names in the inbox; nothing when it is gone.
+    Listed(ReadResult<Option<Vec<JobId>>>),
+    /// What was read.
     Read(Vec<(JobId, Found)>),
+    /// What was not.
     Unread(Vec<JobId>, ReadError),
     /// A hand-back was rejected, and this goes instead.
     Refused(Box<Requeue>),
+    /// What was to be set aside has been before: only its assignment goes.
+    SetAside(JobId, String),
     /// The time for the periodic listing, or for another try.
     Again(Again),
 }
 
+/// For what it is time.
 #[derive(Clone, Copy)]
-pub(super) enum Again {
+pub enum Again {
+    /// The periodic listing.
     Periodic,
+    /// Another try.
     Watch,
 }
 
 kinds!(Again { Periodic, Watch });
-actor!(InboxWatcher, "inbox_watcher", InboxMsg {
+kinds!(InboxMsg {
     Hold,
     Resume,
     Relist,
     Closed,
     Recheck,
-    Watching,
-    Changed,
+    Feed => Feed,
     Listed,
     Read,
     Unread,
     Refused,
+    SetAside,
     Again => Again,
 });
 
-pub(super) struct State {
-    args: Args,
-    machine: Inbox,
-    watch: Option<Owned>,
-    _relist: Owned,
-    retry: Retry,
-    link: Link,
+/// What it tells.
+pub enum Tell {
+    /// To the executor, which tells it in turn when they are closed.
+    Start(Vec<Start>),
+    /// To the executor.
+    Executor(ToExecutor),
+    /// To the wing.
+    InboxGone,
+    /// To the wing: somebody closed an attempt of ours.
+    TakenForHung,
 }
 
-/// The timer of the next try: one at most, because a try asks for the watch and the listing, and each of them
-/// may be refused. The one that is under way stays, so that refusals in a row cannot put it off.
-#[derive(Default)]
-struct Retry(Option<Owned>);
-
-impl Retry {
-    fn arm(&mut self, after: Duration, then: impl FnOnce() + Send + 'static) {
-        self.0.get_or_insert_with(|| {
-            Owned::spawn(async move {
-                tokio::time::sleep(after).await;
-                then();
-            })
-        });
-    }
-
-    fn disarm(&mut self) {
-        self.0 = None;
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum Link {
-    Up,
-    Down,
-}
-
-impl Actor for InboxWatcher {
+impl Concern for InboxWatcher {
+    const NAME: &'static str = "inbox_watcher";
     type Msg = InboxMsg;
-    type State = State;
-    type Arguments = Args;
+    type Args = WorkerId;
+    type Key = Key;
+    type Tell = Tell;
 
-    async fn pre_start(&self, me: ActorRef<InboxMsg>, args: Args) -> Result<State, ActorProcessingErr> {
-        let (machine, retry) = (Inbox::new(), Retry::default());
-        let _relist = list_later(&me);
-        let mut state = State { args, machine, watch: None, _relist, retry, link: Link::Up };
-        state.watch(&me);
-        Ok(state)
+    fn start(cx: &mut Context<'_, Self>, worker: WorkerId) -> Self {
+        let mut inbox = Self { worker, machine: Inbox::new(), up: true, trying: false };
+        inbox.watch(cx);
+        cx.sweep(Key::Sweep, RELIST, InboxMsg::Again(Again::Periodic));
+        inbox
     }
 
-    async fn handle(
-        &self,
-        me: ActorRef<InboxMsg>,
-        message: InboxMsg,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        match message {
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: InboxMsg) {
+        match msg {
             InboxMsg::Hold => {
-                state.link = Link::Down;
-                state.feed(&me, Event::Hold);
+                self.up = false;
+                self.feed(cx, Event::Hold);
             }
             InboxMsg::Resume => {
-                state.link = Link::Up;
-                state.feed(&me, Event::Resume);
-                state.watch(&me);
+                self.up = true;
+                self.feed(cx, Event::Resume);
+                self.watch(cx);
             }
-            InboxMsg::Relist => state.list(&me),
-            InboxMsg::Closed(jobs) => state.feed(&me, Event::Closed(jobs)),
-            InboxMsg::Recheck(jobs) => {
-                jobs.into_iter().for_each(|job| state.feed(&me, Event::Recheck(job)));
-            }
-            InboxMsg::Watching(watch) => state.watching(&me, watch),
-            InboxMsg::Changed(changes) => state.changed(&me, changes),
-            InboxMsg::Listed(listed) => state.listed(&me, listed),
-            InboxMsg::Read(found) => state.feed(&me, Event::Read(found)),
+            InboxMsg::Relist => self.list(cx),
+            InboxMsg::Closed(jobs) => self.feed(cx, Event::Closed(jobs)),
+            InboxMsg::Recheck(jobs) => jobs.into_iter().for_each(|job| self.feed(cx, Event::Recheck(job))),
+            InboxMsg::Feed(Feed::Watching) => {}
+            InboxMsg::Feed(Feed::Changes(changes)) => self.changed(cx, changes),
+            InboxMsg::Listed(Ok(None)) => cx.tell(Tell::InboxGone),
+            InboxMsg::Listed(Ok(Some(jobs))) => self.feed(cx, Event::Listed(jobs)),
+            InboxMsg::Listed(Err(error)) => self.refused(cx, &error),
+            InboxMsg::Read(found) => self.feed(cx, Event::Read(found)),
             InboxMsg::Unread(jobs, error) => {
                 tracing::debug!(%error, "jobs of the inbox could not be read");
-                state.feed(&me, Event::ReadFailed(jobs));
-                state.refused(&me, &error);
+                self.feed(cx, Event::ReadFailed(jobs));
+                self.refused(cx, &error);
             }
-            InboxMsg::Refused(requeue) => state.feed(&me, Event::Refused(requeue)),
+            InboxMsg::Refused(requeue) => self.feed(cx, Event::Refused(requeue)),
+            InboxMsg::SetAside(job, note) => {
+                let assignment = txn::quarantine(&job, self.worker, &note).drain(..1).collect();
+                cx.commit(assignment, move |_, outcome| set_aside(&job, &outcome));
+            }
             InboxMsg::Again(Again::Periodic) => {
-                state.list(&me);
-                state._relist = list_later(&me);
+                self.list(cx);
+                cx.sweep(Key::Sweep, RELIST, InboxMsg::Again(Again::Periodic));
             }
-            InboxMsg::Again(Again::Watch) => state.watch(&me),
+            InboxMsg::Again(Again::Watch) => self.watch(cx),
         }
-        Ok(())
     }
 }
 
-impl State {
+impl InboxWatcher {
     /// Asks for a watch, then for a listing.
-    fn watch(&mut self, me: &ActorRef<InboxMsg>) {
-        self.retry.disarm();
-        report(me, self.args.zk.watch_path(path::inbox(self.args.worker)), InboxMsg::Watching);
-        self.list(me);
+    fn watch(&mut self, cx: &mut Context<'_, Self>) {
+        self.trying = false;
+        cx.disarm(Key::Retry);
+        cx.watch(Key::Inbox, path::inbox(self.worker), InboxMsg::Feed);
+        self.list(cx);
     }
 
-    fn list(&self, me: &ActorRef<InboxMsg>) {
-        if self.link == Link::Up {
-            report(me, self.args.zk.children(path::inbox(self.args.worker)), InboxMsg::Listed);
+    fn list(&self, cx: &mut Context<'_, Self>) {
+        if self.up {
+            cx.children(path::inbox(self.worker), |listed| {
+                InboxMsg::Listed(
+                    listed.map(|names| names.map(|names| names.iter().filter_map(job).collect())),
+                )
+            });
         }
     }
 
     /// A lost connection is followed by a Resume; a refusal by nothing.
-    fn refused(&mut self, me: &ActorRef<InboxMsg>, error: &ReadError) {
+    fn refused(&mut self, cx: &mut Context<'_, Self>, error: &ReadError) {
         match error {
             ReadError::Disconnected => {}
             ReadError::Refused(_) => {
                 tracing::error!(%error, "ZooKeeper refuses to show the inbox");
-                let me = me.clone();
-                self.retry.arm(RETRY, move || tell(&me, InboxMsg::Again(Again::Watch)));
+                if !std::mem::replace(&mut self.trying, true) {
+                    cx.after(Key::Retry, RETRY, InboxMsg::Again(Again::Watch));
+                }
             }
         }
     }
 
-    fn watching(&mut self, me: &ActorRef<InboxMsg>, watch: ReadResult<Watch>) {
-        match watch {
-            Ok(mut watch) => {
-                let me = me.clone();
-                // The new watch is there: the old one, if any, may go.
-                self.watch = Some(Owned::spawn(async move {
-                    while let Some(changes) = watch.changes().await {
-                        tell(&me, InboxMsg::Changed(changes));
-                    }
-                }));
-            }
-            Err(error) => self.refused(me, &error),
-        }
-    }
-
-    fn changed(&mut self, me: &ActorRef<InboxMsg>, changes: Vec<Change>) {
+    fn changed(&mut self, cx: &mut Context<'_, Self>, changes: Vec<Change>) {
         let (mut created, mut changed, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
         for Change { place, kind } in changes {
             let (worker, job) = match place {
                 Place::Assignment(worker, job) => (worker, job),
                 // The inbox itself: retired, or taken away.
                 Place::Inbox(_) if kind == ChangeKind::Deleted => {
-                    self.list(me);
+                    self.list(cx);
                     continue;
                 }
                 _ => continue,
             };
-            debug_assert_eq!(worker, self.args.worker, "only our inbox is watched");
+            debug_assert_eq!(worker, self.worker, "only our inbox is watched");
             match kind {
                 ChangeKind::Created => created.push(job),
                 ChangeKind::DataChanged => changed.push(job),
@@ -232,156 +213,95 @@ impl State {
             }
         }
         let events = [Event::Created(created), Event::Changed(changed), Event::Deleted(deleted)];
-        events.into_iter().for_each(|event| self.feed(me, event));
+        events.into_iter().for_each(|event| self.feed(cx, event));
     }
 
-    fn listed(&mut self, me: &ActorRef<InboxMsg>, listed: ReadResult<Option<Vec<String>>>) {
-        match listed {
-            Ok(None) => tell(&self.args.wing, WorkerMsg::InboxGone(self.args.term)),
-            Ok(Some(children)) => {
-                let name = |child: &String| match JobId::new(child) {
-                    Ok(job) => Some(job),
-                    Err(error) => {
-                        tracing::warn!(%error, "a foreign znode in the inbox is left alone");
-                        None
-                    }
-                };
-                let jobs = children.iter().filter_map(name).collect();
-                self.feed(me, Event::Listed(jobs));
-            }
-            Err(error) => self.refused(me, &error),
-        }
-    }
-
-    fn feed(&mut self, me: &ActorRef<InboxMsg>, event: Event) {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
         let mut effects = Vec::new();
-        self.machine.handle(clock::now(), event, &mut effects);
+        self.machine.handle(cx.now, event, &mut effects);
         let (mut starts, mut vanished): (Vec<Start>, _) = (Vec::new(), Vec::new());
         for effect in effects {
             match effect {
-                Effect::Read(jobs) => self.read(me, jobs),
+                Effect::Read(jobs) => self.read(cx, jobs),
                 Effect::Start(start) => starts.push(*start),
                 Effect::Vanished(job) => vanished.push(job),
                 Effect::Cancel { job, attempt, assignment, version } => {
-                    self.tell(ToExecutor::Cancel { job, attempt, assignment, version });
+                    cx.tell(Tell::Executor(ToExecutor::Cancel { job, attempt, assignment, version }));
                 }
-                Effect::Zombie(job, attempt) => self.tell(ToExecutor::Zombie(job, attempt)),
+                Effect::Zombie(job, attempt) => cx.tell(Tell::Executor(ToExecutor::Zombie(job, attempt))),
                 Effect::Missed(job) => {
                     tracing::warn!(%job, "taken away before it was read");
-                    tell(&self.args.wing, WorkerMsg::TakenForHung(self.args.term));
+                    cx.tell(Tell::TakenForHung);
                 }
                 Effect::Quarantine { job, note } => {
                     tracing::error!(%job, %note, "set aside: its stored bytes cannot be used");
-                    tokio::spawn(set_aside(self.args.zk.clone(), self.args.worker, job, note));
+                    cx.commit(txn::quarantine(&job, self.worker, &note), |_, outcome| match outcome {
+                        // It was set aside before, retried, and is as unreadable as it was.
+                        Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. }) => {
+                            Some(InboxMsg::SetAside(job, note))
+                        }
+                        outcome => set_aside(&job, &outcome),
+                    });
                 }
-                Effect::Requeue(requeue) => self.hand_back(me, requeue),
+                Effect::Requeue(requeue) => self.hand_back(cx, requeue),
                 Effect::Discard { job, assignment, record } => {
                     tracing::warn!(%job, "an assignment that stands for nothing is removed");
-                    let discard = txn::discard(&job, self.args.worker, assignment, record);
-                    let discarded = self.args.zk.commit(discard);
-                    tokio::spawn(async move {
-                        let outcome = discarded.await;
+                    cx.commit(txn::discard(&job, self.worker, assignment, record), move |_, outcome| {
                         tracing::debug!(%job, ?outcome, "the next listing tells what became of it");
+                        None
                     });
                 }
             }
         }
         if !starts.is_empty() {
-            tell(&self.args.executor, ExecutorMsg::Start(starts, me.clone()));
+            cx.tell(Tell::Start(starts));
         }
         if !vanished.is_empty() {
-            self.tell(ToExecutor::Vanished(vanished));
+            cx.tell(Tell::Executor(ToExecutor::Vanished(vanished)));
         }
     }
 
-    fn hand_back(&self, me: &ActorRef<InboxMsg>, requeue: Box<Requeue>) {
+    fn hand_back(&self, cx: &mut Context<'_, Self>, requeue: Box<Requeue>) {
         let Start { job, assignment, record, .. } = requeue.start();
         tracing::warn!(
             %job, assigned = assignment.attempt, closed = record.attempts,
             "assigned by what the leader knew of old: queued again, or ended if it is cancelled"
         );
-        let ops = requeue.ops(self.args.worker, clock::wall());
-        let handed_back = self.args.zk.commit(ops.clone());
-        let me = me.clone();
-        tokio::spawn(async move {
-            let outcome = handed_back.await;
+        cx.commit(requeue.ops(self.worker, cx.wall), move |ops, outcome| {
             tracing::debug!(job = %requeue.job(), ?outcome, "the next listing tells what became of it");
-            if let Some(instead) = requeue.answered(&ops, &outcome) {
-                tell(&me, InboxMsg::Refused(instead));
-            }
+            requeue.answered(&ops, &outcome).map(InboxMsg::Refused)
         });
     }
 
-    fn tell(&self, event: ToExecutor) {
-        tell(&self.args.executor, ExecutorMsg::Tell(event));
-    }
-
-    fn read(&self, me: &ActorRef<InboxMsg>, jobs: Vec<JobId>) {
-        let read = self.args.zk.get_many(paths(self.args.worker, jobs.iter()));
-        let read = async move {
-            match read.await {
-                Ok(nodes) => InboxMsg::Read(jobs.into_iter().zip(found(&nodes)).collect()),
-                Err(error) => InboxMsg::Unread(jobs, error),
-            }
-        };
-        report(me, read, |message| message);
+    fn read(&self, cx: &mut Context<'_, Self>, jobs: Vec<JobId>) {
+        cx.get_many(paths(self.worker, jobs.iter()), move |nodes| match nodes {
+            Ok(nodes) => InboxMsg::Read(jobs.into_iter().zip(found(&nodes)).collect()),
+            Err(error) => InboxMsg::Unread(jobs, error),
+        });
     }
 }
 
-/// The paths of each job's assignment and record, in the order that [`Found`] asks for.
-pub(super) fn paths<'a>(worker: WorkerId, jobs: impl Iterator<Item = &'a JobId>) -> Vec<String> {
-    jobs.flat_map(|job| [path::assignment(worker, job), path::record(job)]).collect()
-}
-
-/// What was read at [`paths`].
-pub(super) fn found(nodes: &[Option<Node>]) -> impl Iterator<Item = Found> {
-    fn znode(node: &Option<Node>) -> Option<(&[u8], i32)> {
-        node.as_ref().map(|node| (node.data.as_slice(), node.version))
-    }
-    nodes
-        .chunks_exact(2)
-        .map(|pair| Found { assignment: Look::of(znode(&pair[0])), record: Look::of(znode(&pair[1])) })
-}
-
-fn list_later(me: &ActorRef<InboxMsg>) -> Owned {
-    sweep(me, RELIST, || InboxMsg::Again(Again::Periodic))
+fn job(name: &String) -> Option<JobId> {
+    JobId::new(name)
+        .inspect_err(|error| tracing::warn!(%error, "a foreign znode in the inbox is left alone"))
+        .ok()
 }
 
 /// What is not applied is found again by the next listing.
-async fn set_aside(zk: Zk, worker: WorkerId, job: JobId, note: String) {
-    let quarantine = txn::quarantine(&job, worker, &note);
-    let assignment = quarantine[..1].to_vec();
-    let mut outcome = zk.commit(quarantine).await;
-    if matches!(outcome, Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. })) {
-        // It was set aside before, retried, and is as unreadable as it was.
-        outcome = zk.commit(assignment).await;
-    }
+fn set_aside(job: &JobId, outcome: &Outcome<()>) -> Option<InboxMsg> {
     match outcome {
         Outcome::Applied(()) => counter!(metric::QUARANTINED).increment(1),
         Outcome::Rejected(_) | Outcome::Unknown => tracing::debug!(%job, ?outcome, "not set aside yet"),
     }
+    None
 }
 
-#[cfg(test)]
-mod tests {
-    use tokio::sync::mpsc::unbounded_channel;
+/// The paths of each job's assignment and record, in the order that [`Found`] asks for.
+pub fn paths<'a>(worker: WorkerId, jobs: impl Iterator<Item = &'a JobId>) -> Vec<String> {
+    jobs.flat_map(|job| [path::assignment(worker, job), path::record(job)]).collect()
+}
 
-    use super::*;
-
-    #[tokio::test]
-    async fn refusals_in_a_row_are_followed_by_one_try() {
-        let (to, mut tries) = unbounded_channel();
-        let mut retry = Retry::default();
-        for round in 1..=2 {
-            for refusal in 0..3 {
-                let to = to.clone();
-                retry.arm(Duration::from_millis(1), move || to.send((round, refusal)).unwrap());
-            }
-            assert_eq!(tries.recv().await, Some((round, 0)));
-            retry.disarm();
-        }
-        let last = to.clone();
-        retry.arm(Duration::from_millis(2), move || last.send((3, 0)).unwrap());
-        assert_eq!(tries.recv().await, Some((3, 0)), "no other try was under way");
-    }
+/// What was read at [`paths`].
+pub fn found(nodes: &[Option<Node>]) -> impl Iterator<Item = Found> {
+    nodes.chunks_exact(2).map(|pair| Found { assignment: Node::look(&pair[0]), record: Node::look(&pair[1]) })
 }

@@ -22,6 +22,7 @@ pub mod metric;
 pub mod name;
 pub mod outcome;
 pub mod path;
+pub mod port;
 pub mod retention;
 pub mod schedule;
 pub mod time;

@@ -30,6 +30,9 @@ struct Args {
     /// Most jobs of a simulation.
     #[arg(long, default_value_t = Size::default().jobs)]
     jobs: usize,
+    /// Print the hash of each seed's trace. Two builds that print the same hashes behave the same.
+    #[arg(long)]
+    hashes: bool,
 }
 
 /// How many lines of a failure's trace are printed. A minimised one is seldom longer.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let (next, stop) = (AtomicU64::new(args.from), AtomicBool::new(false));
     let end = args.from.saturating_add(args.seeds);
     let (total, failed) = (Mutex::new((0, Stats::default())), Mutex::new(BTreeMap::new()));
+    let hashes = Mutex::new(BTreeMap::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -61,6 +65,10 @@ fn main() -> ExitCode {
                     }
                     let report = simulate(&Plan::generate(seed, size), Trace::hashed());
                     bar.inc(1);
+                    if args.hashes {
+                        let hash = report.trace.hash();
+                        hashes.lock().expect("nobody panics with it").insert(seed, hash);
+                    }
                     let mut total = total.lock().expect("nobody panics with it");
                     total.0 += 1;
                     total.1.add(&report.stats);
@@ -73,6 +81,9 @@ fn main() -> ExitCode {
         }
     });
     bar.finish_and_clear();
+    for (seed, hash) in hashes.into_inner().expect("nobody panicked with it") {
+        println!("{seed} {hash}");
+    }
     let (seeds, stats) = total.into_inner().expect("nobody panicked with it");
     let failed = failed.into_inner().expect("nobody panicked with it");
     print_stats(seeds, &stats, began.elapsed());

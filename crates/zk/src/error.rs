@@ -29,19 +29,9 @@ pub(crate) fn refusal(error: &Error) -> Option<Reason> {
     }
 }
 
-/// Why a read has no answer. Reads change nothing, so there is no unknown: read again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// The session is not connected now, or the connection was lost before the answer.
-    #[error("the connection to ZooKeeper is lost")]
-    Disconnected,
-    /// The server refused.
-    #[error("ZooKeeper refused the read: {0}")]
-    Refused(Reason),
-}
+pub use bellwether_core::port::ReadError;
 
-impl From<Error> for ReadError {
-    fn from(error: Error) -> Self {
-        refusal(&error).map_or(Self::Disconnected, Self::Refused)
-    }
+/// Why a read has no answer.
+pub(crate) fn read_error(error: &Error) -> ReadError {
+    refusal(error).map_or(ReadError::Disconnected, ReadError::Refused)
 }

@@ -8,7 +8,7 @@ use bellwether_core::path;
 use futures::future::try_join_all;
 use zookeeper_client::{Acl, AuthId, Client, Error, Permission};
 
-use crate::error::ReadError;
+use crate::error::{ReadError, read_error};
 use crate::session::Zk;
 
 /// A znode that anyone may change.
@@ -57,7 +57,7 @@ async fn list(client: &Client, path: &str) -> Result<Option<Vec<Acl>>, ReadError
     match client.get_acl(path).await {
         Ok((list, _)) => Ok(Some(list)),
         Err(Error::NoAuth | Error::NoNode) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(read_error(&error)),
     }
 }
 

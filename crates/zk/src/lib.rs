@@ -22,6 +22,7 @@ mod exposure;
 mod metrics;
 mod namespace;
 mod read;
+mod requests;
 mod session;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;

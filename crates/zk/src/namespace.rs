@@ -12,7 +12,7 @@ use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_client::{CreateMode, Error};
 
-use crate::error::ReadError;
+use crate::error::{ReadError, read_error};
 use crate::exposure;
 use crate::session::Zk;
 
@@ -254,7 +254,7 @@ async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
         return Ok(());
     }
     // One that an operator made for us may be in a place where we may make nothing.
-    if zk.client().check_stat("/").await.map_err(|error| lost(zk, error.into()))?.is_some() {
+    if zk.client().check_stat("/").await.map_err(|error| lost(zk, read_error(&error)))?.is_some() {
         return Ok(());
     }
     let root = zk.client().clone().chroot("/").expect("/ is a valid root");
@@ -262,7 +262,7 @@ async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
     match root.mkdir(path, &options).await {
         Ok(()) | Err(Error::NodeExists) => Ok(()),
         Err(Error::NoAuth) => Err(forbidden(zk, "it may not create it".to_owned())),
-        Err(error) => Err(lost(zk, error.into())),
+        Err(error) => Err(lost(zk, read_error(&error))),
     }
 }
 

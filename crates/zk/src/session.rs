@@ -12,7 +12,7 @@ use crate::access::Access;
 use crate::connect_string::ConnectString;
 use crate::contact::Contact;
 use crate::eager::{Eager, send_now};
-use crate::error::ReadError;
+use crate::error::{ReadError, read_error};
 use crate::metrics::{self, Request};
 
 /// A session, cheap to clone. All clones share one connection and one order of requests.
@@ -195,7 +195,7 @@ impl Zk {
             return Eager::Ready(Some(Err(ReadError::Disconnected)));
         }
         metrics::sent(Request::Read, ops);
-        self.send(Request::Read, send, |result| result.map_err(ReadError::from))
+        self.send(Request::Read, send, |result| result.map_err(|error| read_error(&error)))
     }
 
     /// Sends a request now and notes the contact when its answer is a server's.

@@ -8,7 +8,7 @@
 //!   The restoring request must stay under 128 KiB of paths or the client never reconnects: a few per
 //!   worker, never one per job. Do not mix the two on one path (ZOOKEEPER-4466).
 
-use bellwether_core::path::{self, Place};
+use bellwether_core::path;
 use futures::FutureExt;
 use zookeeper_client::{AddWatchMode, EventType, OneshotWatcher, PersistentWatcher, WatchedEvent};
 
@@ -18,25 +18,7 @@ use crate::session::Zk;
 /// Most changes handed on at once: bounds the message, not the stream.
 const MAX_CHANGES: usize = 4_096;
 
-/// What happened to a znode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// It was created.
-    Created,
-    /// It was deleted.
-    Deleted,
-    /// Its data was set.
-    DataChanged,
-}
-
-/// A change below a watched path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Where.
-    pub place: Place,
-    /// What.
-    pub kind: ChangeKind,
-}
+pub use bellwether_core::port::{Change, ChangeKind};
 
 /// A recursive watch.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 
 use bellwether_core::budget::{MAX_RECORD_BYTES, MAX_TXN_BYTES, MAX_TXN_OPS};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::port::Transaction;
 use bellwether_core::txn::{Batch, Lifetime, Op};
 use futures::FutureExt;
 use futures::future::{Either, Ready, ready};
@@ -32,6 +33,14 @@ impl Zk {
         &self,
         batch: Batch<K>,
     ) -> impl Future<Output = (Batch<K>, Outcome<()>)> + Send + use<K> {
+        self.commit_of(batch)
+    }
+
+    /// Commits a transaction and gives it back with its outcome.
+    pub fn commit_of<T: Transaction + Send + Unpin + 'static>(
+        &self,
+        batch: T,
+    ) -> impl Future<Output = (T, Outcome<()>)> + Send + use<T> {
         let refused = |reason| Outcome::Rejected(Rejection { at: 0, reason });
         let (ops, bytes) = batch.ops().fold((0, 0), |(ops, bytes), op| (ops + 1, bytes + op.bytes()));
         if ops > MAX_TXN_OPS || bytes > MAX_BYTES {
@@ -135,9 +144,9 @@ fn outcome<T>(result: Result<T, MultiWriteError>) -> Outcome<T> {
 }
 
 /// A multi's result, with the batch that it was.
-struct Committed<K>(Batch<K>, Result<(), MultiWriteError>);
+struct Committed<T>(T, Result<(), MultiWriteError>);
 
-impl<K> Answer for Committed<K> {
+impl<T> Answer for Committed<T> {
     fn is_from_server(&self) -> bool {
         match &self.1 {
             Ok(()) | Err(MultiWriteError::OperationFailed { .. }) => true,

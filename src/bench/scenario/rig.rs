@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bellwether_actors::node::Node;
-use bellwether_actors::worker::{Handler, Registry};
 use bellwether_core::name::Kind;
+use bellwether_host::node::Node;
+use bellwether_host::worker::{Handler, Registry};
 use bellwether_zk::ConnectString;
 use futures::future::join_all;
 use tokio::sync::Notify;
@@ -171,7 +171,7 @@ impl<'a> Rig<'a> {
 }
 
 fn handlers(runs: Arc<Runs>) -> Result<Registry, String> {
-    let run = move |context: bellwether_actors::worker::JobContext| {
+    let run = move |context: bellwether_host::worker::JobContext| {
         runs.begun.fetch_add(1, Ordering::Relaxed);
         runs.changed.notify_one();
         let payload = context.payload().clone();

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use bellwether::ScheduleId;
 use bellwether::schedule::When;
-use bellwether_actors::clock;
 use bellwether_core::time::{WallMillis, as_millis};
+use bellwether_host::clock;
 use clap::Args;
 
 use super::super::exit::{Failure, Kind};

@@ -18,13 +18,13 @@ mod view;
 
 use std::sync::Arc;
 
-use bellwether_actors::worker::JobContext;
-use bellwether_actors::{clock, trace};
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::name::{GroupId, Kind};
 use bellwether_core::trace::TraceContextError;
 use bellwether_core::txn;
 use bellwether_core::{path, wire};
+use bellwether_host::worker::JobContext;
+use bellwether_host::{clock, trace};
 use bellwether_zk::Node;
 use uuid::Uuid;
 

@@ -4,12 +4,12 @@
 //! leader after a loss, a client that cancels it) knows that its end is told to this group first. An attempt that was
 //! closed meanwhile makes no group. The next attempt finds the group of the one before, as its id is made of the job's.
 
-use bellwether_actors::worker::JobContext;
 use bellwether_core::group::{GroupError, GroupRecord, Parent, finished_kind};
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::GroupId;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
+use bellwether_host::worker::JobContext;
 
 use super::super::Client;
 use super::super::error::{ConnectError, Error};

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use bellwether_actors::group::{Members as Numbers, members_of};
 use bellwether_core::group::{End, GroupError, GroupRecord, Stage, Stop};
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
+use bellwether_host::group::{Members as Numbers, members_of};
 use bellwether_zk::{Node, ReadResult, Zk};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};

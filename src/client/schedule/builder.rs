@@ -4,13 +4,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bellwether_actors::clock;
 use bellwether_core::job::{JobState, Priority};
 use bellwether_core::name::ScheduleId;
 use bellwether_core::schedule::{
     CronExpression, DEFAULT_GRACE, Misfire, Overlap, ScheduleSpec, SpecError, Template, When, Zone, instant,
 };
 use bellwether_core::time::{WallMillis, as_millis};
+use bellwether_host::clock;
 
 use super::error::ScheduleError;
 use crate::client::job::Job;

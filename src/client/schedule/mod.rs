@@ -9,13 +9,13 @@ mod builder;
 mod error;
 mod view;
 
-use bellwether_actors::clock;
 use bellwether_core::budget::{MAX_READ_BATCH, MAX_SCHEDULES};
 use bellwether_core::name::{JobId, ScheduleId};
 use bellwether_core::path;
 use bellwether_core::schedule::{Overlap, ScheduleRecord, ScheduleSpec, SpecError, When, lane};
 use bellwether_core::txn;
 use bellwether_core::wire::{self, WireError};
+use bellwether_host::clock;
 use bellwether_zk::Node;
 use uuid::Uuid;
 

@@ -15,11 +15,11 @@
 
 mod sample;
 
-use bellwether_actors::clock;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::WorkerId;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
+use bellwether_host::clock;
 use bellwether_zk::{ReadResult, Zk};
 
 pub use sample::{Estimate, SAMPLE, Shares};

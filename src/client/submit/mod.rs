@@ -28,9 +28,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::{clock, trace};
 use bellwether_core::job::{JobRecord, Membership};
 use bellwether_core::name::{GroupId, JobId};
+use bellwether_host::{clock, trace};
 use futures::{Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;

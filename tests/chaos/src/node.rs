@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bellwether::Node;
 use bellwether::node::RunError;
-use bellwether_actors::election::LeadershipEvent;
-use bellwether_actors::node::Parts;
 use bellwether_core::name::NodeId;
+use bellwether_host::election::LeadershipEvent;
+use bellwether_host::node::Parts;
 use bellwether_sim::history::{EventKind, Leading};
 use bellwether_zk::Zk;
 use clap::Args;

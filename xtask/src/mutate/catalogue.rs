@@ -54,6 +54,7 @@ impl Mutation {
             ("crates/core/", "bellwether-core"),
             ("crates/zk/", "bellwether-zk"),
             ("crates/keeper/", "bellwether-keeper"),
+            ("actors/host/", "bellwether-host"),
             ("actors/", "bellwether-actors"),
         ];
         let package = packages.iter().find(|(folder, _)| self.file.starts_with(folder));

@@ -75,19 +75,21 @@ impl Layer {
 
     /// Whether the layer runs the file at all.
     pub(super) fn sees(self, mutation: &Mutation) -> bool {
-        let core = mutation.package() == "bellwether-core";
+        let simulated = matches!(mutation.package(), "bellwether-core" | "bellwether-actors");
         let gateway = mutation.file.starts_with("src/http/");
         match self {
             Self::Unit => true,
-            Self::Model | Self::Simulator => core,
+            Self::Model => mutation.package() == "bellwether-core",
+            Self::Simulator => simulated,
             Self::Actors => mutation.package() != "bellwether",
             Self::Client => {
-                matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-core") && !gateway
+                let packages = ["bellwether", "bellwether-zk", "bellwether-core", "bellwether-actors"];
+                packages.contains(&mutation.package()) && !gateway
             }
             Self::Faults => !gateway,
             // Who a session is: what connects, what creates, and what is given a login to hand on.
             Self::Access => {
-                matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-actors") && !gateway
+                matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-host") && !gateway
             }
             Self::Http => gateway,
         }
@@ -108,7 +110,7 @@ impl Layer {
             Self::Model => vec!["--package", "bellwether-sim", "--test", "exhaustive"],
             Self::Simulator => vec!["--package", "bellwether-sim", "--test", "simulator"],
             Self::Actors if package == "bellwether-zk" => vec!["--package", package, "--tests"],
-            Self::Actors => vec!["--package", "bellwether-actors", "--tests"],
+            Self::Actors => vec!["--package", "bellwether-host", "--tests"],
             Self::Client => vec!["--package", "bellwether", "--test", "client"],
             Self::Faults => vec!["--package", "bellwether", "--test", "faults"],
             Self::Access => vec!["--package", "bellwether", "--test", "access"],

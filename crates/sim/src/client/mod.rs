@@ -7,7 +7,6 @@
 mod calls;
 mod group;
 mod locate;
-mod look;
 mod pause;
 mod spawn;
 mod submit;
@@ -189,16 +188,6 @@ impl Shell {
         self.out(Out::At(self.now_us(), msg));
     }
 
-    /// Sends a request once.
-    async fn once<T>(
-        &self,
-        zk: Zk,
-        request: Request,
-        decode: impl Fn(Answer) -> ReadResult<T>,
-    ) -> ReadResult<T> {
-        decode(self.ask(zk, request).await)
-    }
-
     fn answer(&self, call: u64, answer: Told) {
         self.out(Out::Record(EventKind::Return { call, answer }));
     }
@@ -221,14 +210,20 @@ impl Shell {
         debug_assert!(slept.is_err(), "what is pending for ever does not come");
     }
 
-    fn ask(&self, zk: Zk, request: Request) -> Reply {
-        let slot = Rc::new(RefCell::new(None));
-        let (reply, task) = (Reply(Rc::clone(&slot)), self.0.borrow().task);
+    /// Sends a request. This task is polled once its answer was stored.
+    pub(crate) fn send(&self, zk: Zk, request: Request, store: impl FnOnce(Answer) + 'static) {
+        let task = self.0.borrow().task;
         let then = move |answer| {
-            *slot.borrow_mut() = Some(answer);
+            store(answer);
             Msg::Task(task)
         };
         self.out(Out::Ask { zk, request, then: Box::new(then) });
+    }
+
+    fn ask(&self, zk: Zk, request: Request) -> Reply {
+        let slot = Rc::new(RefCell::new(None));
+        let reply = Reply(Rc::clone(&slot));
+        self.send(zk, request, move |answer| *slot.borrow_mut() = Some(answer));
         reply
     }
 

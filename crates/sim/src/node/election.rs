@@ -1,4 +1,4 @@
-//! The election actor: feeds [`Leadership`], as `actors/src/election` does.
+//! The election actor: feeds [`Leadership`], as `actors/host/src/election` does.
 
 use bellwether_core::machine::campaign::{self, Ticket};
 use bellwether_core::machine::leadership::{

@@ -7,7 +7,9 @@
 
 pub(crate) mod context;
 pub(crate) mod election;
+pub(crate) mod host;
 pub(crate) mod leader;
+mod requests;
 pub(crate) mod worker;
 
 use bellwether_core::machine::assigner;

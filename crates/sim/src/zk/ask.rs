@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::port::Tally;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_keeper::proto::{Acl, CreateMode, ErrorCode, Id, OpResult, Request, Response, Stat};
 use bellwether_keeper::proto::{AddWatchMode, Op as KeeperOp};
 
-use super::{Disconnected, ReadResult, Znode};
+use super::{ReadError, ReadResult, Znode};
 
 /// What became of a request.
 #[derive(Debug)]
@@ -110,6 +111,15 @@ pub(crate) fn written(answer: Answer) -> Outcome<()> {
     }
 }
 
+/// The path of a znode that was created.
+pub(crate) fn created(answer: Answer) -> Outcome<String> {
+    let path = match &answer {
+        Answer::Reply(Ok(Response::Path(path))) => path.clone(),
+        Answer::Reply(_) | Answer::Lost | Answer::NotSent => String::new(),
+    };
+    written(answer).map(|()| path)
+}
+
 fn reason(number: i32) -> Reason {
     let is = |code: ErrorCode| code.number() == number;
     if is(ErrorCode::NoNode) {
@@ -177,7 +187,7 @@ fn many(answer: Answer) -> ReadResult<Vec<OpResult>> {
 /// `None` is absent. Nothing else is refused here: there are no ACLs and no throttles.
 fn reply(answer: Answer) -> ReadResult<Option<Response>> {
     match answer {
-        Answer::Lost | Answer::NotSent => Err(Disconnected),
+        Answer::Lost | Answer::NotSent => Err(ReadError::Disconnected),
         Answer::Reply(Ok(response)) => Ok(Some(response)),
         Answer::Reply(Err(ErrorCode::NoNode)) => Ok(None),
         Answer::Reply(Err(code)) => unreachable!("a read was refused: {code:?}"),
@@ -190,7 +200,9 @@ fn znode(data: Option<Arc<[u8]>>, stat: &Stat) -> Znode {
         version: stat.version,
         owner: stat.ephemeral_owner,
         created: stat.czxid,
+        written: stat.mzxid,
         modified: WallMillis(stat.mtime.cast_unsigned()),
         children: usize::try_from(stat.num_children).unwrap_or(0),
+        children_ever: Tally::children_ever(stat.cversion, stat.num_children),
     }
 }

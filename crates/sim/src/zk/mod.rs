@@ -5,8 +5,6 @@
 //! * [`link`]: the client library and the session actor below it: connections, requests in flight, watches, the end of a
 //!   session as its client sees it.
 
-use bellwether_core::time::WallMillis;
-
 pub(crate) mod ask;
 pub(crate) mod link;
 
@@ -14,23 +12,7 @@ pub(crate) mod link;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Zk(pub(crate) u64);
 
-/// What a read gives when the connection was lost, or is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Disconnected;
-
-/// A read's answer.
-pub(crate) type ReadResult<T> = Result<T, Disconnected>;
-
-/// A znode, as it was read.
-#[derive(Debug, Clone)]
-pub(crate) struct Znode {
-    pub(crate) data: Vec<u8>,
-    pub(crate) version: i32,
-    pub(crate) owner: i64,
-    pub(crate) created: i64,
-    pub(crate) modified: WallMillis,
-    pub(crate) children: usize,
-}
+pub(crate) use bellwether_core::port::{Node as Znode, ReadError, ReadResult};
 
 /// What happened to the session: as the session actor tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The assigner actor: feeds core's [`assigner`], as `actors/src/leader/assigner.rs` does.
+//! The assigner actor: feeds core's [`assigner`], as `actors/host/src/leader/assigner.rs` does.
 
 use std::time::Duration;
 

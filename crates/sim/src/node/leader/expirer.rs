@@ -1,4 +1,4 @@
-//! The expirer: feeds core's [`expirer`], as `actors/src/leader/expirer.rs` does.
+//! The expirer: feeds core's [`expirer`], as `actors/host/src/leader/expirer.rs` does.
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::machine::expirer::{self, Effect, Event, Item};

@@ -1,4 +1,4 @@
-//! The janitor: feeds core's [`janitor`], as `actors/src/leader/janitor.rs` does.
+//! The janitor: feeds core's [`janitor`], as `actors/host/src/leader/janitor.rs` does.
 
 use bellwether_core::machine::janitor::{self, Effect, Event, Found, ROUND, Shelf};
 use bellwether_core::name::{GroupId, JobId};

@@ -1,4 +1,4 @@
-//! The job watcher: feeds core's [`Backlog`], as `actors/src/leader/job_watcher.rs` does.
+//! The job watcher: feeds core's [`Backlog`], as `actors/host/src/leader/job_watcher.rs` does.
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner;

@@ -1,4 +1,4 @@
-//! The lease watcher: feeds core's [`Leases`], as `actors/src/leader/lease_watcher.rs` does.
+//! The lease watcher: feeds core's [`Leases`], as `actors/host/src/leader/lease_watcher.rs` does.
 
 use std::time::Duration;
 

@@ -1,42 +1,41 @@
-//! The leader wing and its members, as `actors/src/leader` has them.
+//! The leader wing and its members, as `actors/host/src/leader` has them.
 //!
 //! Members belong to a *unit*: those of a term, started together. What is addressed to an earlier unit is dropped.
 
 mod assigner;
 mod expirer;
-mod groups;
 mod janitor;
 mod job_watcher;
 mod leases;
-mod promoter;
 mod registry;
 mod schedules;
 
 use std::time::Duration;
 
+use bellwether_actors::Mail;
+use bellwether_actors::leader::FencedOut;
+use bellwether_actors::leader::group_joiner::{self, GroupJoiner, GroupJoinerMsg};
+use bellwether_actors::leader::promoter::{self, Promoter, PromoterMsg};
 use bellwether_core::machine::assigner::Strategy;
 
 use self::assigner::Assigner;
 use self::expirer::Expirer;
-use self::groups::Groups;
 use self::janitor::Janitor;
 use self::job_watcher::JobWatcher;
 use self::leases::LeaseWatcher;
-use self::promoter::Promoter;
 use self::registry::Registry;
 use self::schedules::Schedules;
 use super::Msg;
 use super::context::{Context, Route};
 use super::election::ElectionMsg;
+use super::host::{Hosted, Hosting};
 use crate::zk::Zk;
 
 pub(crate) use self::assigner::AssignerMsg;
 pub(crate) use self::expirer::ExpirerMsg;
-pub(crate) use self::groups::GroupsMsg;
 pub(crate) use self::janitor::JanitorMsg;
 pub(crate) use self::job_watcher::JobWatcherMsg;
 pub(crate) use self::leases::LeasesMsg;
-pub(crate) use self::promoter::PromoterMsg;
 pub(crate) use self::registry::RegistryMsg;
 pub(crate) use self::schedules::SchedulesMsg;
 
@@ -63,11 +62,11 @@ pub(crate) enum LeaderMsg {
 pub(crate) enum MemberMsg {
     Assigner(AssignerMsg),
     Expirer(ExpirerMsg),
-    Groups(GroupsMsg),
+    GroupJoiner(Mail<GroupJoinerMsg, group_joiner::Key>),
     Janitor(JanitorMsg),
     JobWatcher(JobWatcherMsg),
     Leases(LeasesMsg),
-    Promoter(PromoterMsg),
+    Promoter(Mail<PromoterMsg, promoter::Key>),
     Registry(RegistryMsg),
     Schedules(SchedulesMsg),
 }
@@ -83,18 +82,18 @@ struct Members {
     unit: u64,
     assigner: Assigner,
     expirer: Expirer,
-    groups: Groups,
+    group_joiner: Hosted<GroupJoiner>,
     janitor: Janitor,
     job_watcher: JobWatcher,
     leases: LeaseWatcher,
-    promoter: Promoter,
+    promoter: Hosted<Promoter>,
     registry: Registry,
     schedules: Schedules,
 }
 
 /// What a member knows of its place.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+pub(crate) struct Place {
     term: Term,
     unit: u64,
 }
@@ -108,8 +107,8 @@ impl Place {
         Msg::Member(self.unit, MemberMsg::Expirer(msg))
     }
 
-    fn groups(self, msg: GroupsMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Groups(msg))
+    fn group_joiner(self, msg: GroupJoinerMsg) -> Msg {
+        GroupJoiner::mail(self, msg.into())
     }
 
     fn janitor(self, msg: JanitorMsg) -> Msg {
@@ -125,7 +124,7 @@ impl Place {
     }
 
     fn promoter(self, msg: PromoterMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Promoter(msg))
+        Promoter::mail(self, msg.into())
     }
 
     fn registry(self, msg: RegistryMsg) -> Msg {
@@ -180,9 +179,9 @@ impl Wing {
             assigner: Assigner::start(cx, place, self.strategy),
             registry: Registry::start(cx, place),
             leases: LeaseWatcher::start(cx, place),
-            promoter: Promoter::start(cx, place),
+            promoter: Hosted::start(cx, Some(term.zk), place, term.epoch),
             schedules: Schedules::start(cx, place),
-            groups: Groups::start(cx, place),
+            group_joiner: Hosted::start(cx, Some(term.zk), place, term.epoch),
             janitor: Janitor::start(cx, place),
             job_watcher: JobWatcher::start(cx, place),
         });
@@ -193,7 +192,7 @@ impl Wing {
         match msg {
             MemberMsg::Assigner(msg) => members.assigner.handle(cx, msg),
             MemberMsg::Expirer(msg) => members.expirer.handle(cx, msg),
-            MemberMsg::Groups(msg) => members.groups.handle(cx, msg),
+            MemberMsg::GroupJoiner(msg) => members.group_joiner.handle(cx, msg),
             MemberMsg::Janitor(msg) => members.janitor.handle(cx, msg),
             MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
             MemberMsg::Leases(msg) => members.leases.handle(cx, msg),
@@ -217,8 +216,27 @@ impl Members {
         cx.tell(Route::WingToMembers, place.leases(LeasesMsg::Resume));
         cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
         cx.tell(Route::WingToMembers, place.schedules(SchedulesMsg::Resume));
-        cx.tell(Route::WingToMembers, place.groups(GroupsMsg::Resume));
+        cx.tell(Route::WingToMembers, place.group_joiner(GroupJoinerMsg::Resume));
         cx.tell(Route::WingToMembers, place.janitor(JanitorMsg::Resume));
         cx.tell(Route::WingToMembers, place.job_watcher(JobWatcherMsg::Resume));
     }
 }
+
+/// Connects members whose only neighbour is the wing.
+macro_rules! hosted {
+    ($($concern:ident($key:ty)),*) => {
+        $(impl Hosting for $concern {
+            type Place = Place;
+
+            fn mail(place: Place, mail: Mail<Self::Msg, $key>) -> Msg {
+                Msg::Member(place.unit, MemberMsg::$concern(mail))
+            }
+
+            fn tell(place: Place, cx: &mut Context<'_>, FencedOut: FencedOut) {
+                place.fenced_out(cx);
+            }
+        })*
+    };
+}
+
+hosted!(GroupJoiner(group_joiner::Key), Promoter(promoter::Key));

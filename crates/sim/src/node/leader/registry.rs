@@ -1,4 +1,4 @@
-//! The worker registry: feeds core's [`Membership`] and [`Recovery`], as `actors/src/leader/worker_registry.rs` does.
+//! The worker registry: feeds core's [`Membership`] and [`Recovery`], as `actors/host/src/leader/worker_registry.rs` does.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The schedule keeper: feeds core's [`schedule`], as `actors/src/leader/schedule_keeper.rs` does.
+//! The schedule keeper: feeds core's [`schedule`], as `actors/host/src/leader/schedule_keeper.rs` does.
 
 use std::time::Duration;
 

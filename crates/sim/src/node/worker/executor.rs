@@ -1,4 +1,4 @@
-//! The executor pool: feeds core's [`executor::Executor`], as `actors/src/worker/executor_pool.rs` does.
+//! The executor pool: feeds core's [`executor::Executor`], as `actors/host/src/worker/executor_pool.rs` does.
 
 use std::time::Duration;
 

@@ -1,10 +1,9 @@
-//! The worker wing: feeds core's [`Incarnation`], as `actors/src/worker/wing.rs` does.
+//! The worker wing: feeds core's [`Incarnation`], as `actors/host/src/worker/wing.rs` does.
 //!
 //! The three children of an incarnation are addressed with its *term*; what is of an older one is dropped. Runs and slots
 //! outlive an incarnation, and belong to the process.
 
 mod executor;
-mod inbox;
 mod reporter;
 mod runs;
 mod sub_jobs;
@@ -12,12 +11,12 @@ mod sub_jobs;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bellwether_core::job::Assignment;
+use bellwether_actors::Mail;
+use bellwether_actors::worker::inbox_watcher::{self as inbox, InboxMsg, InboxWatcher};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 use bellwether_core::machine::worker::incarnation::{Drained, Effect, Ephemeral, Event, Incarnation};
 use bellwether_core::machine::worker::reporter::Event as ToReporter;
-use bellwether_core::machine::worker::{Found, Look};
-use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
+use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
@@ -27,16 +26,15 @@ use bellwether_core::{path, txn};
 use uuid::Uuid;
 
 use self::executor::Executor;
-use self::inbox::Inbox;
 use self::reporter::Reporter;
 use self::runs::Runs;
 use super::Msg;
 use super::context::{Context, Out, Route};
 use super::election::ElectionMsg;
+use super::host::{Hosted, Hosting};
 use crate::zk::{ReadResult, SessionEvent, Zk, Znode};
 
 pub(crate) use self::executor::ExecutorMsg;
-pub(crate) use self::inbox::InboxMsg;
 pub(crate) use self::reporter::ReporterMsg;
 pub(crate) use self::runs::{RunMsg, kinds};
 
@@ -71,7 +69,7 @@ pub(crate) enum WorkerMsg {
 
 /// To a child of an incarnation.
 pub(crate) enum ChildMsg {
-    Inbox(InboxMsg),
+    Inbox(Mail<InboxMsg, inbox::Key>),
     Executor(ExecutorMsg),
     Reporter(ReporterMsg),
 }
@@ -94,14 +92,14 @@ pub(crate) struct Wing {
 
 struct Children {
     place: Place,
-    inbox: Inbox,
+    inbox: Hosted<InboxWatcher>,
     executor: Executor,
     reporter: Reporter,
 }
 
 /// What a child knows of its place.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+pub(crate) struct Place {
     term: u64,
     zk: Zk,
     worker: WorkerId,
@@ -109,7 +107,7 @@ struct Place {
 
 impl Place {
     fn inbox(self, msg: InboxMsg) -> Msg {
-        Msg::Child(self.term, ChildMsg::Inbox(msg))
+        InboxWatcher::mail(self, msg.into())
     }
 
     fn executor(self, msg: ExecutorMsg) -> Msg {
@@ -349,7 +347,7 @@ impl Wing {
             place,
             reporter: Reporter::new(place),
             executor: Executor::start(cx, place, self.offer.slots, self.info.slots),
-            inbox: Inbox::start(cx, place),
+            inbox: Hosted::start(cx, Some(zk), place, self.id),
         });
     }
 
@@ -371,18 +369,23 @@ impl Wing {
     }
 }
 
-/// The paths of each job's assignment and record, in the order that [`Found`] asks for.
-fn paths<'a>(worker: WorkerId, jobs: impl Iterator<Item = &'a JobId>) -> Vec<String> {
-    jobs.flat_map(|job| [path::assignment(worker, job), path::record(job)]).collect()
-}
+impl Hosting for InboxWatcher {
+    type Place = Place;
 
-/// What was read at [`paths`].
-fn found(nodes: &[Option<Znode>]) -> impl Iterator<Item = Found> {
-    fn znode(node: &Option<Znode>) -> Option<(&[u8], i32)> {
-        node.as_ref().map(|node| (node.data.as_slice(), node.version))
+    fn mail(place: Place, mail: Mail<InboxMsg, inbox::Key>) -> Msg {
+        Msg::Child(place.term, ChildMsg::Inbox(mail))
     }
-    nodes.chunks_exact(2).map(|pair| {
-        let assignment: Look<Assignment> = Look::of(znode(&pair[0]));
-        Found { assignment, record: Look::of(znode(&pair[1])) }
-    })
+
+    fn tell(place: Place, cx: &mut Context<'_>, tell: inbox::Tell) {
+        let executor = |event| place.executor(ExecutorMsg::Tell(event));
+        let (route, msg) = match tell {
+            inbox::Tell::Start(starts) => (Route::InboxToExecutor, executor(ToExecutor::Start(starts))),
+            inbox::Tell::Executor(event) => (Route::InboxToExecutor, executor(event)),
+            inbox::Tell::InboxGone => (Route::ChildToWorker, Msg::Worker(WorkerMsg::InboxGone(place.term))),
+            inbox::Tell::TakenForHung => {
+                (Route::ChildToWorker, Msg::Worker(WorkerMsg::TakenForHung(place.term)))
+            }
+        };
+        cx.tell(route, msg);
+    }
 }

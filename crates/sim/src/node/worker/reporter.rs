@@ -1,4 +1,4 @@
-//! The status reporter: feeds core's [`beats::Beats`] and [`reporter::Reporter`], as `actors/src/worker/status_reporter.rs`
+//! The status reporter: feeds core's [`beats::Beats`] and [`reporter::Reporter`], as `actors/host/src/worker/status_reporter.rs`
 //! does.
 
 use bellwether_core::job::{Assignment, Progress};
@@ -9,7 +9,9 @@ use bellwether_core::machine::worker::{Finished, Look};
 use bellwether_core::name::JobId;
 use bellwether_core::path;
 
-use super::{ExecutorMsg, Place, WorkerMsg, found, paths};
+use bellwether_actors::worker::inbox_watcher::{found, paths};
+
+use super::{ExecutorMsg, Place, WorkerMsg};
 use crate::node::Msg;
 use crate::node::context::{Context, Route};
 use crate::zk::ask;

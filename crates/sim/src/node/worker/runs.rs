@@ -1,4 +1,4 @@
-//! Handlers: what runs in the slots of one process, as `actors/src/worker/run.rs` bounds it.
+//! Handlers: what runs in the slots of one process, as `actors/host/src/worker/run.rs` bounds it.
 //!
 //! What a handler does is drawn from the seed, the job, and the attempt, so that it does not depend on what else happens.
 //!

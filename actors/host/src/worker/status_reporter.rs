@@ -21,7 +21,6 @@ use tracing::Span;
 
 use super::executor_pool::ExecutorMsg;
 use super::handler::{Pulse, Said, Word};
-use super::inbox_watcher::{found, paths};
 use super::meters::Meters;
 use super::pulses::Pulses;
 use super::{Term, WorkerMsg};
@@ -29,6 +28,7 @@ use crate::clock;
 use crate::spawn::actor;
 use crate::task::{Owned, Timers, report, tell};
 use crate::trace;
+use bellwether_actors::worker::inbox_watcher::{found, paths};
 
 /// Most words of handlers in one message.
 const WORDS: usize = 256;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bellwether_actors::group;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Role};
 use bellwether_core::machine::group::{Cursor, Standing};
@@ -11,6 +10,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op, Waiting};
+use bellwether_host::group;
 use bellwether_testkit::namespace;
 use bellwether_zk::{Zk, connect, open_namespace};
 use uuid::Uuid;

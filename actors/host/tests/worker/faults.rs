@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bellwether_actors::session::SessionStatus;
-use bellwether_actors::worker::{Drained, Stage as Life};
 use bellwether_core::job::{AttemptEndKind, JobState, Policy, Verdict};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::Op;
+use bellwether_host::session::SessionStatus;
+use bellwether_host::worker::{Drained, Stage as Life};
 use bellwether_testkit::{Cut, Request, eventually, op};
 
 use crate::stage::{SOON, Stage, policy};

@@ -96,3 +96,17 @@ pub(crate) fn report<T, M: Message>(
         tell(&actor, message(output));
     });
 }
+
+/// As [`report`], unless there is nothing to send.
+pub(crate) fn report_some<T, M: Message>(
+    actor: &ActorRef<M>,
+    future: impl Future<Output = T> + Send + 'static,
+    message: impl FnOnce(T) -> Option<M> + Send + 'static,
+) {
+    let actor = actor.clone();
+    tokio::spawn(async move {
+        if let Some(message) = message(future.await) {
+            tell(&actor, message);
+        }
+    });
+}

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use bellwether_actors::worker::Drained;
 use bellwether_core::job::{
     Assignment, Attempt, AttemptEndKind, Ending, JobRecord, JobState, Policy, Verdict,
 };
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallMillis;
 use bellwether_core::{path, txn};
+use bellwether_host::worker::Drained;
 use bellwether_testkit::{Cut, eventually};
 
 use crate::stage::{SOON, Stage, policy};

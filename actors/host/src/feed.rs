@@ -6,21 +6,14 @@
 
 use std::time::Duration;
 
-use bellwether_zk::{Change, ReadError, Zk};
+use bellwether_zk::{ReadError, Zk};
 use futures::FutureExt;
 use ractor::{ActorRef, Message};
 use tokio::time::sleep;
 
 use crate::task::{Owned, tell};
 
-/// What a feed tells.
-#[derive(Debug)]
-pub(crate) enum Feed {
-    /// The watch is set: what is listed from now on misses nothing.
-    Watching,
-    /// Changes, in order.
-    Changes(Vec<Change>),
-}
+pub(crate) use bellwether_actors::Feed;
 
 /// Until a watch that ZooKeeper refused (it is throttled, say) is asked for again.
 const RETRY: Duration = Duration::from_secs(1);

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bellwether_actors::election::Election;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::machine::leadership::Inactive;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::txn::{Lifetime, Op};
+use bellwether_host::election::Election;
 use bellwether_testkit::{eventually, shared};
 
 use crate::stage::*;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bellwether_actors::worker::inbox_watcher::{InboxMsg, InboxWatcher};
 use bellwether_core::machine::worker::beats::{self, Begun};
 use bellwether_core::machine::worker::executor::{CANCEL_GRACE, Effect, Ended, Event, Executor, Run};
 use bellwether_core::machine::worker::{Finished, Start};
@@ -23,11 +24,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use super::handler::{JobContext, Pulse, Registered, Registry, Word};
-use super::inbox_watcher::InboxMsg;
 use super::run::{Bounds, Guard, run};
 use super::status_reporter::ReporterMsg;
 use super::{Term, WorkerMsg};
 use crate::clock;
+use crate::host::{self, Ref};
 use crate::spawn::actor;
 use crate::task::{Owned, after, tell};
 use crate::trace;
@@ -58,7 +59,7 @@ pub(super) struct Args {
 
 pub(super) enum ExecutorMsg {
     /// From the inbox, which wants to hear when they are closed.
-    Start(Vec<Start>, ActorRef<InboxMsg>),
+    Start(Vec<Start>, Ref<InboxWatcher>),
     /// From the inbox or the reporter.
     Tell(Event),
     /// From the session, by way of the wing.
@@ -82,7 +83,7 @@ pub(super) struct State {
     /// Slots that are taken by runs without an attempt, as the wing was told last.
     stuck: usize,
     count: Option<Owned>,
-    inbox: Option<ActorRef<InboxMsg>>,
+    inbox: Option<Ref<InboxWatcher>>,
     ends: UnboundedSender<Ended>,
     _pump: Owned,
 }
@@ -217,10 +218,10 @@ impl State {
         }
         let Some(inbox) = &self.inbox else { return };
         if !closed.is_empty() {
-            tell(inbox, InboxMsg::Closed(closed));
+            host::send(inbox, InboxMsg::Closed(closed));
         }
         if !recheck.is_empty() {
-            tell(inbox, InboxMsg::Recheck(recheck));
+            host::send(inbox, InboxMsg::Recheck(recheck));
         }
     }
 

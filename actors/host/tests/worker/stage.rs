@@ -4,10 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use bellwether_actors::session::{Session, SessionConfig};
-use bellwether_actors::worker::{
-    Handler, HandlerError, JobContext, Registry, Stage as Life, Worker, WorkerConfig,
-};
 use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Assignment, JobRecord, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
@@ -16,6 +12,10 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
+use bellwether_host::session::{Session, SessionConfig};
+use bellwether_host::worker::{
+    Handler, HandlerError, JobContext, Registry, Stage as Life, Worker, WorkerConfig,
+};
 use bellwether_testkit::{Proxy, eventually_some, namespace};
 use bellwether_zk::{Access, Zk, connect, open_namespace};
 use futures::FutureExt;

@@ -1,41 +1,44 @@
-//! What sort of message a message is.
+//! Kinds of messages, in builds for tests.
 
 use std::fmt;
 
 use bellwether_core::machine::{assigner, group, leadership, recovery, worker};
-use ractor::SupervisionEvent;
 
-use crate::feed::Feed;
-use crate::session::SessionEvent;
-use crate::spawn::kinds;
+use crate::{Feed, kinds};
 
-/// The name of a message's variant, or of a variant in it: `Sweep`, `Feed.Watching`.
+/// The name of a message's variant, or of a variant within it: `Sweep`, `Feed.Watching`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     outer: Option<&'static str>,
     name: &'static str,
 }
 
-/// An enum whose variants are kinds.
+/// An enum whose variants have kinds.
 pub trait Kinds {
-    /// One for each variant.
+    /// The kinds of all variants.
     fn all() -> Vec<Kind>;
 
-    /// This one's.
+    /// The kind of this variant.
     fn kind(&self) -> Kind;
 }
 
 impl Kind {
-    pub(crate) const fn new(name: &'static str) -> Self {
+    /// Of the variant with this name.
+    pub const fn new(name: &'static str) -> Self {
         Self { outer: None, name }
     }
 
-    /// As a variant in another: two levels are told apart, not more.
-    pub(crate) fn of(self, outer: &'static str) -> Self {
-        Self { outer: Some(outer), name: self.outer.unwrap_or(self.name) }
+    /// As a variant within another. Two levels are kept, not more.
+    pub const fn of(self, outer: &'static str) -> Self {
+        let name = match self.outer {
+            Some(outer) => outer,
+            None => self.name,
+        };
+        Self { outer: Some(outer), name }
     }
 
-    pub(crate) fn within(outer: &'static str, inner: &[Self]) -> Vec<Self> {
+    /// The kinds of the variants in a variant.
+    pub fn within(outer: &'static str, inner: &[Self]) -> Vec<Self> {
         let mut kinds = inner.iter().map(|kind| kind.of(outer)).collect::<Vec<_>>();
         kinds.dedup();
         kinds
@@ -51,7 +54,6 @@ impl fmt::Display for Kind {
     }
 }
 
-kinds!(SessionEvent { Connected, Disconnected, Reconnected, Expired });
 kinds!(Feed { Watching, Changes });
 kinds!(leadership::Reply { Campaign, Epoch, Claimed, Verified });
 kinds!(recovery::Event { Lost, Listed, Read, Committed, Removed, Sweep });
@@ -105,22 +107,3 @@ kinds!(worker::beats::Event {
     Wake
 });
 kinds!(worker::reporter::Event { Report, Committed, Read, ReadFailed, MinuteMade, Hold, Resume, Wake });
-
-/// What a supervisor hears of its children.
-pub(crate) mod child {
-    use super::Kind;
-
-    pub(crate) const STARTED: Kind = Kind { outer: Some("Child"), name: "Started" };
-    pub(crate) const TERMINATED: Kind = Kind { outer: Some("Child"), name: "Terminated" };
-    pub(crate) const FAILED: Kind = Kind { outer: Some("Child"), name: "Failed" };
-}
-
-/// What sort of news of a child it is; `None` for news of something else.
-pub(crate) fn of_child(event: &SupervisionEvent) -> Option<Kind> {
-    match event {
-        SupervisionEvent::ActorStarted(_) => Some(child::STARTED),
-        SupervisionEvent::ActorTerminated(..) => Some(child::TERMINATED),
-        SupervisionEvent::ActorFailed(..) => Some(child::FAILED),
-        SupervisionEvent::ProcessGroupChanged(_) => None,
-    }
-}

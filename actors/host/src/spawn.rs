@@ -59,37 +59,6 @@ macro_rules! actor {
     };
 }
 
-/// Gives each variant of an enum a kind. The match has no wildcard: a new variant has to be named.
-macro_rules! kinds {
-    ($message:ty { $($variant:ident $(=> $inner:ty)?),* $(,)? }) => {
-        #[cfg(feature = "testing")]
-        impl crate::testing::Kinds for $message {
-            fn all() -> Vec<crate::testing::Kind> {
-                let kinds: &[&[crate::testing::Kind]] =
-                    &[$(&crate::spawn::kinds!(@all $variant $($inner)?)),*];
-                kinds.concat()
-            }
-
-            fn kind(&self) -> crate::testing::Kind {
-                match *self {
-                    $(crate::spawn::kinds!(@pattern inner $variant $($inner)?) =>
-                        crate::spawn::kinds!(@kind inner $variant $($inner)?)),*
-                }
-            }
-        }
-    };
-    (@all $variant:ident) => { [crate::testing::Kind::new(stringify!($variant))] };
-    (@all $variant:ident $inner:ty) => {
-        crate::testing::Kind::within(stringify!($variant), &<$inner as crate::testing::Kinds>::all())
-    };
-    (@pattern $bound:ident $variant:ident) => { Self::$variant { .. } };
-    (@pattern $bound:ident $variant:ident $inner:ty) => { Self::$variant(.., ref $bound) };
-    (@kind $bound:ident $variant:ident) => { crate::testing::Kind::new(stringify!($variant)) };
-    (@kind $bound:ident $variant:ident $inner:ty) => {
-        crate::testing::Kinds::kind($bound).of(stringify!($variant))
-    };
-}
-
 #[cfg(feature = "testing")]
 macro_rules! supervises {
     () => {
@@ -100,6 +69,7 @@ macro_rules! supervises {
     };
 }
 
+pub(crate) use actor;
+pub(crate) use bellwether_actors::kinds;
 #[cfg(feature = "testing")]
 pub(crate) use supervises;
-pub(crate) use {actor, kinds};

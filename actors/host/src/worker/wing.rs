@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_actors::worker::inbox_watcher::{InboxMsg, InboxWatcher};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 use bellwether_core::machine::worker::incarnation::{
     Drained, Effect, Ephemeral, Event, Incarnation, RETRY, Stage,
@@ -26,10 +27,10 @@ use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 use super::executor_pool::{self, ExecutorMsg, ExecutorPool};
-use super::inbox_watcher::{self, InboxMsg, InboxWatcher};
 use super::status_reporter::{self, ReporterMsg, StatusReporter};
-use super::{Term, WorkerConfig, WorkerStatus};
+use super::{InboxLinks, Term, WorkerConfig, WorkerStatus};
 use crate::clock;
+use crate::host::{self, Hosted, Ref};
 use crate::session::SessionEvent;
 use crate::spawn::{actor, spawn};
 use crate::task::{Owned, Timers, report, tell};
@@ -108,7 +109,7 @@ pub(super) struct State {
 }
 
 struct Children {
-    inbox: ActorRef<InboxMsg>,
+    inbox: Ref<InboxWatcher>,
     executor: ActorRef<ExecutorMsg>,
     reporter: ActorRef<ReporterMsg>,
 }
@@ -312,7 +313,7 @@ impl State {
             }
             Effect::Relist => {
                 if let Some(children) = &self.children {
-                    tell(&children.inbox, InboxMsg::Relist);
+                    host::send(&children.inbox, InboxMsg::Relist);
                 }
             }
             Effect::Retire => self.commit(me, txn::retire(self.id)),
@@ -428,8 +429,9 @@ impl State {
         };
         let executor = spawn(ExecutorPool, args, Some(wing.clone())).await?;
         let (term, me) = (self.term, me.clone());
-        let args = inbox_watcher::Args { zk, worker, term, executor: executor.clone(), wing: me };
-        let inbox = spawn(InboxWatcher, args, Some(wing)).await?;
+        let links = InboxLinks { term, executor: executor.clone(), wing: me };
+        let args = host::Args { zk: Some(zk), links, args: worker };
+        let inbox = spawn(Hosted::<InboxWatcher>::new(), args, Some(wing)).await?;
         self.children = Some(Children { inbox, executor, reporter });
         Ok(())
     }
@@ -450,7 +452,7 @@ impl State {
             // The reporter first, so that what is unknown is read back before anything new is written.
             tell(&children.reporter, ReporterMsg::Tell(reporter));
             tell(&children.executor, ExecutorMsg::Tell(executor));
-            tell(&children.inbox, inbox);
+            host::send(&children.inbox, inbox);
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bellwether_actors::leader::{LeaderConfig, LeaderMsg, Term, start};
 use bellwether_core::job::{
     Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, Verdict,
 };
@@ -15,6 +14,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
+use bellwether_host::leader::{LeaderConfig, LeaderMsg, Term, start};
 use bellwether_testkit::{Cut, Proxy, eventually, eventually_some, namespace};
 use bellwether_zk::{SessionState, Zk, connect, open_namespace};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -250,7 +250,7 @@ async fn a_delayed_job_is_promoted_and_assigned() {
     let record: JobRecord = wire::decode(&node.data).expect("readable");
     let attempt = bellwether_core::job::Attempt { number: 1, worker };
     let ending = bellwether_core::job::Ending::Failed("boom".into());
-    let (closed, next) = record.close(attempt, ending, bellwether_actors::clock::wall(), 0);
+    let (closed, next) = record.close(attempt, ending, bellwether_host::clock::wall(), 0);
     let minute = closed.entry().not_before.minute();
     bench.zk.create_container(path::delayed_minute(minute)).await;
     applied(&bench.zk, txn::close(&job, worker, node.version, None, &closed, &next)).await;

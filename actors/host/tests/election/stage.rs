@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bellwether_actors::election::{Election, ElectionConfig, LeadershipEvent};
-use bellwether_actors::session::{Session, SessionConfig};
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::machine::leadership::{Inactive, Term};
 use bellwether_core::name::NodeId;
 use bellwether_core::path;
+use bellwether_host::election::{Election, ElectionConfig, LeadershipEvent};
+use bellwether_host::session::{Session, SessionConfig};
 use bellwether_testkit::{Proxy, eventually_some, namespace};
 use bellwether_zk::{Access, Zk, connect};
 

@@ -1,0 +1,267 @@
+//! Runs a concern as a ractor actor: one implementation for all of them.
+
+use std::collections::BTreeMap;
+use std::future::{Future, ready};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamps};
+use bellwether_core::port::Transaction;
+use bellwether_core::txn::Op;
+use bellwether_zk::Zk;
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, Message, SupervisionEvent};
+
+use crate::clock;
+use crate::feed;
+use crate::task::{Owned, after, report_some, sweep, tell};
+
+/// How this host connects a concern with its neighbours.
+pub(crate) trait Hosting: Concern {
+    /// Its neighbours, and what the effects need that only a host can carry out.
+    type Links: Send + 'static;
+
+    /// Whether it has children, whose ends are messages to it.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the fault probe asks"))]
+    const SUPERVISES: bool = false;
+
+    /// Carries out one [`Out::Tell`]. Only a supervisor, which starts and stops children, awaits in it.
+    ///
+    /// # Errors
+    /// What ends the actor, for its supervisor to see.
+    fn tell(
+        links: &mut Self::Links,
+        me: &Ref<Self>,
+        tell: Self::Tell,
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send;
+
+    /// The message that says that a child has ended; `None` for an actor that is no child any more.
+    fn ended(_: &Self::Links, _: &ActorCell, _: Result<String, ActorProcessingErr>) -> Option<Self::Msg> {
+        None
+    }
+
+    /// Stops the children, in their order.
+    fn stop(_: &mut Self::Links) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
+}
+
+/// A message to a hosted concern.
+pub(crate) enum Letter<C: Concern> {
+    /// To the concern.
+    Mail(Mail<C::Msg, C::Key>),
+    /// A new session, which its requests use from now on, and the message that says so.
+    #[expect(dead_code, reason = "for the wings and the election, which are still to be moved")]
+    Session(Zk, C::Msg),
+}
+
+/// A hosted concern.
+pub(crate) type Ref<C> = ActorRef<Letter<C>>;
+
+/// Sends a message to a hosted concern.
+pub(crate) fn send<C: Hosting>(to: &Ref<C>, msg: C::Msg) {
+    tell(to, Letter::Mail(msg.into()));
+}
+
+/// The actor of a concern.
+pub(crate) struct Hosted<C>(PhantomData<fn() -> C>);
+
+impl<C> Hosted<C> {
+    pub(crate) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<C: Hosting> crate::testing::Probed for Hosted<C> {
+    const NAME: &'static str = C::NAME;
+    const SUPERVISES: bool = C::SUPERVISES;
+}
+
+#[cfg(feature = "testing")]
+impl<C: Hosting> bellwether_actors::Kinds for Letter<C> {
+    fn all() -> Vec<bellwether_actors::Kind> {
+        C::Msg::all()
+    }
+
+    fn kind(&self) -> bellwether_actors::Kind {
+        match self {
+            Self::Mail(mail) => mail.kind(),
+            Self::Session(_, msg) => msg.kind(),
+        }
+    }
+}
+
+/// What a hosted concern is started with.
+pub(crate) struct Args<C: Hosting> {
+    /// Its session; `None` for one that hears of its sessions later, or makes no requests.
+    pub(crate) zk: Option<Zk>,
+    /// Its neighbours.
+    pub(crate) links: C::Links,
+    /// The concern's own.
+    pub(crate) args: C::Args,
+}
+
+pub(crate) struct State<C: Hosting> {
+    concern: C,
+    hands: Hands<C>,
+}
+
+/// All but the concern itself.
+struct Hands<C: Hosting> {
+    zk: Option<Zk>,
+    links: C::Links,
+    rng: fastrand::Rng,
+    out: Vec<Out<C>>,
+    stamps: Stamps<C::Key>,
+    timers: BTreeMap<C::Key, Owned>,
+    watches: BTreeMap<C::Key, Owned>,
+}
+
+impl<C: Hosting> Actor for Hosted<C> {
+    type Msg = Letter<C>;
+    type State = State<C>;
+    type Arguments = Args<C>;
+
+    async fn pre_start(&self, me: Ref<C>, args: Args<C>) -> Result<State<C>, ActorProcessingErr> {
+        let Args { zk, links, args } = args;
+        let mut hands = Hands {
+            zk,
+            links,
+            rng: fastrand::Rng::new(),
+            out: Vec::new(),
+            stamps: Stamps::default(),
+            timers: BTreeMap::new(),
+            watches: BTreeMap::new(),
+        };
+        let concern = C::start(&mut hands.context(), args);
+        hands.carry_out(&me).await?;
+        Ok(State { concern, hands })
+    }
+
+    async fn handle(
+        &self,
+        me: Ref<C>,
+        letter: Letter<C>,
+        state: &mut State<C>,
+    ) -> Result<(), ActorProcessingErr> {
+        let State { concern, hands } = state;
+        let msg = match letter {
+            Letter::Mail(mail) if hands.accepts(&mail) => mail.msg,
+            // Of a timer or a watch that was replaced.
+            Letter::Mail(_) => return Ok(()),
+            Letter::Session(zk, msg) => {
+                hands.zk = Some(zk);
+                msg
+            }
+        };
+        concern.handle(&mut hands.context(), msg);
+        hands.carry_out(&me).await
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        me: Ref<C>,
+        event: SupervisionEvent,
+        state: &mut State<C>,
+    ) -> Result<(), ActorProcessingErr> {
+        let State { concern, hands } = state;
+        let (who, how) = match event {
+            SupervisionEvent::ActorFailed(who, error) => (who, Err(error)),
+            SupervisionEvent::ActorTerminated(who, _, reason) => (who, Ok(reason.unwrap_or_default())),
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => return Ok(()),
+        };
+        let Some(msg) = C::ended(&hands.links, &who, how) else { return Ok(()) };
+        concern.handle(&mut hands.context(), msg);
+        hands.carry_out(&me).await
+    }
+
+    async fn post_stop(&self, _: Ref<C>, state: &mut State<C>) -> Result<(), ActorProcessingErr> {
+        C::stop(&mut state.hands.links).await;
+        Ok(())
+    }
+}
+
+impl<C: Hosting> Hands<C> {
+    fn context(&mut self) -> Context<'_, C> {
+        Context { now: clock::now(), wall: clock::wall(), rng: &mut self.rng, out: &mut self.out }
+    }
+
+    fn accepts(&mut self, mail: &Mail<C::Msg, C::Key>) -> bool {
+        let accepts = self.stamps.accepts(mail.stamp);
+        if let (true, Some(bellwether_actors::Stamp::Timer(key, _))) = (accepts, mail.stamp) {
+            self.timers.remove(&key);
+        }
+        accepts
+    }
+
+    async fn carry_out(&mut self, me: &Ref<C>) -> Result<(), ActorProcessingErr> {
+        for out in std::mem::take(&mut self.out) {
+            match out {
+                Out::Ask(ask) => match &self.zk {
+                    Some(zk) => request(zk, me, ask),
+                    None => debug_assert!(false, "{} asks without a session", C::NAME),
+                },
+                Out::Task(task) => match &self.zk {
+                    Some(zk) => report_some(me, task(Arc::new(zk.clone())), |msg| letter(msg?)),
+                    None => debug_assert!(false, "{} asks without a session", C::NAME),
+                },
+                Out::Watch(key, path, heard) => {
+                    let Some(zk) = &self.zk else { continue };
+                    let stamp = self.stamps.watch(key);
+                    let heard = move |feed: Feed| Letter::Mail(Mail::stamped(stamp, heard(feed)));
+                    // The new watch is requested first: the one that it replaces may end then.
+                    self.watches.insert(key, feed::watch(zk, path, me, heard));
+                }
+                Out::After(key, wait, msg) => {
+                    let stamp = self.stamps.timer(key);
+                    let message = move || Letter::Mail(Mail::stamped(stamp, msg));
+                    self.timers.insert(key, after(me, wait, message));
+                }
+                Out::Sweep(key, every, msg) => {
+                    let stamp = self.stamps.timer(key);
+                    let message = move || Letter::Mail(Mail::stamped(stamp, msg));
+                    self.timers.insert(key, sweep(me, every, message));
+                }
+                Out::Disarm(key) => {
+                    self.stamps.disarm(key);
+                    self.timers.remove(&key);
+                }
+                Out::Tell(tell) => C::tell(&mut self.links, me, tell).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn letter<C: Concern>(msg: C::Msg) -> Option<Letter<C>> {
+    Some(Letter::Mail(msg.into()))
+}
+
+/// Sends a request now; its answer comes as a message.
+fn request<C: Hosting>(zk: &Zk, me: &Ref<C>, ask: Ask<C::Msg>)
+where
+    Letter<C>: Message,
+{
+    fn then<A, C: Concern>(answer: Answer<A, C::Msg>) -> impl FnOnce(A) -> Option<Letter<C>> {
+        |answered| letter(answer(answered)?)
+    }
+    match ask {
+        Ask::Commit(commit) => {
+            report_some(me, zk.commit_of(Sent(commit)), |(sent, outcome)| letter(sent.0.answered(outcome)?))
+        }
+        Ask::Container(path, answer) => report_some(me, zk.create_container(path), then(answer)),
+        Ask::Get(path, answer) => report_some(me, zk.get(path), then(answer)),
+        Ask::Children(path, answer) => report_some(me, zk.children(path), then(answer)),
+        Ask::GetMany(paths, answer) => report_some(me, zk.get_many(paths), then(answer)),
+        Ask::ChildrenMany(paths, answer) => report_some(me, zk.children_many(paths), then(answer)),
+    }
+}
+
+/// A transaction on its way.
+struct Sent<M>(Box<dyn Commit<M>>);
+
+impl<M> Transaction for Sent<M> {
+    fn ops(&self) -> Box<dyn Iterator<Item = &Op> + '_> {
+        self.0.ops()
+    }
+}

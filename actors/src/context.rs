@@ -1,0 +1,209 @@
+//! What a concern knows about the world, and what it asks its host to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::outcome::Outcome;
+use bellwether_core::port::{Change, Node, ReadResult, Reply, Requests, Transaction};
+use bellwether_core::time::{Millis, WallMillis};
+use bellwether_core::txn::{Batch, Op};
+
+use crate::Concern;
+
+/// Turns an answer into a message; `None` when the concern does not wait for it. Bytes are decoded here, outside the
+/// mailbox.
+pub type Answer<A, M> = Box<dyn FnOnce(A) -> Option<M> + Send>;
+
+/// Several requests in a row on the concern's session; the output is its message.
+pub type Task<M> = Box<dyn FnOnce(Arc<dyn Requests>) -> Reply<Option<M>> + Send>;
+
+/// What a recursive watch reports.
+#[derive(Debug)]
+pub enum Feed {
+    /// The watch is set: a listing that is asked for from now on misses nothing.
+    Watching,
+    /// Changes, in order.
+    Changes(Vec<Change>),
+}
+
+/// A transaction together with what its outcome becomes.
+pub trait Commit<M>: Transaction + Send {
+    /// Turns the outcome into a message.
+    fn answered(self: Box<Self>, outcome: Outcome<()>) -> Option<M>;
+}
+
+impl<M> Transaction for Box<dyn Commit<M>> {
+    fn ops(&self) -> Box<dyn Iterator<Item = &Op> + '_> {
+        (**self).ops()
+    }
+}
+
+struct Committing<T, F> {
+    transaction: T,
+    answer: F,
+}
+
+impl<T: Transaction, F> Transaction for Committing<T, F> {
+    fn ops(&self) -> Box<dyn Iterator<Item = &Op> + '_> {
+        self.transaction.ops()
+    }
+}
+
+impl<M, T, F> Commit<M> for Committing<T, F>
+where
+    T: Transaction + Send,
+    F: FnOnce(T, Outcome<()>) -> Option<M> + Send,
+{
+    fn answered(self: Box<Self>, outcome: Outcome<()>) -> Option<M> {
+        (self.answer)(self.transaction, outcome)
+    }
+}
+
+/// A request to the concern's ZooKeeper session.
+pub enum Ask<M> {
+    /// One multi.
+    Commit(Box<dyn Commit<M>>),
+    /// Creates a container znode.
+    Container(String, Answer<Outcome<()>, M>),
+    /// Reads a znode.
+    Get(String, Answer<ReadResult<Option<Node>>, M>),
+    /// Lists the children of a znode.
+    Children(String, Answer<ReadResult<Option<Vec<String>>>, M>),
+    /// Reads znodes, at most `MAX_READ_BATCH`.
+    GetMany(Vec<String>, Answer<ReadResult<Vec<Option<Node>>>, M>),
+    /// Lists the children of znodes, at most `MAX_READ_BATCH`.
+    ChildrenMany(Vec<String>, Answer<ReadResult<Vec<Option<Vec<String>>>>, M>),
+}
+
+/// One thing that the host does for a concern.
+pub enum Out<C: Concern> {
+    /// Sends a request now. While the session is not connected, the answer says that nothing was sent.
+    Ask(Ask<C::Msg>),
+    /// Starts a task: several requests, one after the other.
+    Task(Task<C::Msg>),
+    /// Sets a recursive watch, and then drops the one with the same key. A watch ends with its connection.
+    Watch(C::Key, String, fn(Feed) -> C::Msg),
+    /// Sends a message to the concern later; replaces the timer with the same key.
+    After(C::Key, Duration, C::Msg),
+    /// As [`Out::After`], for a periodic listing. Tests may shorten it.
+    Sweep(C::Key, Duration, C::Msg),
+    /// Drops the timer with this key.
+    Disarm(C::Key),
+    /// Tells a neighbour.
+    Tell(C::Tell),
+}
+
+/// What a concern knows about the world while it handles a message, and its outputs.
+pub struct Context<'a, C: Concern> {
+    /// This process's monotonic clock.
+    pub now: Millis,
+    /// This machine's wall clock.
+    pub wall: WallMillis,
+    /// Randomness for jitter and ids. Nothing here is secret.
+    pub rng: &'a mut fastrand::Rng,
+    /// The outputs so far, in order.
+    pub out: &'a mut Vec<Out<C>>,
+}
+
+impl<C: Concern> Context<'_, C> {
+    /// Tells a neighbour.
+    pub fn tell(&mut self, tell: C::Tell) {
+        self.out.push(Out::Tell(tell));
+    }
+
+    /// Commits all operations or none.
+    pub fn commit(
+        &mut self,
+        ops: Vec<Op>,
+        answer: impl FnOnce(Vec<Op>, Outcome<()>) -> Option<C::Msg> + Send + 'static,
+    ) {
+        self.out.push(Out::Ask(Ask::Commit(Box::new(Committing { transaction: ops, answer }))));
+    }
+
+    /// Commits a batch, which comes back with its outcome.
+    pub fn commit_batch<K: Send + 'static>(
+        &mut self,
+        batch: Batch<K>,
+        answer: impl FnOnce(Batch<K>, Outcome<()>) -> C::Msg + Send + 'static,
+    ) {
+        let answer = |batch, outcome| Some(answer(batch, outcome));
+        self.out.push(Out::Ask(Ask::Commit(Box::new(Committing { transaction: batch, answer }))));
+    }
+
+    /// Creates a container znode.
+    pub fn create_container(
+        &mut self,
+        path: String,
+        answer: impl FnOnce(Outcome<()>) -> C::Msg + Send + 'static,
+    ) {
+        self.out.push(Out::Ask(Ask::Container(path, Box::new(|outcome| Some(answer(outcome))))));
+    }
+
+    /// Reads a znode.
+    pub fn get(
+        &mut self,
+        path: String,
+        answer: impl FnOnce(ReadResult<Option<Node>>) -> C::Msg + Send + 'static,
+    ) {
+        self.out.push(Out::Ask(Ask::Get(path, Box::new(|node| Some(answer(node))))));
+    }
+
+    /// Lists the children of a znode.
+    pub fn children(
+        &mut self,
+        path: String,
+        answer: impl FnOnce(ReadResult<Option<Vec<String>>>) -> C::Msg + Send + 'static,
+    ) {
+        self.out.push(Out::Ask(Ask::Children(path, Box::new(|names| Some(answer(names))))));
+    }
+
+    /// Reads znodes, at most `MAX_READ_BATCH`.
+    pub fn get_many(
+        &mut self,
+        paths: Vec<String>,
+        answer: impl FnOnce(ReadResult<Vec<Option<Node>>>) -> C::Msg + Send + 'static,
+    ) {
+        self.out.push(Out::Ask(Ask::GetMany(paths, Box::new(|nodes| Some(answer(nodes))))));
+    }
+
+    /// Lists the children of znodes, at most `MAX_READ_BATCH`.
+    pub fn children_many(
+        &mut self,
+        paths: Vec<String>,
+        answer: impl FnOnce(ReadResult<Vec<Option<Vec<String>>>>) -> C::Msg + Send + 'static,
+    ) {
+        self.out.push(Out::Ask(Ask::ChildrenMany(paths, Box::new(|lists| Some(answer(lists))))));
+    }
+
+    /// Starts a task: several requests, one after the other. Its message comes when it is done; a host that stops the
+    /// concern drops it.
+    pub fn task<F>(&mut self, task: impl FnOnce(Arc<dyn Requests>) -> F + Send + 'static)
+    where
+        F: Future<Output = C::Msg> + Send + 'static,
+    {
+        self.out.push(Out::Task(Box::new(|zk| {
+            let task = task(zk);
+            Box::pin(async { Some(task.await) })
+        })));
+    }
+
+    /// Watches everything below a path until the connection is lost.
+    pub fn watch(&mut self, key: C::Key, path: String, heard: fn(Feed) -> C::Msg) {
+        self.out.push(Out::Watch(key, path, heard));
+    }
+
+    /// Sets a timer.
+    pub fn after(&mut self, key: C::Key, wait: Duration, msg: C::Msg) {
+        self.out.push(Out::After(key, wait, msg));
+    }
+
+    /// Sets a timer for a periodic listing. The handler sets it again, so that a slow concern gets one message, not many.
+    pub fn sweep(&mut self, key: C::Key, every: Duration, msg: C::Msg) {
+        self.out.push(Out::Sweep(key, every, msg));
+    }
+
+    /// Drops a timer.
+    pub fn disarm(&mut self, key: C::Key) {
+        self.out.push(Out::Disarm(key));
+    }
+}

@@ -1,0 +1,126 @@
+//! Runs a concern in virtual time. Its outputs go to the world in their order.
+
+use bellwether_actors::{Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Stamps};
+use bellwether_core::path;
+use bellwether_core::port::{Change, ChangeKind};
+use bellwether_keeper::proto::{EventKind, Request, WatchedEvent};
+
+use super::context::Context;
+use super::{Msg, requests};
+use crate::zk::Zk;
+use crate::zk::ask;
+
+/// How this host connects a concern with its neighbours.
+pub(crate) trait Hosting: Concern {
+    /// Which instance it is, for messages to it and to its neighbours.
+    type Place: Copy + 'static;
+
+    /// A message to it.
+    fn mail(place: Self::Place, mail: Mail<Self::Msg, Self::Key>) -> Msg;
+
+    /// Carries out one `Tell`.
+    fn tell(place: Self::Place, cx: &mut Context<'_>, tell: Self::Tell);
+}
+
+/// A hosted concern.
+pub(crate) struct Hosted<C: Hosting> {
+    concern: C,
+    place: C::Place,
+    zk: Option<Zk>,
+    stamps: Stamps<C::Key>,
+}
+
+impl<C: Hosting> Hosted<C> {
+    pub(crate) fn start(cx: &mut Context<'_>, zk: Option<Zk>, place: C::Place, args: C::Args) -> Self {
+        let mut wants = Vec::new();
+        let concern = C::start(&mut hands(cx, &mut wants), args);
+        let mut hosted = Self { concern, place, zk, stamps: Stamps::default() };
+        hosted.carry_out(cx, wants);
+        hosted
+    }
+
+    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, mail: Mail<C::Msg, C::Key>) {
+        if self.stamps.accepts(mail.stamp) {
+            let mut wants = Vec::new();
+            self.concern.handle(&mut hands(cx, &mut wants), mail.msg);
+            self.carry_out(cx, wants);
+        }
+    }
+
+    fn carry_out(&mut self, cx: &mut Context<'_>, wants: Vec<Want<C>>) {
+        let place = self.place;
+        for want in wants {
+            match (want, self.zk) {
+                (Want::Ask(ask), Some(zk)) => request::<C>(cx, zk, place, ask),
+                (Want::Task(task), Some(zk)) => {
+                    requests::begin(cx, zk, task, move |msg| answer::<C>(place, msg))
+                }
+                (Want::Watch(key, path, heard), Some(zk)) => {
+                    let stamp = self.stamps.watch(key);
+                    let mail = move |feed| C::mail(place, Mail::stamped(stamp, heard(feed)));
+                    let set = move |set: bool| if set { mail(Feed::Watching) } else { Msg::Nothing };
+                    let changed = move |event: &WatchedEvent| match change(event) {
+                        Some(change) => mail(Feed::Changes(vec![change])),
+                        None => Msg::Nothing,
+                    };
+                    cx.watch(zk, &path, set, changed);
+                }
+                (Want::Ask(_) | Want::Task(_) | Want::Watch(..), None) => {
+                    unreachable!("{} makes a request without a session", C::NAME)
+                }
+                (Want::After(key, wait, msg) | Want::Sweep(key, wait, msg), _) => {
+                    cx.after(wait, C::mail(place, Mail::stamped(self.stamps.timer(key), msg)));
+                }
+                (Want::Disarm(key), _) => self.stamps.disarm(key),
+                (Want::Tell(tell), _) => C::tell(place, cx, tell),
+            }
+        }
+    }
+}
+
+fn hands<'a, C: Concern>(cx: &'a mut Context<'_>, out: &'a mut Vec<Want<C>>) -> Hands<'a, C> {
+    Hands { now: cx.now(), wall: cx.wall(), rng: &mut *cx.rng, out }
+}
+
+/// The message that an answer becomes, if the concern waits for it.
+fn answer<C: Hosting>(place: C::Place, msg: Option<C::Msg>) -> Msg {
+    msg.map_or(Msg::Nothing, |msg| C::mail(place, msg.into()))
+}
+
+fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, place: C::Place, ask: Ask<C::Msg>) {
+    fn read<C: Hosting, A: 'static>(
+        cx: &mut Context<'_>,
+        zk: Zk,
+        place: C::Place,
+        request: Request,
+        decode: fn(ask::Answer) -> A,
+        then: Answer<A, C::Msg>,
+    ) {
+        cx.ask(zk, request, move |answered| answer::<C>(place, then(decode(answered))));
+    }
+    match ask {
+        Ask::Commit(commit) => {
+            let request = ask::commit(commit.ops());
+            cx.ask(zk, request, move |answered| answer::<C>(place, commit.answered(ask::written(answered))));
+        }
+        Ask::Container(path, then) => {
+            read::<C, _>(cx, zk, place, ask::create_container(path), ask::written, then);
+        }
+        Ask::Get(path, then) => read::<C, _>(cx, zk, place, ask::get(path), ask::got, then),
+        Ask::Children(path, then) => read::<C, _>(cx, zk, place, ask::children(path), ask::listed, then),
+        Ask::GetMany(paths, then) => read::<C, _>(cx, zk, place, ask::get_many(paths), ask::got_many, then),
+        Ask::ChildrenMany(paths, then) => {
+            read::<C, _>(cx, zk, place, ask::children_many(paths), ask::listed_many, then);
+        }
+    }
+}
+
+fn change(event: &WatchedEvent) -> Option<Change> {
+    let kind = match event.kind {
+        EventKind::NodeCreated => ChangeKind::Created,
+        EventKind::NodeDeleted => ChangeKind::Deleted,
+        EventKind::NodeDataChanged => ChangeKind::DataChanged,
+        EventKind::NodeChildrenChanged | EventKind::PersistentWatchRemoved => return None,
+    };
+    Some(Change { place: path::parse(&event.path), kind })
+}
