@@ -22,6 +22,7 @@ pub mod group;
 mod kind;
 pub mod leader;
 mod mail;
+pub mod trace;
 mod unreadable;
 pub mod worker;
 
@@ -52,7 +53,7 @@ pub trait Concern: Sized + Send + 'static {
     /// What it is started with.
     type Args: Send + 'static;
     /// Names its timers and watches. A timer or watch replaces the one with the same key.
-    type Key: Copy + Ord + Send + 'static;
+    type Key: Clone + Ord + Send + 'static;
     /// Messages to its neighbours, and effects that only a host can carry out.
     type Tell: Send + 'static;
 

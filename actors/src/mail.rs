@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// Names the timer or watch that sent a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stamp<K> {
     /// The timer with this key and number.
     Timer(K, u32),
@@ -58,23 +58,23 @@ impl<K> Default for Stamps<K> {
     }
 }
 
-impl<K: Copy + Ord> Stamps<K> {
+impl<K: Clone + Ord> Stamps<K> {
     /// The stamp of a new timer, which replaces the one with its key.
     pub fn timer(&mut self, key: K) -> Stamp<K> {
         self.last = self.last.wrapping_add(1);
-        self.timers.insert(key, self.last);
+        self.timers.insert(key.clone(), self.last);
         Stamp::Timer(key, self.last)
     }
 
     /// Drops the timer with this key.
-    pub fn disarm(&mut self, key: K) {
-        self.timers.remove(&key);
+    pub fn disarm(&mut self, key: &K) {
+        self.timers.remove(key);
     }
 
     /// The stamp of a new watch, which replaces the one with its key.
     pub fn watch(&mut self, key: K) -> Stamp<K> {
         self.last = self.last.wrapping_add(1);
-        self.watches.insert(key, self.last);
+        self.watches.insert(key.clone(), self.last);
         Stamp::Watch(key, self.last)
     }
 
@@ -104,9 +104,9 @@ mod tests {
         let (first, second) = (stamps.timer('a'), stamps.timer('a'));
         let other = stamps.timer('b');
         assert!(!stamps.accepts(Some(first)), "replaced while it was in the mailbox");
-        assert!(stamps.accepts(Some(second)));
+        assert!(stamps.accepts(Some(second.clone())));
         assert!(!stamps.accepts(Some(second)), "it has fired");
-        stamps.disarm('b');
+        stamps.disarm(&'b');
         assert!(!stamps.accepts(Some(other)));
     }
 
@@ -115,8 +115,9 @@ mod tests {
         let mut stamps = Stamps::default();
         let first = stamps.watch('a');
         let timer = stamps.timer('a');
-        assert!(stamps.accepts(Some(first)) && stamps.accepts(Some(first)), "timers have keys of their own");
+        assert!(stamps.accepts(Some(first.clone())), "timers have keys of their own");
         assert!(stamps.accepts(Some(timer)));
+        assert!(stamps.accepts(Some(first.clone())), "a watch is heard as often as it reports");
         let second = stamps.watch('a');
         assert!(!stamps.accepts(Some(first)) && stamps.accepts(Some(second)));
     }

@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamps};
+use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps};
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
 use bellwether_zk::Zk;
@@ -187,9 +187,9 @@ impl<C: Hosting> Hands<C> {
     }
 
     fn accepts(&mut self, mail: &Mail<C::Msg, C::Key>) -> bool {
-        let accepts = self.stamps.accepts(mail.stamp);
-        if let (true, Some(bellwether_actors::Stamp::Timer(key, _))) = (accepts, mail.stamp) {
-            self.timers.remove(&key);
+        let accepts = self.stamps.accepts(mail.stamp.clone());
+        if let (true, Some(Stamp::Timer(key, _))) = (accepts, &mail.stamp) {
+            self.timers.remove(key);
         }
         accepts
     }
@@ -207,23 +207,23 @@ impl<C: Hosting> Hands<C> {
                 },
                 Out::Watch(key, path, heard) => {
                     let Some(zk) = &self.zk else { continue };
-                    let stamp = self.stamps.watch(key);
-                    let heard = move |feed: Feed| Letter::Mail(Mail::stamped(stamp, heard(feed)));
+                    let stamp = self.stamps.watch(key.clone());
+                    let heard = move |feed: Feed| Letter::Mail(Mail::stamped(stamp.clone(), heard(feed)));
                     // The new watch is requested first: the one that it replaces may end then.
                     self.watches.insert(key, feed::watch(zk, path, me, heard));
                 }
                 Out::After(key, wait, msg) => {
-                    let stamp = self.stamps.timer(key);
+                    let stamp = self.stamps.timer(key.clone());
                     let message = move || Letter::Mail(Mail::stamped(stamp, msg));
                     self.timers.insert(key, after(me, wait, message));
                 }
                 Out::Sweep(key, every, msg) => {
-                    let stamp = self.stamps.timer(key);
+                    let stamp = self.stamps.timer(key.clone());
                     let message = move || Letter::Mail(Mail::stamped(stamp, msg));
                     self.timers.insert(key, sweep(me, every, message));
                 }
                 Out::Disarm(key) => {
-                    self.stamps.disarm(key);
+                    self.stamps.disarm(&key);
                     self.timers.remove(&key);
                 }
                 Out::Tell(tell) => C::tell(&mut self.links, me, tell).await?,

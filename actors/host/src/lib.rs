@@ -13,7 +13,7 @@
 pub mod clock;
 pub mod election;
 mod feed;
-pub use bellwether_actors::group;
+pub use bellwether_actors::{group, trace};
 mod host;
 pub mod leader;
 mod margin;
@@ -24,7 +24,6 @@ mod supervise;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod trace;
 mod unreadable {
     pub(crate) use bellwether_actors::Unreadable;
 }

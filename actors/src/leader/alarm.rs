@@ -15,9 +15,9 @@ pub(super) struct Alarm<K> {
     due: Option<WallMillis>,
 }
 
-impl<K: Copy> Alarm<K> {
+impl<K: Clone> Alarm<K> {
     pub(super) fn start<C: Concern<Key = K>>(cx: &mut Context<'_, C>, key: K, tick: C::Msg) -> Self {
-        cx.after(key, LONGEST_WAIT, tick);
+        cx.after(key.clone(), LONGEST_WAIT, tick);
         Self { key, due: None }
     }
 
@@ -35,6 +35,6 @@ impl<K: Copy> Alarm<K> {
         self.due = due;
         // What is due already waits for an answer, not for a time.
         let ahead = due.map(|due| due.since(cx.wall)).filter(|ahead| !ahead.is_zero());
-        cx.after(self.key, ahead.map_or(LONGEST_WAIT, |ahead| ahead.min(LONGEST_WAIT)), tick);
+        cx.after(self.key.clone(), ahead.map_or(LONGEST_WAIT, |ahead| ahead.min(LONGEST_WAIT)), tick);
     }
 }

@@ -98,8 +98,6 @@ kinds!(InboxMsg {
 
 /// What it tells.
 pub enum Tell {
-    /// To the executor, which tells it in turn when they are closed.
-    Start(Vec<Start>),
     /// To the executor.
     Executor(ToExecutor),
     /// To the wing.
@@ -254,7 +252,7 @@ impl InboxWatcher {
             }
         }
         if !starts.is_empty() {
-            cx.tell(Tell::Start(starts));
+            cx.tell(Tell::Executor(ToExecutor::Start(starts)));
         }
         if !vanished.is_empty() {
             cx.tell(Tell::Executor(ToExecutor::Vanished(vanished)));

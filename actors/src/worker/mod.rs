@@ -1,3 +1,9 @@
 //! The concerns of a worker: one incarnation after the other registers, runs jobs and reports.
 
+pub mod executor_pool;
 pub mod inbox_watcher;
+mod meters;
+pub mod pulse;
+mod pulses;
+pub mod runs;
+pub mod status_reporter;

@@ -12,12 +12,10 @@
 //! ends with it (the machine says why).
 
 mod config;
-mod executor_pool;
 mod handler;
-mod meters;
-mod pulses;
+mod links;
 mod run;
-mod status_reporter;
+mod runs;
 mod wing;
 
 pub use bellwether_core::machine::worker::incarnation::{Drained, Stage};
@@ -29,54 +27,34 @@ pub use wing::WorkerMsg;
 
 use std::time::Duration;
 
-use bellwether_actors::worker::inbox_watcher::{InboxWatcher, Tell};
 use bellwether_core::machine::worker::incarnation::DRAIN_MARGIN;
 use bellwether_core::name::WorkerId;
 use futures::FutureExt as _;
-use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
+use ractor::{ActorCell, ActorRef, SpawnErr};
 use tokio::sync::watch;
 
-use crate::host::{Hosting, Ref};
 use crate::session::Session;
 use crate::spawn::{Started, spawn};
-use crate::task::tell;
-use executor_pool::ExecutorMsg;
 use wing::Wing;
 
 #[cfg(feature = "testing")]
 pub(crate) fn roster() -> Vec<crate::testing::Entry> {
+    use bellwether_actors::worker::executor_pool::ExecutorPool;
+    use bellwether_actors::worker::inbox_watcher::InboxWatcher;
+    use bellwether_actors::worker::status_reporter::StatusReporter;
+
+    use crate::host::Hosted;
     use crate::testing::entry;
     vec![
         entry::<Wing>(),
-        entry::<crate::host::Hosted<InboxWatcher>>(),
-        entry::<executor_pool::ExecutorPool>(),
-        entry::<status_reporter::StatusReporter>(),
+        entry::<Hosted<InboxWatcher>>(),
+        entry::<Hosted<ExecutorPool>>(),
+        entry::<Hosted<StatusReporter>>(),
     ]
 }
 
 /// Which incarnation something belongs to.
 type Term = u64;
-
-/// The inbox watcher's neighbours.
-pub(crate) struct InboxLinks {
-    term: Term,
-    executor: ActorRef<executor_pool::ExecutorMsg>,
-    wing: ActorRef<WorkerMsg>,
-}
-
-impl Hosting for InboxWatcher {
-    type Links = InboxLinks;
-
-    async fn tell(links: &mut InboxLinks, me: &Ref<Self>, told: Tell) -> Result<(), ActorProcessingErr> {
-        match told {
-            Tell::Start(starts) => tell(&links.executor, ExecutorMsg::Start(starts, me.clone())),
-            Tell::Executor(event) => tell(&links.executor, ExecutorMsg::Tell(event)),
-            Tell::InboxGone => tell(&links.wing, WorkerMsg::InboxGone(links.term)),
-            Tell::TakenForHung => tell(&links.wing, WorkerMsg::TakenForHung(links.term)),
-        }
-        Ok(())
-    }
-}
 
 /// What the worker is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::Span;
 
 use super::handler::{Handler, HandlerError, HandlerResult, JobContext, OnInvalid};
+use super::runs::Happened;
 use crate::trace;
 
 /// Tells how the run ended, also when it is dropped.
@@ -32,11 +33,11 @@ pub(super) struct Guard {
     dropped: Run,
     /// The run's, which is told how it ended.
     span: Span,
-    to: Option<UnboundedSender<Ended>>,
+    to: Option<UnboundedSender<Happened>>,
 }
 
 impl Guard {
-    pub(super) fn new(context: &JobContext, span: Span, to: UnboundedSender<Ended>) -> Self {
+    pub(super) fn new(context: &JobContext, span: Span, to: UnboundedSender<Happened>) -> Self {
         Self {
             job: context.job.clone(),
             attempt: context.attempt,
@@ -55,7 +56,7 @@ impl Guard {
         let Some(to) = self.to.take() else { return };
         trace::ran(&self.span, &how);
         let ended = Ended { job: self.job.clone(), attempt: self.attempt, how, ran: self.since.elapsed() };
-        if to.send(ended).is_err() {
+        if to.send(Happened::Ended(ended)).is_err() {
             tracing::debug!(job = %self.job, "a run ended after its executor");
         }
     }
@@ -201,10 +202,17 @@ mod tests {
     use bellwether_core::name::Kind;
     use futures::future::BoxFuture;
     use tokio::sync::Semaphore;
-    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+
+    async fn how(happened: &mut UnboundedReceiver<Happened>) -> Run {
+        match happened.recv().await {
+            Some(Happened::Ended(ended)) => ended.how,
+            other => panic!("a run ends, not {other:?}"),
+        }
+    }
 
     #[test]
     fn a_blocking_handler_that_is_given_up_while_it_waits_for_a_thread_never_begins() {
@@ -229,7 +237,7 @@ mod tests {
             let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
             let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
             run(Handler::Blocking(Arc::new(handle)), None, context, bounds, slot, guard).await;
-            assert_eq!(ended.recv().await.unwrap().how, Run::Failed("timed out after 1ms".into()));
+            assert_eq!(how(&mut ended).await, Run::Failed("timed out after 1ms".into()));
             release.send(()).unwrap();
             only_thread.await.unwrap().unwrap();
             drop(slots.acquire().await.unwrap());
@@ -250,7 +258,7 @@ mod tests {
         let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
         let run = run(Handler::Async(Arc::new(handle)), Some(on_invalid), context, bounds, slot, guard);
         tokio::time::timeout(Duration::from_millis(50), run).await.expect_err("it goes on, and is dropped");
-        assert_eq!(ended.recv().await.unwrap().how, Run::Invalid("no such account".into()));
+        assert_eq!(how(&mut ended).await, Run::Invalid("no such account".into()));
     }
 
     /// S6: one that waited for its slot until its process stood still beyond its session.
@@ -264,7 +272,7 @@ mod tests {
         let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
         let bounds = Bounds { timeout: None, trust: Some(Trust::unanswered(Duration::ZERO)) };
         run(Handler::Async(Arc::new(handle)), None, context, bounds, slot, guard).await;
-        assert_eq!(ended.recv().await.unwrap().how, Run::Lapsed);
+        assert_eq!(how(&mut ended).await, Run::Lapsed);
     }
 
     /// S6: whoever has the lane next may begin.
@@ -295,7 +303,7 @@ mod tests {
             let run = run(Handler::Async(Arc::new(handle)), None, context, bounds, slot, guard);
             let over = tokio::time::timeout(Duration::from_millis(300), run).await;
             assert_eq!(over.is_ok(), laned);
-            let how = ended.recv().await.unwrap().how;
+            let how = super::tests::how(&mut ended).await;
             assert_eq!(how, if laned { Run::Lapsed } else { Run::Aborted });
             assert_eq!(cancelled.is_cancelled(), laned, "it is told");
             dropped.cancelled().await;

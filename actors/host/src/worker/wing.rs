@@ -6,7 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_actors::Concern;
+use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
 use bellwether_actors::worker::inbox_watcher::{InboxMsg, InboxWatcher};
+use bellwether_actors::worker::pulse::{Notify, Word};
+use bellwether_actors::worker::status_reporter::{ReporterMsg, StatusReporter};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 use bellwether_core::machine::worker::incarnation::{
     Drained, Effect, Ephemeral, Event, Incarnation, RETRY, Stage,
@@ -22,13 +26,13 @@ use bellwether_zk::{Node, ReadResult, SessionState, Watch, Zk};
 use metrics::counter;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
-use super::executor_pool::{self, ExecutorMsg, ExecutorPool};
-use super::status_reporter::{self, ReporterMsg, StatusReporter};
-use super::{InboxLinks, Term, WorkerConfig, WorkerStatus};
+use super::links::{ExecutorLinks, InboxLinks, Later, ReporterLinks};
+use super::runs::{self, HandlerRuns};
+use super::{Term, WorkerConfig, WorkerStatus};
 use crate::clock;
 use crate::host::{self, Hosted, Ref};
 use crate::session::SessionEvent;
@@ -110,8 +114,23 @@ pub(super) struct State {
 
 struct Children {
     inbox: Ref<InboxWatcher>,
-    executor: ActorRef<ExecutorMsg>,
-    reporter: ActorRef<ReporterMsg>,
+    executor: Ref<ExecutorPool>,
+    reporter: Ref<StatusReporter>,
+    /// Hands what handlers report, and what runs and slots do, to the two.
+    _pumps: [Owned; 2],
+}
+
+/// Most reports of handlers in one message.
+const WORDS: usize = 256;
+
+async fn pump(mut words: UnboundedReceiver<Word>, to: Ref<StatusReporter>) {
+    loop {
+        let mut said = Vec::new();
+        if words.recv_many(&mut said, WORDS).await == 0 {
+            return;
+        }
+        host::send(&to, ReporterMsg::Said(said));
+    }
 }
 
 impl Children {
@@ -247,6 +266,13 @@ impl Drop for State {
     }
 }
 
+/// Tells the neighbours of an actor that it is started.
+fn started<C: Concern>(later: &Later<C>, actor: Ref<C>) -> Ref<C> {
+    let first = later.set(actor.clone()).is_ok();
+    debug_assert!(first, "an actor is started once");
+    actor
+}
+
 /// Deletes the ephemeral, unless the session's end does.
 async fn leave(zk: Zk, worker: WorkerId) {
     while zk.state() != SessionState::Ended {
@@ -308,7 +334,7 @@ impl State {
             }
             Effect::Drain(until) => {
                 if let Some(children) = &self.children {
-                    tell(&children.executor, ExecutorMsg::Tell(ToExecutor::Drain(until)));
+                    host::send(&children.executor, ExecutorMsg::Tell(ToExecutor::Drain(until)));
                 }
             }
             Effect::Relist => {
@@ -412,27 +438,39 @@ impl State {
     async fn start_children(&mut self, me: &ActorRef<WorkerMsg>) -> Result<(), SpawnErr> {
         let Some(zk) = self.zk.clone() else { return Ok(()) };
         let (worker, wing) = (self.id, me.get_cell());
+        let (term, slots) = (self.term, self.config.slots);
+        let (executor, inbox) = (Later::<ExecutorPool>::default(), Later::<InboxWatcher>::default());
+        let links = ReporterLinks { term, executor: Arc::clone(&executor), wing: me.clone() };
+        let args = host::Args { zk: Some(zk.clone()), links, args: worker };
+        let reporter = spawn(Hosted::<StatusReporter>::new(), args, Some(wing.clone())).await?;
         let (say, words) = unbounded_channel();
-        let args = status_reporter::Args { zk: zk.clone(), worker, term: self.term, wing: me.clone(), words };
-        let reporter = spawn(StatusReporter, args, Some(wing.clone())).await?;
-        let args = executor_pool::Args {
-            worker,
-            term: self.term,
-            handlers: self.config.handlers.clone(),
-            slots: Arc::clone(&self.slots),
-            count: self.config.slots,
-            usable: self.info.slots,
-            trust: zk.trust(),
-            say,
-            wing: me.clone(),
-            reporter: reporter.clone(),
+        let notify: Notify = Arc::new(move |word| {
+            if say.send(word).is_err() {
+                tracing::trace!("a handler reported after its worker's end");
+            }
+        });
+        let (to, happened) = unbounded_channel();
+        let (handlers, permits) = (self.config.handlers.clone(), Arc::clone(&self.slots));
+        let runs = Box::new(HandlerRuns::new(worker, handlers, permits, zk.trust(), notify, to));
+        let args = host::Args {
+            zk: None,
+            links: ExecutorLinks {
+                term,
+                inbox: Arc::clone(&inbox),
+                reporter: reporter.clone(),
+                wing: me.clone(),
+            },
+            args: executor_pool::Args { runs, slots, usable: self.info.slots },
         };
-        let executor = spawn(ExecutorPool, args, Some(wing.clone())).await?;
-        let (term, me) = (self.term, me.clone());
-        let links = InboxLinks { term, executor: executor.clone(), wing: me };
+        let executor = started(&executor, spawn(Hosted::new(), args, Some(wing.clone())).await?);
+        let links = InboxLinks { term, executor: executor.clone(), wing: me.clone() };
         let args = host::Args { zk: Some(zk), links, args: worker };
-        let inbox = spawn(Hosted::<InboxWatcher>::new(), args, Some(wing)).await?;
-        self.children = Some(Children { inbox, executor, reporter });
+        let inbox = started(&inbox, spawn(Hosted::new(), args, Some(wing)).await?);
+        let _pumps = [
+            Owned::spawn(pump(words, reporter.clone())),
+            Owned::spawn(runs::pump(happened, executor.clone())),
+        ];
+        self.children = Some(Children { inbox, executor, reporter, _pumps });
         Ok(())
     }
 
@@ -450,8 +488,8 @@ impl State {
     fn each_child(&self, inbox: InboxMsg, executor: ToExecutor, reporter: ToReporter) {
         if let Some(children) = &self.children {
             // The reporter first, so that what is unknown is read back before anything new is written.
-            tell(&children.reporter, ReporterMsg::Tell(reporter));
-            tell(&children.executor, ExecutorMsg::Tell(executor));
+            host::send(&children.reporter, ReporterMsg::Tell(reporter));
+            host::send(&children.executor, ExecutorMsg::Tell(executor));
             host::send(&children.inbox, inbox);
         }
     }

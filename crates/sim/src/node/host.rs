@@ -56,9 +56,10 @@ impl<C: Hosting> Hosted<C> {
                     requests::begin(cx, zk, task, move |msg| answer::<C>(place, msg))
                 }
                 (Want::Watch(key, path, heard), Some(zk)) => {
-                    let stamp = self.stamps.watch(key);
-                    let mail = move |feed| C::mail(place, Mail::stamped(stamp, heard(feed)));
-                    let set = move |set: bool| if set { mail(Feed::Watching) } else { Msg::Nothing };
+                    let stamp = self.stamps.watch(key.clone());
+                    let mail = move |feed| C::mail(place, Mail::stamped(stamp.clone(), heard(feed)));
+                    let watching = mail.clone();
+                    let set = move |set: bool| if set { watching(Feed::Watching) } else { Msg::Nothing };
                     let changed = move |event: &WatchedEvent| match change(event) {
                         Some(change) => mail(Feed::Changes(vec![change])),
                         None => Msg::Nothing,
@@ -71,7 +72,7 @@ impl<C: Hosting> Hosted<C> {
                 (Want::After(key, wait, msg) | Want::Sweep(key, wait, msg), _) => {
                     cx.after(wait, C::mail(place, Mail::stamped(self.stamps.timer(key), msg)));
                 }
-                (Want::Disarm(key), _) => self.stamps.disarm(key),
+                (Want::Disarm(key), _) => self.stamps.disarm(&key),
                 (Want::Tell(tell), _) => C::tell(place, cx, tell),
             }
         }

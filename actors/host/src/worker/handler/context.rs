@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bellwether_actors::worker::pulse::Pulse;
 use bellwether_core::budget::DEFAULT_LEASE;
 use bellwether_core::job::{Payload, Policy, PolicyError, Progress, ProgressError};
 use bellwether_core::name::{JobId, Kind, WorkerId};
@@ -12,7 +13,8 @@ use bellwether_zk::Trust;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Pulse, Tools};
+use super::Tools;
+use crate::clock;
 
 /// What a handler is told about the attempt that it runs.
 #[derive(Debug, Clone)]
@@ -40,7 +42,7 @@ impl JobContext {
     /// A first attempt of no worker, to try a handler by itself.
     #[must_use]
     pub fn detached(job: JobId, kind: Kind, payload: Payload) -> Self {
-        let until = Instant::now() + DEFAULT_LEASE;
+        let until = clock::now() + DEFAULT_LEASE;
         let pulse = Arc::new(Pulse::new((job.clone(), 1), None, until, Progress::default()));
         Self {
             pulse,
@@ -141,7 +143,7 @@ impl JobContext {
     /// [`JobContext::cancelled`] resolves, and the job goes to another worker.
     #[must_use]
     pub fn lease_until(&self) -> Instant {
-        self.pulse.until()
+        clock::instant(self.pulse.until())
     }
 
     /// Asks for a lease of `lease` from now; it is never made shorter. 1 s to a week.

@@ -4,7 +4,6 @@
 
 mod context;
 mod error;
-mod pulse;
 mod registry;
 mod tools;
 
@@ -18,8 +17,6 @@ pub use context::JobContext;
 pub use error::HandlerError;
 pub use registry::{OnInvalid, Registered, Registry, RegistryError};
 pub use tools::Tools;
-
-pub(super) use pulse::{Pulse, Said, Word};
 
 /// A result's bytes, or why there are none.
 pub type HandlerResult = Result<Payload, HandlerError>;

@@ -3,8 +3,7 @@
 //! The three children of an incarnation are addressed with its *term*; what is of an older one is dropped. Runs and slots
 //! outlive an incarnation, and belong to the process.
 
-mod executor;
-mod reporter;
+mod port;
 mod runs;
 mod sub_jobs;
 
@@ -12,7 +11,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_actors::Mail;
-use bellwether_actors::worker::inbox_watcher::{self as inbox, InboxMsg, InboxWatcher};
+use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
+use bellwether_actors::worker::inbox_watcher::{self, InboxMsg, InboxWatcher};
+use bellwether_actors::worker::status_reporter::{self, ReporterMsg, StatusReporter};
 use bellwether_core::machine::worker::executor::Event as ToExecutor;
 use bellwether_core::machine::worker::incarnation::{Drained, Effect, Ephemeral, Event, Incarnation};
 use bellwether_core::machine::worker::reporter::Event as ToReporter;
@@ -25,8 +26,6 @@ use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn};
 use uuid::Uuid;
 
-use self::executor::Executor;
-use self::reporter::Reporter;
 use self::runs::Runs;
 use super::Msg;
 use super::context::{Context, Out, Route};
@@ -34,8 +33,6 @@ use super::election::ElectionMsg;
 use super::host::{Hosted, Hosting};
 use crate::zk::{ReadResult, SessionEvent, Zk, Znode};
 
-pub(crate) use self::executor::ExecutorMsg;
-pub(crate) use self::reporter::ReporterMsg;
 pub(crate) use self::runs::{RunMsg, kinds};
 
 /// What a worker offers.
@@ -69,9 +66,9 @@ pub(crate) enum WorkerMsg {
 
 /// To a child of an incarnation.
 pub(crate) enum ChildMsg {
-    Inbox(Mail<InboxMsg, inbox::Key>),
-    Executor(ExecutorMsg),
-    Reporter(ReporterMsg),
+    Inbox(Mail<InboxMsg, inbox_watcher::Key>),
+    Executor(Mail<ExecutorMsg, executor_pool::Key>),
+    Reporter(Mail<ReporterMsg, status_reporter::Key>),
 }
 
 pub(crate) struct Wing {
@@ -93,8 +90,8 @@ pub(crate) struct Wing {
 struct Children {
     place: Place,
     inbox: Hosted<InboxWatcher>,
-    executor: Executor,
-    reporter: Reporter,
+    executor: Hosted<ExecutorPool>,
+    reporter: Hosted<StatusReporter>,
 }
 
 /// What a child knows of its place.
@@ -111,11 +108,17 @@ impl Place {
     }
 
     fn executor(self, msg: ExecutorMsg) -> Msg {
-        Msg::Child(self.term, ChildMsg::Executor(msg))
+        ExecutorPool::mail(self, msg.into())
     }
 
     fn reporter(self, msg: ReporterMsg) -> Msg {
-        Msg::Child(self.term, ChildMsg::Reporter(msg))
+        StatusReporter::mail(self, msg.into())
+    }
+}
+
+impl Place {
+    fn wing(self, cx: &mut Context<'_>, msg: WorkerMsg) {
+        cx.tell(Route::ChildToWorker, Msg::Worker(msg));
     }
 }
 
@@ -222,17 +225,22 @@ impl Wing {
         };
         match msg {
             ChildMsg::Inbox(msg) => children.inbox.handle(cx, msg),
-            ChildMsg::Executor(msg) => children.executor.handle(cx, msg, &mut self.runs),
+            ChildMsg::Executor(mail) => {
+                let drains = matches!(mail.msg, ExecutorMsg::Tell(ToExecutor::Drain(_)));
+                children.executor.handle(cx, mail);
+                if drains {
+                    self.runs.drain();
+                }
+            }
             ChildMsg::Reporter(msg) => children.reporter.handle(cx, msg),
         }
-        // An abort gives a slot back.
-        children.executor.look_for_slot(cx, &mut self.runs);
+        self.runs.carry_out(cx, children.place);
     }
 
     pub(crate) fn run(&mut self, cx: &mut Context<'_>, msg: RunMsg) {
         self.runs.handle(cx, msg);
         if let Some(children) = &mut self.children {
-            children.executor.look_for_slot(cx, &mut self.runs);
+            self.runs.carry_out(cx, children.place);
         }
     }
 
@@ -243,7 +251,7 @@ impl Wing {
                 self.id = WorkerId::new(Uuid::from_u128(cx.rng.u128(..)));
                 self.info = info(&self.offer, cx.node, cx.wall());
                 // What still runs of an incarnation before takes a slot of this one.
-                self.info.slots = self.runs.free();
+                self.info.slots = self.runs.slots().free();
             }
             Effect::Register => self.commit(cx, &txn::register(self.id, &self.info)),
             Effect::MakeParents => {
@@ -345,8 +353,17 @@ impl Wing {
         let place = Place { term: self.term, zk, worker: self.id };
         self.children = Some(Children {
             place,
-            reporter: Reporter::new(place),
-            executor: Executor::start(cx, place, self.offer.slots, self.info.slots),
+            reporter: Hosted::start(cx, Some(zk), place, self.id),
+            executor: Hosted::start(
+                cx,
+                None,
+                place,
+                executor_pool::Args {
+                    runs: self.runs.slots().port(),
+                    slots: self.offer.slots,
+                    usable: self.info.slots,
+                },
+            ),
             inbox: Hosted::start(cx, Some(zk), place, self.id),
         });
     }
@@ -372,20 +389,61 @@ impl Wing {
 impl Hosting for InboxWatcher {
     type Place = Place;
 
-    fn mail(place: Place, mail: Mail<InboxMsg, inbox::Key>) -> Msg {
+    fn mail(place: Place, mail: Mail<InboxMsg, inbox_watcher::Key>) -> Msg {
         Msg::Child(place.term, ChildMsg::Inbox(mail))
     }
 
-    fn tell(place: Place, cx: &mut Context<'_>, tell: inbox::Tell) {
-        let executor = |event| place.executor(ExecutorMsg::Tell(event));
-        let (route, msg) = match tell {
-            inbox::Tell::Start(starts) => (Route::InboxToExecutor, executor(ToExecutor::Start(starts))),
-            inbox::Tell::Executor(event) => (Route::InboxToExecutor, executor(event)),
-            inbox::Tell::InboxGone => (Route::ChildToWorker, Msg::Worker(WorkerMsg::InboxGone(place.term))),
-            inbox::Tell::TakenForHung => {
-                (Route::ChildToWorker, Msg::Worker(WorkerMsg::TakenForHung(place.term)))
+    fn tell(place: Place, cx: &mut Context<'_>, tell: inbox_watcher::Tell) {
+        use inbox_watcher::Tell;
+        match tell {
+            Tell::Executor(event) => {
+                cx.tell(Route::InboxToExecutor, place.executor(ExecutorMsg::Tell(event)));
             }
+            Tell::InboxGone => place.wing(cx, WorkerMsg::InboxGone(place.term)),
+            Tell::TakenForHung => place.wing(cx, WorkerMsg::TakenForHung(place.term)),
+        }
+    }
+}
+
+impl Hosting for ExecutorPool {
+    type Place = Place;
+
+    fn mail(place: Place, mail: Mail<ExecutorMsg, executor_pool::Key>) -> Msg {
+        Msg::Child(place.term, ChildMsg::Executor(mail))
+    }
+
+    fn tell(place: Place, cx: &mut Context<'_>, tell: executor_pool::Tell) {
+        use executor_pool::Tell;
+        let reporter = |msg| (Route::ExecutorToReporter, place.reporter(msg));
+        let inbox = |msg| (Route::ExecutorToInbox, place.inbox(msg));
+        let (route, msg) = match tell {
+            Tell::Begun(begun) => reporter(ReporterMsg::Begun(begun)),
+            Tell::Report(finished) => reporter(ReporterMsg::Report(finished)),
+            Tell::Beat(event) => reporter(ReporterMsg::Beat(event)),
+            Tell::Closed(jobs) => inbox(InboxMsg::Closed(jobs)),
+            Tell::Recheck(jobs) => inbox(InboxMsg::Recheck(jobs)),
+            Tell::Idle => return place.wing(cx, WorkerMsg::Idle(place.term)),
+            Tell::TakenForHung => return place.wing(cx, WorkerMsg::TakenForHung(place.term)),
+            Tell::Usable(slots) => return place.wing(cx, WorkerMsg::Usable(place.term, slots)),
         };
         cx.tell(route, msg);
+    }
+}
+
+impl Hosting for StatusReporter {
+    type Place = Place;
+
+    fn mail(place: Place, mail: Mail<ReporterMsg, status_reporter::Key>) -> Msg {
+        Msg::Child(place.term, ChildMsg::Reporter(mail))
+    }
+
+    fn tell(place: Place, cx: &mut Context<'_>, tell: status_reporter::Tell) {
+        use status_reporter::Tell;
+        match tell {
+            Tell::Executor(event) => {
+                cx.tell(Route::ReporterToExecutor, place.executor(ExecutorMsg::Tell(event)));
+            }
+            Tell::TakenForHung => place.wing(cx, WorkerMsg::TakenForHung(place.term)),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers: what runs in the slots of one process, as `actors/host/src/worker/run.rs` bounds it.
+//! Handlers: what runs in the slots of one process, as `actors/host/src/worker/run.rs` bounds them.
 //!
 //! What a handler does is drawn from the seed, the job, and the attempt, so that it does not depend on what else happens.
 //!
@@ -22,15 +22,18 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::job::{Payload, Progress};
+use bellwether_actors::worker::pulse::Pulse;
+use bellwether_core::job::Payload;
 use bellwether_core::machine::worker::Start;
 use bellwether_core::machine::worker::executor::{Ended, Run as How};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::as_millis;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::port::{Order, Slots};
 use super::{ExecutorMsg, Place, ReporterMsg, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
 use crate::node::Msg;
@@ -83,7 +86,9 @@ pub(crate) enum RunMsg {
 
 pub(crate) struct Runs {
     seed: u64,
-    free: u32,
+    slots: Slots,
+    /// Whether the present executor pool was told to drain.
+    draining: bool,
     next: u64,
     runs: BTreeMap<u64, Running>,
     /// Those that an executor waits for.
@@ -93,6 +98,7 @@ pub(crate) struct Runs {
 struct Running {
     place: Place,
     start: Start,
+    pulse: Arc<Pulse>,
     since_us: u64,
     how: How,
     blocking: bool,
@@ -104,36 +110,54 @@ struct Running {
     goes_on: Rc<Cell<bool>>,
 }
 
+/// Whether every simulated worker has a handler for jobs of this kind.
+pub(super) fn serves(kind: &Kind) -> bool {
+    [&KINDS[..], &JOINS, &FINISHED].iter().any(|kinds| kinds.contains(&kind.as_str()))
+}
+
 impl Runs {
     pub(super) fn new(slots: u32, seed: u64) -> Self {
-        Self { seed, free: slots, next: 0, runs: BTreeMap::new(), of_jobs: BTreeMap::new() }
+        let slots = Slots::new(slots);
+        Self { seed, slots, draining: false, next: 0, runs: BTreeMap::new(), of_jobs: BTreeMap::new() }
     }
 
-    pub(super) fn take_slot(&mut self) -> bool {
-        let free = self.free > 0;
-        self.free -= u32::from(free);
-        free
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
     }
 
-    pub(super) fn free(&self) -> u32 {
-        self.free
+    /// The executor pool begins to drain: it starts nothing from now on.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
     }
 
-    pub(super) fn return_slot(&mut self) {
-        self.free += 1;
-    }
-
-    /// How a run ends that cannot begin. One with a lane does not once its session may be over, however late that is heard of.
-    pub(super) fn refuses(&self, cx: &Context<'_>, place: Place, start: &Start) -> Option<How> {
-        let kind = &start.record.kind;
-        if ![&KINDS[..], &JOINS, &FINISHED].iter().any(|kinds| kinds.contains(&kind.as_str())) {
-            return Some(How::Failed(format!("no handler for kind {kind}")));
+    /// Carries out what the executor pool has ordered, and grants it a slot that it waits for.
+    pub(super) fn carry_out(&mut self, cx: &mut Context<'_>, place: Place) {
+        for order in self.slots.orders() {
+            match order {
+                Order::Launch(start, pulse) => self.launch(cx, place, *start, pulse),
+                Order::Signal(job) => self.signal(cx, &job, place.worker),
+                Order::Abort(job) => self.abort(cx, &job, place.worker),
+            }
         }
-        lapsed(cx, place, start).then_some(How::Lapsed)
+        let words = self.slots.words();
+        if !words.is_empty() {
+            cx.tell(Route::RunToReporter, place.reporter(ReporterMsg::Said(words)));
+        }
+        if self.slots.grant() {
+            cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Slot));
+        }
     }
 
-    /// Runs a handler in a slot that was taken.
-    pub(super) fn launch(&mut self, cx: &mut Context<'_>, place: Place, start: Start) {
+    /// Runs a handler in a slot that was taken. The run of a job with a lane does not begin once its session may be over.
+    fn launch(&mut self, cx: &mut Context<'_>, place: Place, start: Start, pulse: Arc<Pulse>) {
+        assert!(!start.record.is_overdue(cx.wall()), "S16: {} starts too late", start.job);
+        assert!(!self.draining, "S18: {} starts in a worker that drains", start.job);
+        if lapsed(cx, place, &start) {
+            self.slots.give_back();
+            let (attempt, ran) = (start.assignment.attempt, Duration::ZERO);
+            let ended = Ended { job: start.job, attempt, how: How::Lapsed, ran };
+            return cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Ended(vec![ended])));
+        }
         self.next += 1;
         let id = self.next;
         let of = format!("{} {} {}", start.job, start.record.generation, start.assignment.attempt);
@@ -197,7 +221,7 @@ impl Runs {
         let listens = (drawn >> 12).is_multiple_of(3);
         self.of_jobs.insert((start.job.clone(), place.worker), id);
         let since_us = cx.now_us;
-        let running = Running { place, start, since_us, how, blocking, listens, took_ms, goes_on };
+        let running = Running { place, start, pulse, since_us, how, blocking, listens, took_ms, goes_on };
         self.runs.insert(id, running);
     }
 
@@ -229,10 +253,8 @@ impl Runs {
             }
             RunMsg::Say(id, done) => {
                 // Of one that was given up nobody listens any more.
-                let Some(Running { place, start, .. }) = self.runs.get(&id) else { return };
-                let said = Progress::default().with_checkpoint([done]).expect("a byte is within the budget");
-                let said = ReporterMsg::Said(start.job.clone(), start.assignment.attempt, said);
-                cx.tell(Route::RunToReporter, place.reporter(said));
+                let Some(Running { pulse, .. }) = self.runs.get(&id) else { return };
+                pulse.progress(|said| said.with_checkpoint([done])).expect("a byte is within the budget");
                 cx.after(SAYS_EVERY, Msg::Run(RunMsg::Say(id, done.saturating_add(1))));
             }
             RunMsg::Kill(id) => {
@@ -244,7 +266,7 @@ impl Runs {
     }
 
     /// Tells a handler to stop.
-    pub(super) fn signal(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
+    fn signal(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
         let Some(id) = self.of_jobs.get(&(job.clone(), worker)) else { return };
         let Some(running) = self.runs.get_mut(id).filter(|running| running.listens && !running.blocking)
         else {
@@ -255,7 +277,7 @@ impl Runs {
     }
 
     /// Ends a run from outside.
-    pub(super) fn abort(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
+    fn abort(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
         if let Some(id) = self.of_jobs.get(&(job.clone(), worker)).copied() {
             self.give_up(cx, id, How::Aborted);
         }
@@ -263,6 +285,7 @@ impl Runs {
 
     /// The executor is gone, and with it all that can be aborted.
     pub(super) fn abandon_all(&mut self, cx: &mut Context<'_>) {
+        self.draining = false;
         self.of_jobs.clear();
         let ends: Vec<u64> = self.runs.iter().filter(|(_, run)| !run.blocking).map(|(id, _)| *id).collect();
         ends.into_iter().for_each(|id| self.over(cx, id));
@@ -288,7 +311,7 @@ impl Runs {
         self.of_jobs.remove(&key);
         let ran = Duration::from_micros(cx.now_us - since_us);
         let ended = Ended { job: start.job.clone(), attempt: start.assignment.attempt, how, ran };
-        cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Ended(ended)));
+        cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Ended(vec![ended])));
     }
 
     /// The handler's code is done: its slot is free.
@@ -296,7 +319,7 @@ impl Runs {
         if let Some(Running { place, start, goes_on, .. }) = self.runs.remove(&id) {
             goes_on.set(false);
             cx.record(event(&start, place.worker, RunStep::Ended));
-            self.free += 1;
+            self.slots.give_back();
         }
     }
 }

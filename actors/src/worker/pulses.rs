@@ -1,15 +1,15 @@
-//! The pulses of a worker's attempts, by job *and attempt*: a blocking handler that was given up goes on talking, and its
-//! words must not empty the pulse of the attempt that came after it.
+//! The pulses of a worker's attempts, by job *and attempt*: a blocking handler that was given up may still report, and its
+//! notification must not empty the pulse of the next attempt.
 //!
-//! A pulse is here from its attempt's beginning until it is reported, or known to be closed by somebody else. So there are
-//! no more of them than jobs in the worker's inbox.
+//! A pulse is kept from the beginning of its attempt until the attempt is reported, or is known to be closed by another
+//! node. So there are no more pulses than jobs in the worker's inbox.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bellwether_core::name::JobId;
 
-use super::handler::{Pulse, Word};
+use super::pulse::{Pulse, Word};
 
 /// A job has one attempt at a time here.
 #[derive(Debug, Default)]
@@ -33,9 +33,10 @@ impl Pulses {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use bellwether_core::job::Progress;
+    use bellwether_core::time::Millis;
 
     use super::*;
 
@@ -44,7 +45,7 @@ mod tests {
     }
 
     fn pulse(attempt: u32) -> Arc<Pulse> {
-        Arc::new(Pulse::new(word(attempt), None, Instant::now(), Progress::default()))
+        Arc::new(Pulse::new(word(attempt), None, Millis(0), Progress::default()))
     }
 
     #[test]

@@ -49,11 +49,11 @@ pub fn submit(job: &JobId, kind: &Kind, given: Option<&TraceContext>) -> Span {
 }
 
 /// Of a batch of ticks on its way to ZooKeeper: a trace for each job that is made.
-pub(crate) struct Ticking(Vec<Span>);
+pub struct Ticking(Vec<Span>);
 
 impl Ticking {
     /// Begins them, and puts their contexts into the jobs if OpenTelemetry gave them any.
-    pub(crate) fn begin(batch: &mut Batch<schedule::Key>) -> Self {
+    pub fn begin(batch: &mut Batch<schedule::Key>) -> Self {
         let mut spans = Vec::new();
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
             return Self(spans);
@@ -77,7 +77,8 @@ impl Ticking {
         Self(spans)
     }
 
-    pub(crate) fn end(self, outcome: &Outcome<()>) {
+    /// Records what became of the batch.
+    pub fn end(self, outcome: &Outcome<()>) {
         let outcome = match outcome {
             Outcome::Applied(()) => "accepted",
             Outcome::Rejected(_) => "rejected",
@@ -91,10 +92,11 @@ impl Ticking {
 
 /// Of a batch on its way to ZooKeeper: a span for each job whose trace is recorded, because whoever looks at a trace looks
 /// for one job.
-pub(crate) struct Assigning(Vec<Span>);
+pub struct Assigning(Vec<Span>);
 
 impl Assigning {
-    pub(crate) fn begin(batch: &Batch<assigner::Job>, epoch: i32) -> Self {
+    /// Begins them.
+    pub fn begin(batch: &Batch<assigner::Job>, epoch: i32) -> Self {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
             return Self(Vec::new());
         }
@@ -119,7 +121,8 @@ impl Assigning {
         Self(spans.collect())
     }
 
-    pub(crate) fn end(self, outcome: &Outcome<()>) {
+    /// Records what became of the batch.
+    pub fn end(self, outcome: &Outcome<()>) {
         let outcome = match outcome {
             Outcome::Applied(()) => "applied",
             Outcome::Rejected(_) => "rejected",
@@ -132,7 +135,7 @@ impl Assigning {
 }
 
 /// Of an attempt's run.
-pub(crate) fn run(job: &JobId, kind: &Kind, attempt: u32, epoch: i32, trace: Option<&TraceContext>) -> Span {
+pub fn run(job: &JobId, kind: &Kind, attempt: u32, epoch: i32, trace: Option<&TraceContext>) -> Span {
     let span = tracing::info_span!(
         target: TARGET,
         parent: None,
@@ -149,7 +152,7 @@ pub(crate) fn run(job: &JobId, kind: &Kind, attempt: u32, epoch: i32, trace: Opt
 }
 
 /// How it ended, in the worker's eyes.
-pub(crate) fn ran(span: &Span, how: &Run) {
+pub fn ran(span: &Span, how: &Run) {
     let outcome = match how {
         Run::Succeeded(_) => "succeeded",
         Run::Failed(_) => "failed",
@@ -165,7 +168,7 @@ pub(crate) fn ran(span: &Span, how: &Run) {
 }
 
 /// Of the report of an attempt whose trace is recorded, from its end until it is closed.
-pub(crate) fn report(finished: &Finished) -> Option<Span> {
+pub fn report(finished: &Finished) -> Option<Span> {
     let trace = finished.start.record.trace.filter(TraceContext::is_sampled)?;
     let ending = match finished.ending {
         Ending::Succeeded(_) => "succeeded",

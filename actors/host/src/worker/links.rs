@@ -1,0 +1,108 @@
+//! The neighbours of a worker's concerns.
+
+use std::sync::{Arc, OnceLock};
+
+use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
+use bellwether_actors::worker::inbox_watcher::{self, InboxMsg, InboxWatcher};
+use bellwether_actors::worker::status_reporter::{self, ReporterMsg, StatusReporter};
+use bellwether_core::metric;
+use metrics::gauge;
+use ractor::{ActorProcessingErr, ActorRef};
+
+use super::{Term, WorkerMsg};
+use crate::host::{Hosting, Ref, send};
+use crate::task::tell;
+
+/// A neighbour that is started later.
+pub(super) type Later<C> = Arc<OnceLock<Ref<C>>>;
+
+fn send_later<C: Hosting>(to: &Later<C>, msg: C::Msg) {
+    // Before it is started there is nothing that it could be told.
+    if let Some(to) = to.get() {
+        send(to, msg);
+    }
+}
+
+/// The inbox watcher's neighbours.
+pub(crate) struct InboxLinks {
+    pub(super) term: Term,
+    pub(super) executor: Ref<ExecutorPool>,
+    pub(super) wing: ActorRef<WorkerMsg>,
+}
+
+impl Hosting for InboxWatcher {
+    type Links = InboxLinks;
+
+    async fn tell(
+        links: &mut InboxLinks,
+        _: &Ref<Self>,
+        told: inbox_watcher::Tell,
+    ) -> Result<(), ActorProcessingErr> {
+        use inbox_watcher::Tell;
+        match told {
+            Tell::Executor(event) => send(&links.executor, ExecutorMsg::Tell(event)),
+            Tell::InboxGone => tell(&links.wing, WorkerMsg::InboxGone(links.term)),
+            Tell::TakenForHung => tell(&links.wing, WorkerMsg::TakenForHung(links.term)),
+        }
+        Ok(())
+    }
+}
+
+/// The executor pool's neighbours.
+pub(crate) struct ExecutorLinks {
+    pub(super) term: Term,
+    pub(super) inbox: Later<InboxWatcher>,
+    pub(super) reporter: Ref<StatusReporter>,
+    pub(super) wing: ActorRef<WorkerMsg>,
+}
+
+impl Hosting for ExecutorPool {
+    type Links = ExecutorLinks;
+
+    async fn tell(
+        links: &mut ExecutorLinks,
+        _: &Ref<Self>,
+        told: executor_pool::Tell,
+    ) -> Result<(), ActorProcessingErr> {
+        use executor_pool::Tell;
+        match told {
+            Tell::Begun(begun) => send(&links.reporter, ReporterMsg::Begun(begun)),
+            Tell::Report(finished) => send(&links.reporter, ReporterMsg::Report(finished)),
+            Tell::Beat(event) => send(&links.reporter, ReporterMsg::Beat(event)),
+            Tell::Closed(jobs) => send_later(&links.inbox, InboxMsg::Closed(jobs)),
+            Tell::Recheck(jobs) => send_later(&links.inbox, InboxMsg::Recheck(jobs)),
+            Tell::Idle => tell(&links.wing, WorkerMsg::Idle(links.term)),
+            Tell::TakenForHung => tell(&links.wing, WorkerMsg::TakenForHung(links.term)),
+            Tell::Usable(slots) => tell(&links.wing, WorkerMsg::Usable(links.term, slots)),
+        }
+        Ok(())
+    }
+
+    async fn stop(_: &mut ExecutorLinks) {
+        gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
+    }
+}
+
+/// The status reporter's neighbours.
+pub(crate) struct ReporterLinks {
+    pub(super) term: Term,
+    pub(super) executor: Later<ExecutorPool>,
+    pub(super) wing: ActorRef<WorkerMsg>,
+}
+
+impl Hosting for StatusReporter {
+    type Links = ReporterLinks;
+
+    async fn tell(
+        links: &mut ReporterLinks,
+        _: &Ref<Self>,
+        told: status_reporter::Tell,
+    ) -> Result<(), ActorProcessingErr> {
+        use status_reporter::Tell;
+        match told {
+            Tell::Executor(event) => send_later(&links.executor, ExecutorMsg::Tell(event)),
+            Tell::TakenForHung => tell(&links.wing, WorkerMsg::TakenForHung(links.term)),
+        }
+        Ok(())
+    }
+}

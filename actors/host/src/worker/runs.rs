@@ -1,0 +1,186 @@
+//! Runs handlers on tokio, in slots that outlive the incarnation.
+//!
+//! However the executor pool ends, this is dropped with it: each run's token fires and each run is aborted, with whatever its
+//! handler owns, such as a process group. A blocking handler cannot be aborted: it keeps its slot until it returns.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bellwether_actors::worker::executor_pool::{ExecutorMsg, ExecutorPool};
+use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
+use bellwether_actors::worker::runs::Runs;
+use bellwether_core::job::Progress;
+use bellwether_core::machine::worker::Start;
+use bellwether_core::machine::worker::executor::{Ended, Run};
+use bellwether_core::name::{JobId, Kind, WorkerId};
+use bellwether_core::time::Millis;
+use bellwether_zk::Trust;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument;
+
+use super::handler::{JobContext, Registered, Registry};
+use super::run::{Bounds, Guard, run};
+use crate::host::{self, Ref};
+use crate::task::Owned;
+use crate::trace;
+
+/// Most ends in one message.
+const ENDS: usize = 256;
+
+/// What runs and slots tell the executor pool.
+#[derive(Debug)]
+pub(super) enum Happened {
+    /// A run has ended.
+    Ended(Ended),
+    /// A slot was granted.
+    Slot,
+}
+
+/// The runs of one incarnation.
+pub(super) struct HandlerRuns {
+    worker: WorkerId,
+    handlers: Registry,
+    slots: Arc<Semaphore>,
+    trust: Trust,
+    notify: Notify,
+    to: UnboundedSender<Happened>,
+    runs: HashMap<JobId, Running>,
+    granted: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    waiter: Option<Owned>,
+}
+
+struct Running {
+    _task: Owned,
+    stop: CancellationToken,
+    _stop_on_drop: DropGuard,
+}
+
+impl HandlerRuns {
+    /// `notify` is called when a handler reports; what happens goes into `to`.
+    pub(super) fn new(
+        worker: WorkerId,
+        handlers: Registry,
+        slots: Arc<Semaphore>,
+        trust: Trust,
+        notify: Notify,
+        to: UnboundedSender<Happened>,
+    ) -> Self {
+        let (runs, granted, waiter) = (HashMap::new(), Arc::default(), None);
+        Self { worker, handlers, slots, trust, notify, to, runs, granted, waiter }
+    }
+
+    fn grant(&self, permit: Option<OwnedSemaphorePermit>) -> Option<OwnedSemaphorePermit> {
+        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *granted, permit)
+    }
+}
+
+impl Runs for HandlerRuns {
+    fn pulse(&mut self, of: Word, until: Millis, progress: Progress) -> Arc<Pulse> {
+        Arc::new(Pulse::new(of, Some(Arc::clone(&self.notify)), until, progress))
+    }
+
+    fn auto_renews(&self, kind: &Kind) -> bool {
+        self.handlers.registered(kind).is_some_and(|registered| registered.auto_renew)
+    }
+
+    fn want_slot(&mut self) -> bool {
+        if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
+            drop(self.grant(Some(permit)));
+            return true;
+        }
+        let (slots, granted, to) = (Arc::clone(&self.slots), Arc::clone(&self.granted), self.to.clone());
+        self.waiter = Some(Owned::spawn(async move {
+            let permit = slots.acquire_owned().await.expect("the slots are never closed");
+            *granted.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+            if to.send(Happened::Slot).is_err() {
+                tracing::trace!("a slot became free after its executor's end");
+            }
+        }));
+        false
+    }
+
+    fn return_slot(&mut self) {
+        drop(self.grant(None));
+    }
+
+    fn free(&self) -> usize {
+        let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        self.slots.available_permits() + usize::from(granted)
+    }
+
+    fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run> {
+        let slot = self.grant(None).expect("the machine launches only in a granted slot");
+        let Some(Registered { handler, on_invalid, .. }) =
+            self.handlers.registered(&start.record.kind).cloned()
+        else {
+            return Err(Run::Failed(format!("no handler for kind {}", start.record.kind)));
+        };
+        let stop = CancellationToken::new();
+        let laned = start.record.placement.lane.is_some();
+        let bounds =
+            Bounds { timeout: start.record.policy.timeout, trust: laned.then(|| self.trust.clone()) };
+        let trace = start.record.trace;
+        let (epoch, attempt) = (start.assignment.epoch, start.assignment.attempt);
+        let span = trace::run(&start.job, &start.record.kind, attempt, epoch, trace.as_ref());
+        let context = JobContext {
+            trace: trace::context(&span).or(trace),
+            job: start.job.clone(),
+            kind: start.record.kind,
+            generation: start.record.generation,
+            attempt,
+            payload: start.record.payload,
+            worker: self.worker,
+            fencing_token: start.version,
+            cancelled: stop.clone(),
+            trust: self.trust.clone(),
+            left: start.assignment.progress.or(start.record.progress),
+            pulse,
+            tools: self.handlers.tools(),
+        };
+        let guard = Guard::new(&context, span.clone(), self.to.clone());
+        let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard).instrument(span));
+        let _stop_on_drop = stop.clone().drop_guard();
+        self.runs.insert(start.job, Running { _task: task, stop, _stop_on_drop });
+        Ok(())
+    }
+
+    fn signal(&mut self, job: &JobId) -> bool {
+        let running = self.runs.get(job);
+        if let Some(running) = running {
+            running.stop.cancel();
+        }
+        running.is_some()
+    }
+
+    fn abort(&mut self, job: &JobId) {
+        // The guard of the run sends its end.
+        self.runs.remove(job);
+    }
+
+    fn forget(&mut self, job: &JobId) {
+        self.runs.remove(job);
+    }
+}
+
+/// Hands what happens to the executor pool. Ends with the last run.
+pub(super) async fn pump(mut happened: UnboundedReceiver<Happened>, to: Ref<ExecutorPool>) {
+    loop {
+        let mut batch = Vec::new();
+        if happened.recv_many(&mut batch, ENDS).await == 0 {
+            return;
+        }
+        let mut ends = Vec::new();
+        for happened in batch {
+            match happened {
+                Happened::Ended(ended) => ends.push(ended),
+                Happened::Slot => host::send(&to, ExecutorMsg::Slot),
+            }
+        }
+        if !ends.is_empty() {
+            host::send(&to, ExecutorMsg::Ended(ends));
+        }
+    }
+}

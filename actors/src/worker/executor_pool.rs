@@ -1,0 +1,265 @@
+//! The executor pool: runs attempts in slots, as the [`Executor`] machine decides.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::machine::worker::beats::{self, Begun};
+use bellwether_core::machine::worker::executor::{CANCEL_GRACE, Effect, Ended, Event, Executor};
+use bellwether_core::machine::worker::{Finished, Start};
+use bellwether_core::metric;
+use bellwether_core::name::JobId;
+use metrics::{counter, gauge};
+
+use super::pulse::Pulse;
+use super::runs::Runs;
+use crate::{Concern, Context};
+
+/// From when slots are first seen to be stuck, or no longer, to when the leader is told.
+const COUNT_AFTER: Duration = Duration::from_secs(1);
+
+/// The timers of the executor pool.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The machine's time.
+    Wake,
+    /// The stuck slots are counted again.
+    Count,
+    /// The grace of a handler that was told to stop.
+    Grace(JobId),
+}
+
+/// What the executor pool is started with.
+pub struct Args {
+    /// Runs the handlers.
+    pub runs: Box<dyn Runs>,
+    /// The slots of the process.
+    pub slots: u32,
+    /// The slots that the worker's registration offers.
+    pub usable: u32,
+}
+
+/// Runs the attempts of one incarnation.
+pub struct ExecutorPool {
+    runs: Box<dyn Runs>,
+    slots: u32,
+    machine: Executor,
+    /// The pulses of attempts that wait for a slot.
+    pulses: HashMap<JobId, Arc<Pulse>>,
+    /// Slots that are taken by runs without an attempt, as the wing was last told.
+    stuck: u32,
+    /// Whether the stuck slots will be counted again.
+    counting: bool,
+}
+
+/// Messages to the executor pool.
+pub enum ExecutorMsg {
+    /// From the inbox watcher, the reporter, the wing, or a timer.
+    Tell(Event),
+    /// From runs.
+    Ended(Vec<Ended>),
+    /// A slot was granted.
+    Slot,
+    /// The stuck slots are to be counted again.
+    Count,
+}
+
+kinds!(ExecutorMsg { Tell => Event, Ended, Slot, Count });
+
+/// What the executor pool tells its neighbours.
+pub enum Tell {
+    /// To the reporter: these attempts begin.
+    Begun(Vec<(Begun, Arc<Pulse>)>),
+    /// To the reporter: these attempts have ended.
+    Report(Vec<Finished>),
+    /// To the reporter's beats.
+    Beat(beats::Event),
+    /// To the inbox watcher: these attempts are closed.
+    Closed(Vec<JobId>),
+    /// To the inbox watcher: read these again.
+    Recheck(Vec<JobId>),
+    /// To the wing: no attempt is left.
+    Idle,
+    /// To the wing: another node closed an attempt of this worker.
+    TakenForHung,
+    /// To the wing: so many slots can be used.
+    Usable(u32),
+}
+
+/// What is told to a neighbour in one message.
+#[derive(Default)]
+struct Outgoing {
+    finished: Vec<Finished>,
+    closed: Vec<JobId>,
+    recheck: Vec<JobId>,
+}
+
+impl Concern for ExecutorPool {
+    const NAME: &'static str = "executor_pool";
+    type Msg = ExecutorMsg;
+    type Args = Args;
+    type Key = Key;
+    type Tell = Tell;
+
+    fn start(cx: &mut Context<'_, Self>, Args { runs, slots, usable }: Args) -> Self {
+        gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
+        let stuck = slots.saturating_sub(usable);
+        let mut pool =
+            Self { runs, slots, machine: Executor::new(), pulses: HashMap::new(), stuck, counting: false };
+        pool.count_later(cx);
+        pool
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ExecutorMsg) {
+        let event = match msg {
+            ExecutorMsg::Tell(event) => {
+                match &event {
+                    Event::Start(starts) => self.begin(cx, starts),
+                    Event::Zombie(job, attempt) => {
+                        cx.tell(Tell::Beat(beats::Event::Over(job.clone(), *attempt)));
+                        cx.tell(Tell::TakenForHung);
+                    }
+                    Event::SlotGranted(_)
+                    | Event::Ended(_)
+                    | Event::Cancel { .. }
+                    | Event::Third(..)
+                    | Event::Lapsed(..)
+                    | Event::Vanished(_)
+                    | Event::GraceOver(..)
+                    | Event::Closed(_)
+                    | Event::Hold
+                    | Event::Resume
+                    | Event::Drain(_)
+                    | Event::Wake => {}
+                }
+                event
+            }
+            ExecutorMsg::Ended(ended) => {
+                ended.iter().for_each(|Ended { job, .. }| self.runs.forget(job));
+                Event::Ended(ended)
+            }
+            ExecutorMsg::Slot => Event::SlotGranted(cx.wall),
+            ExecutorMsg::Count => {
+                self.recount(cx);
+                return self.count_later(cx);
+            }
+        };
+        self.feed(cx, event);
+        self.count_later(cx);
+        gauge!(metric::ATTEMPTS_RUNNING).set(u32::try_from(self.machine.running()).unwrap_or(u32::MAX));
+    }
+}
+
+impl ExecutorPool {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let mut outgoing = Outgoing::default();
+        let mut events = vec![event];
+        let mut effects = Vec::new();
+        while let Some(event) = events.pop() {
+            self.machine.handle(cx.now, event, &mut effects);
+            for effect in effects.drain(..) {
+                events.extend(self.carry_out(cx, effect, &mut outgoing));
+            }
+        }
+        let Outgoing { finished, closed, recheck } = outgoing;
+        if !finished.is_empty() {
+            cx.tell(Tell::Report(finished));
+        }
+        if !closed.is_empty() {
+            cx.tell(Tell::Closed(closed));
+        }
+        if !recheck.is_empty() {
+            cx.tell(Tell::Recheck(recheck));
+        }
+    }
+
+    /// The leases run from now on, whether a slot is free or not.
+    fn begin(&mut self, cx: &mut Context<'_, Self>, starts: &[Start]) {
+        let begun = starts.iter().map(|start| {
+            let Start { job, assignment, assignment_version: version, record, .. } = start;
+            let left = assignment.progress.as_ref().or(record.progress.as_ref());
+            let of = (job.clone(), assignment.attempt);
+            let pulse = self.runs.pulse(of, cx.now + assignment.lease, left.cloned().unwrap_or_default());
+            self.pulses.insert(job.clone(), Arc::clone(&pulse));
+            let auto = record.policy.auto_renew.unwrap_or_else(|| self.runs.auto_renews(&record.kind));
+            let (job, assignment) = (job.clone(), assignment.clone());
+            (Begun { job, assignment, version: *version, auto }, pulse)
+        });
+        let begun = begun.collect();
+        cx.tell(Tell::Begun(begun));
+    }
+
+    /// Carries out an effect. Gives back an event that it leads to at once.
+    fn carry_out(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        effect: Effect,
+        outgoing: &mut Outgoing,
+    ) -> Option<Event> {
+        match effect {
+            Effect::WantSlot => {
+                if self.runs.want_slot() {
+                    return Some(Event::SlotGranted(cx.wall));
+                }
+            }
+            Effect::ReturnSlot => self.runs.return_slot(),
+            Effect::Launch(start) => {
+                let pulse =
+                    self.pulses.remove(&start.job).expect("an attempt that was started has its pulse");
+                let (job, attempt) = (start.job.clone(), start.assignment.attempt);
+                if let Err(how) = self.runs.launch(*start, pulse) {
+                    return Some(Event::Ended(vec![Ended { job, attempt, how, ran: Duration::ZERO }]));
+                }
+            }
+            Effect::Signal(job, attempt) => {
+                // The end of a run that has just ended is in the mailbox already.
+                if self.runs.signal(&job) {
+                    let over = ExecutorMsg::Tell(Event::GraceOver(job.clone(), attempt));
+                    cx.after(Key::Grace(job), CANCEL_GRACE, over);
+                }
+            }
+            Effect::Abort(job, _) => self.runs.abort(&job),
+            Effect::Report(finished) => {
+                self.pulses.remove(&finished.start.job);
+                outgoing.finished.push(*finished);
+            }
+            Effect::Closed(job) => {
+                self.pulses.remove(&job);
+                outgoing.closed.push(job);
+            }
+            Effect::Recheck(job) => outgoing.recheck.push(job),
+            Effect::DroppedZombie(job) => {
+                tracing::warn!(%job, "a run outlived its attempt: its result is dropped");
+                counter!(metric::ZOMBIES).increment(1);
+            }
+            Effect::WakeAt(at) => cx.after(Key::Wake, at.since(cx.now), ExecutorMsg::Tell(Event::Wake)),
+            Effect::Idle => cx.tell(Tell::Idle),
+        }
+        None
+    }
+
+    /// Slots whose runs go on although their attempts are closed. No job can use them, and the leader knows only the
+    /// jobs in the inbox.
+    fn stuck_now(&self) -> u32 {
+        let used = self.runs.free().saturating_add(self.machine.attending());
+        self.slots.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX))
+    }
+
+    /// A run that ends gives its slot back shortly before or after its end is noted, so the count waits.
+    fn count_later(&mut self, cx: &mut Context<'_, Self>) {
+        if !self.counting && (self.stuck > 0 || self.stuck_now() > 0) {
+            self.counting = true;
+            cx.after(Key::Count, COUNT_AFTER, ExecutorMsg::Count);
+        }
+    }
+
+    fn recount(&mut self, cx: &mut Context<'_, Self>) {
+        self.counting = false;
+        let stuck = self.stuck_now();
+        if stuck != self.stuck {
+            self.stuck = stuck;
+            tracing::warn!(stuck, "slots are taken by runs that were given up and go on");
+            cx.tell(Tell::Usable(self.slots.saturating_sub(stuck)));
+        }
+    }
+}

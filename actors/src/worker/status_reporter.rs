@@ -1,0 +1,276 @@
+//! The status reporter: writes how attempts fare, as the [`Beats`] machine decides, and how they ended, as the
+//! [`Reporter`] machine decides.
+//!
+//! Both machines write the same assignment, so both are here: the close of an attempt carries what its last beat left.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bellwether_core::job::Assignment;
+use bellwether_core::machine::worker::Finished;
+use bellwether_core::machine::worker::beats::{self, Beats, Begun};
+use bellwether_core::machine::worker::executor::Event as ToExecutor;
+use bellwether_core::machine::worker::reporter::{Close, Effect, Event, Reporter, Settled};
+use bellwether_core::metric;
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::path;
+use bellwether_core::port::Node;
+use bellwether_core::time::Millis;
+use metrics::counter;
+use tracing::Span;
+
+use super::inbox_watcher::{found, paths};
+use super::meters::Meters;
+use super::pulse::{Pulse, Said, Word};
+use super::pulses::Pulses;
+use crate::{Concern, Context, trace};
+
+/// The timers of the status reporter. Each machine may wait for several times at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The beats' time.
+    Beat(Millis),
+    /// The reporter's time.
+    Close(Millis),
+}
+
+/// Reports the attempts of one incarnation.
+pub struct StatusReporter {
+    worker: WorkerId,
+    beats: Beats,
+    pulses: Pulses,
+    /// The spans of attempts that were reported and are not closed yet.
+    spans: HashMap<Word, Span>,
+    machine: Reporter,
+    meters: Meters,
+}
+
+/// Messages to the status reporter.
+pub enum ReporterMsg {
+    /// From the executor: these attempts begin.
+    Begun(Vec<(Begun, Arc<Pulse>)>),
+    /// From handlers: the pulses of these attempts are not empty.
+    Said(Vec<Word>),
+    /// From the executor: these attempts have ended.
+    Report(Vec<Finished>),
+    /// To the reporter's machine.
+    Tell(Event),
+    /// To the beats' machine.
+    Beat(beats::Event),
+}
+
+kinds!(ReporterMsg { Begun, Said, Report, Tell => Event, Beat => beats::Event });
+
+/// What the status reporter tells its neighbours.
+pub enum Tell {
+    /// To the executor.
+    Executor(ToExecutor),
+    /// To the wing: another node closed an attempt of this worker.
+    TakenForHung,
+}
+
+impl Concern for StatusReporter {
+    const NAME: &'static str = "status_reporter";
+    type Msg = ReporterMsg;
+    type Args = WorkerId;
+    type Key = Key;
+    type Tell = Tell;
+
+    fn start(_: &mut Context<'_, Self>, worker: WorkerId) -> Self {
+        Self {
+            worker,
+            beats: Beats::new(worker),
+            pulses: Pulses::default(),
+            spans: HashMap::new(),
+            machine: Reporter::new(worker),
+            meters: Meters::default(),
+        }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ReporterMsg) {
+        match msg {
+            ReporterMsg::Begun(begun) => {
+                let begin = |(begun, pulse): (Begun, Arc<Pulse>)| {
+                    self.pulses.begin((begun.job.clone(), begun.assignment.attempt), pulse);
+                    begun
+                };
+                let begun = begun.into_iter().map(begin).collect();
+                self.beat(cx, beats::Event::Begun(begun));
+            }
+            ReporterMsg::Said(words) => words.into_iter().for_each(|word| self.said(cx, word)),
+            ReporterMsg::Report(finished) => self.report(cx, finished),
+            ReporterMsg::Tell(event) => {
+                match event {
+                    Event::Hold => self.beat(cx, beats::Event::Hold),
+                    Event::Resume => self.beat(cx, beats::Event::Resume),
+                    Event::Report(..)
+                    | Event::Committed(..)
+                    | Event::Read(_)
+                    | Event::ReadFailed(_)
+                    | Event::MinuteMade(..)
+                    | Event::Wake => {}
+                }
+                self.feed(cx, event);
+            }
+            ReporterMsg::Beat(event) => {
+                if let beats::Event::Over(job, attempt) = &event {
+                    self.pulses.end(&(job.clone(), *attempt));
+                }
+                self.beat(cx, event);
+            }
+        }
+    }
+}
+
+impl StatusReporter {
+    /// Takes what a handler said, if its attempt is not over.
+    fn said(&mut self, cx: &mut Context<'_, Self>, word: Word) {
+        let Some(Said { renew, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
+        let (job, attempt) = word;
+        if renew.is_some() || progress.is_some() {
+            self.beat(cx, beats::Event::Asked { job, attempt, renew, progress });
+        }
+    }
+
+    fn report(&mut self, cx: &mut Context<'_, Self>, finished: Vec<Finished>) {
+        let mut closes = Vec::new();
+        for finished in finished {
+            let word = (finished.start.job.clone(), finished.start.assignment.attempt);
+            self.said(cx, word.clone());
+            self.pulses.end(&word);
+            if let Some(span) = trace::report(&finished) {
+                self.spans.insert(word, span);
+            }
+            closes.extend(self.beats(cx, beats::Event::Finished(Box::new(finished))));
+        }
+        self.close(cx, closes);
+    }
+
+    fn close(&mut self, cx: &mut Context<'_, Self>, closes: Vec<Finished>) {
+        let closes: Vec<_> = closes.into_iter().map(|finished| (finished, cx.rng.u64(..))).collect();
+        if !closes.is_empty() {
+            self.feed(cx, Event::Report(cx.wall, closes));
+        }
+    }
+
+    fn beat(&mut self, cx: &mut Context<'_, Self>, event: beats::Event) {
+        let closes = self.beats(cx, event);
+        self.close(cx, closes);
+    }
+
+    /// Gives back the attempts that are to be closed.
+    fn beats(&mut self, cx: &mut Context<'_, Self>, event: beats::Event) -> Vec<Finished> {
+        use beats::{Effect, Event};
+        let mut effects = Vec::new();
+        self.beats.handle(cx.now, event, &mut effects);
+        let mut closes = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Commit(batch) => cx.commit_batch(batch, |batch, outcome| {
+                    ReporterMsg::Beat(Event::Committed(batch, outcome))
+                }),
+                Effect::Read(jobs) => self.read_assignments(cx, jobs),
+                Effect::Until(job, attempt, until) => {
+                    if let Some(pulse) = self.pulses.get(&(job, attempt)) {
+                        pulse.set_until(until);
+                    }
+                }
+                Effect::Third(job, attempt) => cx.tell(Tell::Executor(ToExecutor::Third(job, attempt))),
+                Effect::Lapsed(job, attempt) => {
+                    tracing::warn!(%job, attempt, "the attempt's lease is over: its handler is told to stop");
+                    cx.tell(Tell::Executor(ToExecutor::Lapsed(job, attempt)));
+                }
+                Effect::Cancel { job, attempt, assignment, version } => {
+                    cx.tell(Tell::Executor(ToExecutor::Cancel { job, attempt, assignment, version }));
+                }
+                Effect::Zombie(job, attempt) => {
+                    self.pulses.end(&(job.clone(), attempt));
+                    cx.tell(Tell::Executor(ToExecutor::Zombie(job, attempt)));
+                }
+                Effect::Close(finished) => closes.push(*finished),
+                Effect::WakeAt(at) => {
+                    cx.after(Key::Beat(at), at.since(cx.now), ReporterMsg::Beat(Event::Wake));
+                }
+            }
+        }
+        closes
+    }
+
+    fn read_assignments(&self, cx: &mut Context<'_, Self>, jobs: Vec<JobId>) {
+        let paths = jobs.iter().map(|job| path::assignment(self.worker, job)).collect();
+        cx.get_many(paths, move |nodes| {
+            ReporterMsg::Beat(match nodes {
+                Ok(nodes) => {
+                    let found = nodes.iter().map(Node::look::<Assignment>);
+                    beats::Event::Read(jobs.into_iter().zip(found).collect())
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "assignments could not be read back yet");
+                    beats::Event::ReadFailed(jobs)
+                }
+            })
+        });
+    }
+
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now, event, &mut effects);
+        let mut closed = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Commit(batch) => cx.commit_batch(batch, |batch, outcome| {
+                    ReporterMsg::Tell(Event::Committed(batch, outcome))
+                }),
+                Effect::Read(closes) => self.read(cx, closes),
+                Effect::MakeMinute(minute) => {
+                    cx.create_container(path::delayed_minute(minute), move |outcome| {
+                        ReporterMsg::Tell(Event::MinuteMade(minute, outcome))
+                    });
+                }
+                Effect::Settled(close, settled) => closed.push(self.settled(cx, &close, settled)),
+                Effect::Resolved { applied } => {
+                    let label = if applied { "applied" } else { "not_applied" };
+                    counter!(metric::UNKNOWN_RESOLVED, "as" => label).increment(1);
+                }
+                Effect::Refused(close, reason) => {
+                    tracing::error!(job = %close.job(), %reason, "the attempt cannot be closed yet");
+                }
+                Effect::WakeAt(at) => {
+                    cx.after(Key::Close(at), at.since(cx.now), ReporterMsg::Tell(Event::Wake));
+                }
+            }
+        }
+        if !closed.is_empty() {
+            cx.tell(Tell::Executor(ToExecutor::Closed(closed)));
+        }
+    }
+
+    fn settled(&mut self, cx: &mut Context<'_, Self>, close: &Close, settled: Settled) -> JobId {
+        if settled == Settled::Zombie {
+            cx.tell(Tell::TakenForHung);
+            let attempt = close.attempt().number;
+            tracing::warn!(job = %close.job(), attempt, "another node closed the attempt: its result is dropped");
+        }
+        if let Some(span) = self.spans.remove(&(close.job().clone(), close.attempt().number)) {
+            let outcome = match settled {
+                Settled::Closed { .. } => "closed",
+                Settled::Zombie => "zombie",
+            };
+            span.record("outcome", outcome);
+        }
+        self.meters.settled(close, settled);
+        close.job().clone()
+    }
+
+    fn read(&self, cx: &mut Context<'_, Self>, closes: Vec<Close>) {
+        cx.get_many(paths(self.worker, closes.iter().map(Close::job)), move |nodes| {
+            ReporterMsg::Tell(match nodes {
+                Ok(nodes) => Event::Read(closes.into_iter().zip(found(&nodes)).collect()),
+                Err(error) => {
+                    tracing::debug!(%error, "records could not be read back yet");
+                    Event::ReadFailed(closes)
+                }
+            })
+        });
+    }
+}

@@ -1,0 +1,159 @@
+//! The executor pool's port to the runs of its process: slots are granted at once, and what it orders is carried out by the
+//! process after the pool has handled its message.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
+use bellwether_actors::worker::runs::Runs;
+use bellwether_core::job::Progress;
+use bellwether_core::machine::worker::Start;
+use bellwether_core::machine::worker::executor::Run;
+use bellwether_core::name::{JobId, Kind};
+use bellwether_core::time::Millis;
+
+use super::runs::serves;
+
+/// What the pool orders.
+pub(super) enum Order {
+    Launch(Box<Start>, Arc<Pulse>),
+    Signal(JobId),
+    Abort(JobId),
+}
+
+/// What a process shares with the port of its present executor pool.
+#[derive(Clone)]
+pub(super) struct Slots(Arc<Mutex<Shared>>);
+
+struct Shared {
+    /// The slots that no run has and that are not granted.
+    free: u32,
+    granted: bool,
+    wanted: bool,
+    /// The runs that the pool attends to.
+    attended: BTreeSet<JobId>,
+    orders: Vec<Order>,
+    /// The attempts whose handlers have reported.
+    words: Vec<Word>,
+}
+
+impl Slots {
+    pub(super) fn new(slots: u32) -> Self {
+        Self(Arc::new(Mutex::new(Shared {
+            free: slots,
+            granted: false,
+            wanted: false,
+            attended: BTreeSet::new(),
+            orders: Vec::new(),
+            words: Vec::new(),
+        })))
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        self.shared().free
+    }
+
+    pub(super) fn give_back(&self) {
+        self.shared().free += 1;
+    }
+
+    pub(super) fn orders(&self) -> Vec<Order> {
+        std::mem::take(&mut self.shared().orders)
+    }
+
+    pub(super) fn words(&self) -> Vec<Word> {
+        std::mem::take(&mut self.shared().words)
+    }
+
+    /// Grants a slot that is waited for, if one is free.
+    pub(super) fn grant(&self) -> bool {
+        let mut shared = self.shared();
+        let grants = shared.wanted && shared.free > 0;
+        if grants {
+            shared.free -= 1;
+            (shared.wanted, shared.granted) = (false, true);
+        }
+        grants
+    }
+
+    pub(super) fn port(&self) -> Box<dyn Runs> {
+        Box::new(Port(self.clone()))
+    }
+}
+
+/// The port of one executor pool.
+struct Port(Slots);
+
+impl Runs for Port {
+    fn pulse(&mut self, of: Word, until: Millis, progress: Progress) -> Arc<Pulse> {
+        let slots = self.0.clone();
+        let notify: Notify = Arc::new(move |word| slots.shared().words.push(word));
+        Arc::new(Pulse::new(of, Some(notify), until, progress))
+    }
+
+    fn auto_renews(&self, _: &Kind) -> bool {
+        false
+    }
+
+    fn want_slot(&mut self) -> bool {
+        self.0.shared().wanted = true;
+        self.0.grant()
+    }
+
+    fn return_slot(&mut self) {
+        let mut shared = self.0.shared();
+        shared.free += u32::from(std::mem::take(&mut shared.granted));
+    }
+
+    fn free(&self) -> usize {
+        let shared = self.0.shared();
+        shared.free as usize + usize::from(shared.granted)
+    }
+
+    fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run> {
+        let kind = &start.record.kind;
+        let mut shared = self.0.shared();
+        assert!(std::mem::take(&mut shared.granted), "a launch takes a granted slot");
+        if !serves(kind) {
+            shared.free += 1;
+            return Err(Run::Failed(format!("no handler for kind {kind}")));
+        }
+        shared.attended.insert(start.job.clone());
+        shared.orders.push(Order::Launch(Box::new(start), pulse));
+        Ok(())
+    }
+
+    fn signal(&mut self, job: &JobId) -> bool {
+        let mut shared = self.0.shared();
+        let attended = shared.attended.contains(job);
+        if attended {
+            shared.orders.push(Order::Signal(job.clone()));
+        }
+        attended
+    }
+
+    fn abort(&mut self, job: &JobId) {
+        let mut shared = self.0.shared();
+        shared.attended.remove(job);
+        shared.orders.push(Order::Abort(job.clone()));
+    }
+
+    fn forget(&mut self, job: &JobId) {
+        self.0.shared().attended.remove(job);
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.return_slot();
+        let mut shared = self.0.shared();
+        shared.wanted = false;
+        shared.attended.clear();
+        shared.orders.clear();
+        shared.words.clear();
+    }
+}
