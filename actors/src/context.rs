@@ -17,6 +17,15 @@ pub type Answer<A, M> = Box<dyn FnOnce(A) -> Option<M> + Send>;
 /// Several requests in a row on the concern's session; the output is its message.
 pub type Task<M> = Box<dyn FnOnce(Arc<dyn Requests>) -> Reply<Option<M>> + Send>;
 
+/// How long a session can be trusted to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trust {
+    /// Which session.
+    pub session: i64,
+    /// Its last contact, and as long after that as its timeout guarantees.
+    pub until: Millis,
+}
+
 /// What a recursive watch reports.
 #[derive(Debug)]
 pub enum Feed {
@@ -83,6 +92,11 @@ pub enum Out<C: Concern> {
     Task(Task<C::Msg>),
     /// Sets a recursive watch, and then drops the one with the same key. A watch ends with its connection.
     Watch(C::Key, String, fn(Feed) -> C::Msg),
+    /// Sets a one-shot watch on a znode's existence and data, and then drops the watch with the same key. The first message
+    /// says whether the znode exists; the second comes when it changed, also when the session ended meanwhile.
+    Glance(C::Key, String, Answer<ReadResult<bool>, C::Msg>, C::Msg),
+    /// Drops the watch with this key.
+    Unwatch(C::Key),
     /// Sends a message to the concern later; replaces the timer with the same key.
     After(C::Key, Duration, C::Msg),
     /// As [`Out::After`], for a periodic listing. Tests may shorten it.
@@ -99,6 +113,8 @@ pub struct Context<'a, C: Concern> {
     pub now: Millis,
     /// This machine's wall clock.
     pub wall: WallMillis,
+    /// How long the concern's present session can be trusted; `None` without a session.
+    pub trust: Option<Trust>,
     /// Randomness for jitter and ids. Nothing here is secret.
     pub rng: &'a mut fastrand::Rng,
     /// The outputs so far, in order.
@@ -190,6 +206,22 @@ impl<C: Concern> Context<'_, C> {
     /// Watches everything below a path until the connection is lost.
     pub fn watch(&mut self, key: C::Key, path: String, heard: fn(Feed) -> C::Msg) {
         self.out.push(Out::Watch(key, path, heard));
+    }
+
+    /// Watches the existence and data of a znode until it changes once.
+    pub fn glance(
+        &mut self,
+        key: C::Key,
+        path: String,
+        exists: impl FnOnce(ReadResult<bool>) -> C::Msg + Send + 'static,
+        changed: C::Msg,
+    ) {
+        self.out.push(Out::Glance(key, path, Box::new(|there| Some(exists(there))), changed));
+    }
+
+    /// Drops a watch.
+    pub fn unwatch(&mut self, key: C::Key) {
+        self.out.push(Out::Unwatch(key));
     }
 
     /// Sets a timer.

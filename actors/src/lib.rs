@@ -17,16 +17,18 @@
 #![forbid(unsafe_code)]
 
 mod context;
-pub mod group;
 #[macro_use]
 mod kind;
+pub mod election;
+pub mod group;
 pub mod leader;
 mod mail;
+pub mod session;
 pub mod trace;
 mod unreadable;
 pub mod worker;
 
-pub use context::{Answer, Ask, Commit, Context, Feed, Out, Task};
+pub use context::{Answer, Ask, Commit, Context, Feed, Out, Task, Trust};
 #[cfg(feature = "testing")]
 pub use kind::{Kind, Kinds};
 pub use mail::{Mail, Stamp, Stamps};

@@ -78,6 +78,11 @@ impl<K: Clone + Ord> Stamps<K> {
         Stamp::Watch(key, self.last)
     }
 
+    /// Drops the watch with this key.
+    pub fn unwatch(&mut self, key: &K) {
+        self.watches.remove(key);
+    }
+
     /// Whether a message with this stamp is to be handled. A timer fires once.
     pub fn accepts(&mut self, stamp: Option<Stamp<K>>) -> bool {
         match stamp {

@@ -1,4 +1,4 @@
-//! A recursive watch as a stream of messages.
+//! A watch as a stream of messages.
 //!
 //! The pump task owns the watch and only turns what it hears into messages, so the client's watcher thread
 //! never waits for an actor. The watch is requested at once, before this returns, so whatever the actor asks
@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
-use bellwether_zk::{ReadError, Zk};
+use bellwether_actors::{Answer, Concern, Mail, Stamp};
+use bellwether_zk::{ReadError, ReadResult, Zk};
 use futures::FutureExt;
 use ractor::{ActorRef, Message};
 use tokio::time::sleep;
 
+use crate::host::{Letter, Ref};
 use crate::task::{Owned, tell};
 
 pub(crate) use bellwether_actors::Feed;
@@ -47,6 +49,36 @@ pub(crate) fn watch<M: Message>(
         tell(&to, message(Feed::Watching));
         while let Some(changes) = watch.changes().await {
             tell(&to, message(Feed::Changes(changes)));
+        }
+    })
+}
+
+/// Watches the existence and data of a znode once. Its messages are stamped, so that those of a watch that was replaced are
+/// dropped.
+pub(crate) fn glance<C: Concern>(
+    zk: &Zk,
+    path: String,
+    to: &Ref<C>,
+    stamp: Stamp<C::Key>,
+    exists: Answer<ReadResult<bool>, C::Msg>,
+    changed: C::Msg,
+) -> Owned
+where
+    Letter<C>: Message,
+{
+    let there = zk.exists_and_glance(path);
+    let to = to.clone();
+    Owned::spawn(async move {
+        let (exists_now, glance) = match there.await {
+            Ok((exists, glance)) => (Ok(exists), Some(glance)),
+            Err(error) => (Err(error), None),
+        };
+        if let Some(msg) = exists(exists_now) {
+            tell(&to, Letter::Mail(Mail::stamped(stamp.clone(), msg)));
+        }
+        if let Some(glance) = glance {
+            glance.changed().await;
+            tell(&to, Letter::Mail(Mail::stamped(stamp, changed)));
         }
     })
 }

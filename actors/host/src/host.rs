@@ -5,7 +5,8 @@ use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps};
+use bellwether_actors::session::SessionEvent as ToConcern;
+use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps, Trust};
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
 use bellwether_zk::Zk;
@@ -13,6 +14,7 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, Message, Supervisio
 
 use crate::clock;
 use crate::feed;
+use crate::session::SessionEvent;
 use crate::task::{Owned, after, report_some, sweep, tell};
 
 /// How this host connects a concern with its neighbours.
@@ -24,12 +26,13 @@ pub(crate) trait Hosting: Concern {
     #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the fault probe asks"))]
     const SUPERVISES: bool = false;
 
-    /// Carries out one [`Out::Tell`]. Only a supervisor, which starts and stops children, awaits in it.
+    /// Carries out one [`Out::Tell`]; `zk` is the concern's present session. Only a supervisor, which starts and stops children, awaits in it.
     ///
     /// # Errors
     /// What ends the actor, for its supervisor to see.
     fn tell(
         links: &mut Self::Links,
+        zk: Option<&Zk>,
         me: &Ref<Self>,
         tell: Self::Tell,
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send;
@@ -50,7 +53,6 @@ pub(crate) enum Letter<C: Concern> {
     /// To the concern.
     Mail(Mail<C::Msg, C::Key>),
     /// A new session, which its requests use from now on, and the message that says so.
-    #[expect(dead_code, reason = "for the wings and the election, which are still to be moved")]
     Session(Zk, C::Msg),
 }
 
@@ -60,6 +62,20 @@ pub(crate) type Ref<C> = ActorRef<Letter<C>>;
 /// Sends a message to a hosted concern.
 pub(crate) fn send<C: Hosting>(to: &Ref<C>, msg: C::Msg) {
     tell(to, Letter::Mail(msg.into()));
+}
+
+/// A session event as a message to a concern.
+pub(crate) fn session<C: Concern>(event: SessionEvent, msg: impl FnOnce(ToConcern) -> C::Msg) -> Letter<C> {
+    let event = match event {
+        SessionEvent::Connected { zk, .. } => {
+            let event = ToConcern::Connected { session: zk.session_id(), timeout: zk.session_timeout() };
+            return Letter::Session(zk, msg(event));
+        }
+        SessionEvent::Disconnected { .. } => ToConcern::Disconnected,
+        SessionEvent::Reconnected => ToConcern::Reconnected,
+        SessionEvent::Expired => ToConcern::Expired,
+    };
+    Letter::Mail(msg(event).into())
 }
 
 /// The actor of a concern.
@@ -183,7 +199,14 @@ impl<C: Hosting> Actor for Hosted<C> {
 
 impl<C: Hosting> Hands<C> {
     fn context(&mut self) -> Context<'_, C> {
-        Context { now: clock::now(), wall: clock::wall(), rng: &mut self.rng, out: &mut self.out }
+        let trust = |zk: &Zk| Trust { session: zk.session_id(), until: clock::at(zk.trusted_until()) };
+        Context {
+            now: clock::now(),
+            wall: clock::wall(),
+            trust: self.zk.as_ref().map(trust),
+            rng: &mut self.rng,
+            out: &mut self.out,
+        }
     }
 
     fn accepts(&mut self, mail: &Mail<C::Msg, C::Key>) -> bool {
@@ -212,6 +235,15 @@ impl<C: Hosting> Hands<C> {
                     // The new watch is requested first: the one that it replaces may end then.
                     self.watches.insert(key, feed::watch(zk, path, me, heard));
                 }
+                Out::Glance(key, path, exists, changed) => {
+                    let Some(zk) = &self.zk else { continue };
+                    let stamp = self.stamps.watch(key.clone());
+                    self.watches.insert(key, feed::glance(zk, path, me, stamp, exists, changed));
+                }
+                Out::Unwatch(key) => {
+                    self.stamps.unwatch(&key);
+                    self.watches.remove(&key);
+                }
                 Out::After(key, wait, msg) => {
                     let stamp = self.stamps.timer(key.clone());
                     let message = move || Letter::Mail(Mail::stamped(stamp, msg));
@@ -226,7 +258,7 @@ impl<C: Hosting> Hands<C> {
                     self.stamps.disarm(&key);
                     self.timers.remove(&key);
                 }
-                Out::Tell(tell) => C::tell(&mut self.links, me, tell).await?,
+                Out::Tell(tell) => C::tell(&mut self.links, self.zk.as_ref(), me, tell).await?,
             }
         }
         Ok(())

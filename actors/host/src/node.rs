@@ -347,9 +347,12 @@ impl State {
 
 /// Lets the leader wing live with the leadership.
 fn follow(election: &Election, wing: ActorRef<LeaderMsg>) {
-    election.subscribe(wing, |event| match event {
-        LeadershipEvent::Active { zk, term } => LeaderMsg::Active(Term { zk, epoch: term.epoch() }),
-        LeadershipEvent::Paused { .. } => LeaderMsg::Paused,
-        LeadershipEvent::Inactive(_) => LeaderMsg::Inactive,
-    });
+    election.subscribe(Box::new(move |event| {
+        let msg = match event {
+            LeadershipEvent::Active { zk, term } => LeaderMsg::Active(Term { zk, epoch: term.epoch() }),
+            LeadershipEvent::Paused { .. } => LeaderMsg::Paused,
+            LeadershipEvent::Inactive(_) => LeaderMsg::Inactive,
+        };
+        wing.cast(msg).is_ok()
+    }));
 }

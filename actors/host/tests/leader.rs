@@ -215,6 +215,7 @@ async fn workers_that_died_while_nobody_led_are_recovered_by_the_next_leader() {
     let job = bench.submit("a", Policy { max_losses: 1, ..Policy::default() }).await;
     bench.assigned(dying, 1).await;
     bench.wing.cast(LeaderMsg::Inactive).expect("a wing");
+    eventually("the term has ended", SOON, async || bench.wing.get_cell().get_children().is_empty()).await;
     drop(session);
     eventually("the ephemeral is gone", SOON, async || {
         bench.zk.get(path::worker(dying)).await.expect("an answer").is_none()

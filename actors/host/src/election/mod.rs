@@ -1,39 +1,29 @@
-//! The election actor: owns the leadership machine.
+//! The election, hosted: its handle, and the telling of its status.
 //!
-//! ```text
-//!  session ──events──▶ election ──LeadershipEvent──▶ leader wing, public API
-//!                       │    ▲
-//!               requests│    │replies, with their ticket
-//!                       ▼    │
-//!                      ZooKeeper
-//! ```
-//!
-//! Everything is decided in [`bellwether_core::machine::leadership`]. Here its requests are *made* in order, their
-//! replies become messages, one timer wakes the machine, and what it says is told to subscribers.
-//!
-//! Who needs to know *now* whether this node may act asks [`Election::may_act`]: it compares a clock, so its answer is
-//! right even when this actor, or the whole process, has been asleep. The permission is withdrawn when the
-//! actor ends in any way, a panic included.
+//! The concern is [`bellwether_actors::election`]. [`Election::may_act`] compares a clock, so its answer is right even when
+//! the actor, or the whole process, was suspended. The permission is withdrawn when the actor ends in any way, a panic
+//! included.
 
-mod actor;
 mod publish;
-mod requests;
 
-use bellwether_core::machine::campaign::{Strategy, Ticket};
-use bellwether_core::machine::leadership::{Inactive, Policy, Reply, Term};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bellwether_actors::election::{self as concern, ElectionMsg, Tell};
+use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::machine::leadership::{Config, Inactive, Policy, Status, Term};
 use bellwether_core::name::NodeId;
 use bellwether_zk::Zk;
 use futures::FutureExt as _;
-use ractor::{ActorCell, ActorRef, SpawnErr};
+use ractor::{ActorCell, ActorProcessingErr, SpawnErr};
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
-use crate::session::{Session, SessionEvent};
-use crate::spawn::{Started, actor, spawn};
-use crate::task::tell;
+use crate::host::{self, Hosted, Hosting, Letter, Ref};
+use crate::session::Session;
+use crate::spawn::{Started, spawn};
 
-use actor::ElectionActor;
-use publish::{Permit, Publisher};
+use publish::{Permit, Publisher, Publishing, Waiting};
 
 /// How this node takes part.
 #[derive(Debug, Clone)]
@@ -79,45 +69,20 @@ pub enum LeadershipEvent {
 /// Gets leadership events; says `false` when it wants no more.
 pub type Subscriber = Box<dyn Fn(LeadershipEvent) -> bool + Send>;
 
-/// Messages to the election actor.
-pub enum ElectionMsg {
-    /// Hear every event from now on, beginning with the present one.
-    Subscribe(Subscriber),
-    /// Take part.
-    Stand,
-    /// Give leadership and candidacy up; answered when the candidate is gone from ZooKeeper.
-    StepDown(oneshot::Sender<()>),
-    /// A write of this epoch was rejected by its fence.
-    FencedOut(i32),
-    #[doc(hidden)]
-    Session(SessionEvent),
-    #[doc(hidden)]
-    Reply(Ticket, Reply),
-    #[doc(hidden)]
-    Tick,
-}
-
-actor!(ElectionActor, "election", ElectionMsg {
-    Subscribe,
-    Stand,
-    StepDown,
-    FencedOut,
-    Session => SessionEvent,
-    Reply => Reply,
-    Tick,
-});
-
 #[cfg(feature = "testing")]
 pub(crate) fn roster() -> Vec<crate::testing::Entry> {
-    vec![crate::testing::entry::<ElectionActor>()]
+    vec![crate::testing::entry::<Hosted<concern::Election>>()]
 }
 
 /// Talks to an election actor.
 #[derive(Debug, Clone)]
 pub struct Election {
-    actor: ActorRef<ElectionMsg>,
+    actor: Ref<concern::Election>,
     leadership: watch::Receiver<LeadershipEvent>,
     permit: Permit,
+    publisher: Publisher,
+    leavers: Waiting,
+    callers: Arc<AtomicU64>,
 }
 
 impl Election {
@@ -131,19 +96,24 @@ impl Election {
         supervisor: Option<ActorCell>,
     ) -> Result<Self, SpawnErr> {
         let permit = Permit::default();
-        let (publisher, leadership) = Publisher::new(permit.clone());
-        let actor = start(config, publisher, supervisor).await?;
-        session.subscribe(actor.clone(), ElectionMsg::Session);
-        Ok(Self { actor, leadership, permit })
+        let (publisher, leadership) = Publisher::new();
+        let leavers = Waiting::default();
+        let publishing = Publishing::new(publisher.clone(), permit.clone());
+        let ElectionConfig { node, strategy, policy, identity } = config;
+        let seed = Uuid::from_u128(fastrand::u128(..));
+        let args = host::Args {
+            zk: None,
+            links: Links { publishing, leavers: leavers.clone() },
+            args: Config { node, strategy, policy, identity, seed },
+        };
+        let actor = start(args, supervisor).await?;
+        session.subscribe(actor.clone(), |event| host::session(event, ElectionMsg::Session));
+        Ok(Self { actor, leadership, permit, publisher, leavers, callers: Arc::default() })
     }
 
     /// Hears every event from now on, beginning with the present one.
-    pub fn subscribe<M: ractor::Message>(
-        &self,
-        to: ActorRef<M>,
-        message: impl Fn(LeadershipEvent) -> M + Send + 'static,
-    ) {
-        tell(&self.actor, ElectionMsg::Subscribe(Box::new(move |event| to.cast(message(event)).is_ok())));
+    pub fn subscribe(&self, subscriber: Subscriber) {
+        self.publisher.subscribe(subscriber);
     }
 
     /// Follows the leadership. Changes that come close together are seen as the last of them.
@@ -160,7 +130,7 @@ impl Election {
 
     /// Takes part again after [`Election::step_down`].
     pub fn stand(&self) {
-        tell(&self.actor, ElectionMsg::Stand);
+        host::send(&self.actor, ElectionMsg::Stand);
     }
 
     /// Gives leadership and candidacy up, and stays out until [`Election::stand`]. Returns when the candidate's
@@ -171,7 +141,9 @@ impl Election {
     /// Dropping the future stops the waiting only.
     pub async fn step_down(&self) {
         let (done, left) = oneshot::channel();
-        tell(&self.actor, ElectionMsg::StepDown(done));
+        let caller = self.callers.fetch_add(1, Ordering::Relaxed);
+        self.leavers.wait(caller, done);
+        host::send(&self.actor, ElectionMsg::StepDown(caller));
         if left.await.is_err() {
             tracing::debug!("the election actor ended: its candidate ends with the session");
         }
@@ -179,7 +151,7 @@ impl Election {
 
     /// Says that a write of this epoch was rejected by its fence.
     pub fn fenced_out(&self, epoch: i32) {
-        tell(&self.actor, ElectionMsg::FencedOut(epoch));
+        host::send(&self.actor, ElectionMsg::FencedOut(epoch));
     }
 
     /// The actor.
@@ -190,9 +162,49 @@ impl Election {
 }
 
 fn start(
-    config: ElectionConfig,
-    publisher: Publisher,
+    args: host::Args<concern::Election>,
     supervisor: Option<ActorCell>,
-) -> Started<ElectionMsg> {
-    spawn(ElectionActor, (config, publisher), supervisor).boxed()
+) -> Started<Letter<concern::Election>> {
+    spawn(Hosted::new(), args, supervisor).boxed()
+}
+
+/// What the election's effects need.
+pub(crate) struct Links {
+    publishing: Publishing,
+    leavers: Waiting,
+}
+
+impl Hosting for concern::Election {
+    type Links = Links;
+
+    async fn tell(
+        links: &mut Links,
+        zk: Option<&Zk>,
+        _: &Ref<Self>,
+        tell: Tell,
+    ) -> Result<(), ActorProcessingErr> {
+        match tell {
+            Tell::Standing { may_act_until, .. } => links.publishing.permit(may_act_until),
+            Tell::Status(status) => {
+                let event = match (status, zk) {
+                    (Status::Active(term), Some(zk)) => LeadershipEvent::Active { zk: zk.clone(), term },
+                    (Status::Active(term), None) => {
+                        debug_assert!(false, "{term:?} without a session");
+                        return Ok(());
+                    }
+                    (Status::Paused(term, _), _) => LeadershipEvent::Paused { term },
+                    (Status::Inactive(inactive), _) => LeadershipEvent::Inactive(inactive),
+                };
+                links.publishing.tell(&event);
+            }
+            Tell::Left(caller) => links.leavers.answer(caller),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        self.leavers.clear();
+    }
 }

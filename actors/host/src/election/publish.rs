@@ -1,13 +1,15 @@
-//! Telling the world, and withdrawing it in any case.
+//! Telling the leadership to those who follow it, and withdrawing it however the actor ends.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellwether_core::machine::leadership::Inactive;
 use bellwether_core::metric;
 use bellwether_core::time::Millis;
 use metrics::{counter, gauge};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::{LeadershipEvent, Subscriber};
 use crate::clock;
@@ -26,50 +28,107 @@ impl Permit {
     }
 }
 
-/// Owned by the actor's state: whichever way that ends, this says that the node leads no more.
-pub(super) struct Publisher {
-    permit: Permit,
+/// The subscribers. The lock is held while they are told, so that a new one hears the present status first and misses none.
+#[derive(Clone)]
+pub(super) struct Publisher(Arc<Mutex<Subscribed>>);
+
+struct Subscribed {
     leadership: watch::Sender<LeadershipEvent>,
     subscribers: Vec<Subscriber>,
 }
 
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Publisher")
+    }
+}
+
 impl Publisher {
-    pub(super) fn new(permit: Permit) -> (Self, watch::Receiver<LeadershipEvent>) {
+    pub(super) fn new() -> (Self, watch::Receiver<LeadershipEvent>) {
         let (leadership, receiver) = watch::channel(LeadershipEvent::Inactive(Inactive::Idle));
         record(&LeadershipEvent::Inactive(Inactive::Idle));
-        (Self { permit, leadership, subscribers: Vec::new() }, receiver)
+        (Self(Arc::new(Mutex::new(Subscribed { leadership, subscribers: Vec::new() }))), receiver)
     }
 
-    pub(super) fn subscribe(&mut self, subscriber: Subscriber) {
-        let present = self.leadership.borrow().clone();
+    fn subscribed(&self) -> MutexGuard<'_, Subscribed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn subscribe(&self, subscriber: Subscriber) {
+        let mut subscribed = self.subscribed();
+        let present = subscribed.leadership.borrow().clone();
         if subscriber(present) {
-            self.subscribers.push(subscriber);
+            subscribed.subscribers.push(subscriber);
         }
+    }
+
+    fn tell(&self, event: &LeadershipEvent) {
+        let mut subscribed = self.subscribed();
+        let to = name(event);
+        if name(&subscribed.leadership.borrow()) != to {
+            counter!(metric::LEADERSHIP_TRANSITIONS, "to" => to).increment(1);
+        }
+        record(event);
+        subscribed.leadership.send_replace(event.clone());
+        subscribed.subscribers.retain(|subscriber| subscriber(event.clone()));
+    }
+}
+
+/// Owned by the actor: however it ends, this says that the node leads no more.
+pub(super) struct Publishing {
+    publisher: Publisher,
+    permit: Permit,
+}
+
+impl Publishing {
+    pub(super) fn new(publisher: Publisher, permit: Permit) -> Self {
+        Self { publisher, permit }
     }
 
     pub(super) fn permit(&self, until: Option<Millis>) {
         self.permit.set(until);
     }
 
-    pub(super) fn tell(&mut self, event: &LeadershipEvent) {
-        let to = name(event);
-        if name(&self.leadership.borrow()) != to {
-            counter!(metric::LEADERSHIP_TRANSITIONS, "to" => to).increment(1);
-        }
-        record(event);
-        self.leadership.send_replace(event.clone());
-        self.subscribers.retain(|subscriber| subscriber(event.clone()));
+    pub(super) fn tell(&self, event: &LeadershipEvent) {
+        self.publisher.tell(event);
     }
 }
 
-impl Drop for Publisher {
+impl Drop for Publishing {
     fn drop(&mut self) {
         self.permit(None);
         self.tell(&LeadershipEvent::Inactive(Inactive::Idle));
     }
 }
 
-/// As the transitions' label says it.
+/// The callers that wait for the candidate to be gone, by their number.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Waiting(Arc<Mutex<BTreeMap<u64, oneshot::Sender<()>>>>);
+
+impl Waiting {
+    fn callers(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wait(&self, caller: u64, done: oneshot::Sender<()>) {
+        self.callers().insert(caller, done);
+    }
+
+    pub(super) fn answer(&self, caller: u64) {
+        if let Some(done) = self.callers().remove(&caller)
+            && done.send(()).is_err()
+        {
+            tracing::trace!("the caller that asked to step down no longer waits");
+        }
+    }
+
+    /// The actor has ended: nothing will be answered.
+    pub(super) fn clear(&self) {
+        self.callers().clear();
+    }
+}
+
+/// The label of the metric of transitions.
 fn name(event: &LeadershipEvent) -> &'static str {
     match event {
         LeadershipEvent::Inactive(_) => "inactive",

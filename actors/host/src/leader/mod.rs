@@ -314,6 +314,7 @@ macro_rules! hosted {
 
             async fn tell(
                 fenced: &mut Fenced,
+                _: Option<&Zk>,
                 _: &Ref<Self>,
                 FencedOut: FencedOut,
             ) -> Result<(), ActorProcessingErr> {

@@ -6,6 +6,7 @@ use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
 use bellwether_actors::worker::inbox_watcher::{self, InboxMsg, InboxWatcher};
 use bellwether_actors::worker::status_reporter::{self, ReporterMsg, StatusReporter};
 use bellwether_core::metric;
+use bellwether_zk::Zk;
 use metrics::gauge;
 use ractor::{ActorProcessingErr, ActorRef};
 
@@ -35,6 +36,7 @@ impl Hosting for InboxWatcher {
 
     async fn tell(
         links: &mut InboxLinks,
+        _: Option<&Zk>,
         _: &Ref<Self>,
         told: inbox_watcher::Tell,
     ) -> Result<(), ActorProcessingErr> {
@@ -61,6 +63,7 @@ impl Hosting for ExecutorPool {
 
     async fn tell(
         links: &mut ExecutorLinks,
+        _: Option<&Zk>,
         _: &Ref<Self>,
         told: executor_pool::Tell,
     ) -> Result<(), ActorProcessingErr> {
@@ -95,6 +98,7 @@ impl Hosting for StatusReporter {
 
     async fn tell(
         links: &mut ReporterLinks,
+        _: Option<&Zk>,
         _: &Ref<Self>,
         told: status_reporter::Tell,
     ) -> Result<(), ActorProcessingErr> {

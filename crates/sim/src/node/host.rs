@@ -1,11 +1,12 @@
 //! Runs a concern in virtual time. Its outputs go to the world in their order.
 
-use bellwether_actors::{Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Stamps};
+use bellwether_actors::{Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Stamps, Trust};
 use bellwether_core::path;
 use bellwether_core::port::{Change, ChangeKind};
+use bellwether_core::time::Millis;
 use bellwether_keeper::proto::{EventKind, Request, WatchedEvent};
 
-use super::context::Context;
+use super::context::{Context, Out};
 use super::{Msg, requests};
 use crate::zk::Zk;
 use crate::zk::ask;
@@ -18,8 +19,15 @@ pub(crate) trait Hosting: Concern {
     /// A message to it.
     fn mail(place: Self::Place, mail: Mail<Self::Msg, Self::Key>) -> Msg;
 
-    /// Carries out one `Tell`.
-    fn tell(place: Self::Place, cx: &mut Context<'_>, tell: Self::Tell);
+    /// Carries out one `Tell`; `zk` is the concern's present session.
+    fn tell(place: Self::Place, zk: Option<Zk>, cx: &mut Context<'_>, tell: Self::Tell);
+}
+
+/// A message to a concern that hears of its sessions.
+pub(crate) enum Letter<M, K> {
+    Mail(Mail<M, K>),
+    /// A new session, which the concern's requests use from now on, and the message that says so.
+    Session(Zk, M),
 }
 
 /// A hosted concern.
@@ -33,7 +41,7 @@ pub(crate) struct Hosted<C: Hosting> {
 impl<C: Hosting> Hosted<C> {
     pub(crate) fn start(cx: &mut Context<'_>, zk: Option<Zk>, place: C::Place, args: C::Args) -> Self {
         let mut wants = Vec::new();
-        let concern = C::start(&mut hands(cx, &mut wants), args);
+        let concern = C::start(&mut hands(cx, zk, &mut wants), args);
         let mut hosted = Self { concern, place, zk, stamps: Stamps::default() };
         hosted.carry_out(cx, wants);
         hosted
@@ -42,8 +50,18 @@ impl<C: Hosting> Hosted<C> {
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, mail: Mail<C::Msg, C::Key>) {
         if self.stamps.accepts(mail.stamp) {
             let mut wants = Vec::new();
-            self.concern.handle(&mut hands(cx, &mut wants), mail.msg);
+            self.concern.handle(&mut hands(cx, self.zk, &mut wants), mail.msg);
             self.carry_out(cx, wants);
+        }
+    }
+
+    pub(crate) fn take(&mut self, cx: &mut Context<'_>, letter: Letter<C::Msg, C::Key>) {
+        match letter {
+            Letter::Mail(mail) => self.handle(cx, mail),
+            Letter::Session(zk, msg) => {
+                self.zk = Some(zk);
+                self.handle(cx, msg.into());
+            }
         }
     }
 
@@ -66,21 +84,33 @@ impl<C: Hosting> Hosted<C> {
                     };
                     cx.watch(zk, &path, set, changed);
                 }
-                (Want::Ask(_) | Want::Task(_) | Want::Watch(..), None) => {
+                (Want::Glance(key, path, exists, changed), Some(zk)) => {
+                    let stamp = self.stamps.watch(key);
+                    let mail = move |msg| C::mail(place, Mail::stamped(stamp.clone(), msg));
+                    let told = mail.clone();
+                    let there = move |answer| exists(ask::found(answer)).map_or(Msg::Nothing, told);
+                    let changed = move || mail(changed);
+                    cx.out.push(Out::Glance { zk, path, there: Box::new(there), changed: Box::new(changed) });
+                }
+                (Want::Unwatch(key), _) => self.stamps.unwatch(&key),
+                (Want::Ask(_) | Want::Task(_) | Want::Watch(..) | Want::Glance(..), None) => {
                     unreachable!("{} makes a request without a session", C::NAME)
                 }
                 (Want::After(key, wait, msg) | Want::Sweep(key, wait, msg), _) => {
                     cx.after(wait, C::mail(place, Mail::stamped(self.stamps.timer(key), msg)));
                 }
                 (Want::Disarm(key), _) => self.stamps.disarm(&key),
-                (Want::Tell(tell), _) => C::tell(place, cx, tell),
+                (Want::Tell(tell), zk) => C::tell(place, zk, cx, tell),
             }
         }
     }
 }
 
-fn hands<'a, C: Concern>(cx: &'a mut Context<'_>, out: &'a mut Vec<Want<C>>) -> Hands<'a, C> {
-    Hands { now: cx.now(), wall: cx.wall(), rng: &mut *cx.rng, out }
+fn hands<'a, C: Concern>(cx: &'a mut Context<'_>, zk: Option<Zk>, out: &'a mut Vec<Want<C>>) -> Hands<'a, C> {
+    let view = cx.view;
+    let until = Millis(view.trusted_until_us() / 1_000);
+    let trust = zk.filter(|zk| zk.0 == view.generation).map(|_| Trust { session: view.session, until });
+    Hands { now: cx.now(), wall: cx.wall(), trust, rng: &mut *cx.rng, out }
 }
 
 /// The message that an answer becomes, if the concern waits for it.

@@ -12,6 +12,7 @@ pub(crate) mod leader;
 mod requests;
 pub(crate) mod worker;
 
+use bellwether_actors::election::{self as concern, Election, ElectionMsg};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::machine::leadership::{Config, Policy};
@@ -19,7 +20,7 @@ use bellwether_core::name::NodeId;
 use uuid::Uuid;
 
 use self::context::Context;
-use self::election::{Election, ElectionMsg};
+use self::host::{Hosted, Letter};
 use self::leader::{LeaderMsg, MemberMsg};
 use self::worker::{ChildMsg, Offer, RunMsg, WorkerMsg};
 use crate::client::{Client, Shell, Task};
@@ -29,7 +30,7 @@ pub(crate) use self::context::{Out, Route};
 
 /// To a part of a node.
 pub(crate) enum Msg {
-    Election(ElectionMsg),
+    Election(Letter<ElectionMsg, concern::Key>),
     Leader(LeaderMsg),
     /// To a member of the unit with this number.
     Member(u64, MemberMsg),
@@ -56,36 +57,31 @@ pub(crate) struct NodeConfig {
 
 pub(crate) struct Node {
     tasks: Client,
-    election: Election,
+    election: Hosted<Election>,
     leader: leader::Wing,
     worker: worker::Wing,
 }
 
 impl Node {
     /// `number` is of this process: its tasks' calls are told by it.
-    pub(crate) fn start(
-        config: &NodeConfig,
-        rng: &mut fastrand::Rng,
-        seed: u64,
-        skew_ms: i64,
-        number: u32,
-    ) -> Self {
-        let election = Election::new(Config {
+    pub(crate) fn start(cx: &mut Context<'_>, config: &NodeConfig, seed: u64, number: u32) -> Self {
+        let campaign = Config {
             node: config.name.clone(),
             strategy: config.campaign,
             policy: Policy::AtMostOne,
-            identity: Uuid::from_u128(rng.u128(..)),
-            seed: Uuid::from_u128(rng.u128(..)),
-        });
+            identity: Uuid::from_u128(cx.rng.u128(..)),
+            seed: Uuid::from_u128(cx.rng.u128(..)),
+        };
+        let election = Hosted::start(cx, None, (), campaign);
         let leader = leader::Wing::new(config.strategy);
         let worker = worker::Wing::new(config.offer.clone(), &config.name, seed);
-        let tasks = Client::of_node(number, skew_ms, seed ^ u64::from(number));
+        let tasks = Client::of_node(number, cx.skew_ms, seed ^ u64::from(number));
         Self { tasks, election, leader, worker }
     }
 
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: Msg) {
         match msg {
-            Msg::Election(msg) => self.election.handle(cx, msg),
+            Msg::Election(letter) => self.election.take(cx, letter),
             Msg::Leader(msg) => self.leader.handle(cx, msg),
             Msg::Member(unit, msg) => self.leader.member(cx, unit, msg),
             Msg::Worker(msg) => self.worker.handle(cx, msg),
@@ -113,7 +109,8 @@ impl Node {
 
     /// What the session actor tells its subscribers.
     pub(crate) fn session(cx: &mut Context<'_>, event: SessionEvent) {
-        cx.tell(Route::SessionToElection, Msg::Election(ElectionMsg::Session(event)));
+        let letter = election::session::<Election>(cx.view, event, ElectionMsg::Session);
+        cx.tell(Route::SessionToElection, Msg::Election(letter));
         cx.tell(Route::SessionToWorker, Msg::Worker(WorkerMsg::Session(event)));
     }
 }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use bellwether_actors::election::ElectionMsg;
+
 use super::net::Loss;
 use super::{Happening, Incoming, Up, Who, World};
 use crate::history::{EventKind, Leading, Life};
 use crate::node::Msg;
-use crate::node::election::ElectionMsg;
+use crate::node::election;
 use crate::node::leader::LeaderMsg;
 use crate::node::worker::WorkerMsg;
 use crate::plan::{FaultKind, Target};
@@ -173,7 +175,7 @@ impl World {
         let grace = Duration::from_millis(grace_ms);
         let step_down = self.now_us + grace_ms * 1_000 + DRAIN_PATIENCE_US;
         self.put_peer(self.now_us, at, Incoming::Msg(Msg::Worker(WorkerMsg::Drain(grace))));
-        self.put_peer(step_down, at, Incoming::Msg(Msg::Election(ElectionMsg::StepDown)));
+        self.put_peer(step_down, at, Incoming::Msg(election::to(ElectionMsg::StepDown(0))));
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }
 
@@ -185,7 +187,7 @@ impl World {
         }
         self.peers[at].leaves_ms = Some(self.rng.u64(100..5_000));
         let step_down = self.now_us + self.rng.u64(100..OPERATOR_US);
-        self.put_peer(step_down, at, Incoming::Msg(Msg::Election(ElectionMsg::StepDown)));
+        self.put_peer(step_down, at, Incoming::Msg(election::to(ElectionMsg::StepDown(0))));
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }
 

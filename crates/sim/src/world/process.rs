@@ -16,12 +16,21 @@ impl World {
         peer.link = Link::new();
         peer.link_state = session::Attempts::default();
         peer.routes.clear();
+        let mut out = Vec::new();
         let name = match &mut peer.who {
             Who::Node(config, node) => {
                 // Clients have the small numbers.
                 let number =
                     u32::try_from((peer.process << 8) + at as u64).expect("few processes") + 1_000_000;
-                let started = Node::start(config, &mut peer.rng, self.plan.seed, peer.skew_ms, number);
+                let mut context = Context {
+                    now_us: self.now_us,
+                    skew_ms: peer.skew_ms,
+                    node: &config.name,
+                    view: peer.link.view,
+                    rng: &mut peer.rng,
+                    out: &mut out,
+                };
+                let started = Node::start(&mut context, config, self.plan.seed, number);
                 *node = Some(Box::new(started));
                 Some(config.name.clone())
             }
@@ -30,6 +39,7 @@ impl World {
         if let Some(node) = name {
             self.record(EventKind::Node { node, is: Life::Started });
         }
+        self.carry_out(at, out);
         self.attempt_in(at, 0);
     }
 

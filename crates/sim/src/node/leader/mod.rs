@@ -27,9 +27,10 @@ use self::registry::Registry;
 use self::schedules::Schedules;
 use super::Msg;
 use super::context::{Context, Route};
-use super::election::ElectionMsg;
+use super::election;
 use super::host::{Hosted, Hosting};
 use crate::zk::Zk;
+use bellwether_actors::election::ElectionMsg;
 
 pub(crate) use self::assigner::AssignerMsg;
 pub(crate) use self::expirer::ExpirerMsg;
@@ -157,7 +158,7 @@ impl Wing {
             (LeaderMsg::Inactive, _) => self.members = None,
             (LeaderMsg::FencedOut(epoch), Some(members)) if members.term.epoch == epoch => {
                 self.members = None;
-                cx.tell(Route::LeaderToElection, Msg::Election(ElectionMsg::FencedOut(epoch)));
+                cx.tell(Route::LeaderToElection, election::to(ElectionMsg::FencedOut(epoch)));
             }
             (LeaderMsg::MemberDied, Some(members)) => {
                 let term = members.term;
@@ -232,7 +233,7 @@ macro_rules! hosted {
                 Msg::Member(place.unit, MemberMsg::$concern(mail))
             }
 
-            fn tell(place: Place, cx: &mut Context<'_>, FencedOut: FencedOut) {
+            fn tell(place: Place, _: Option<Zk>, cx: &mut Context<'_>, FencedOut: FencedOut) {
                 place.fenced_out(cx);
             }
         })*

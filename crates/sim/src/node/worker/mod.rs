@@ -29,9 +29,10 @@ use uuid::Uuid;
 use self::runs::Runs;
 use super::Msg;
 use super::context::{Context, Out, Route};
-use super::election::ElectionMsg;
+use super::election;
 use super::host::{Hosted, Hosting};
 use crate::zk::{ReadResult, SessionEvent, Zk, Znode};
+use bellwether_actors::election::ElectionMsg;
 
 pub(crate) use self::runs::{RunMsg, kinds};
 
@@ -303,7 +304,7 @@ impl Wing {
             Effect::Drained(Drained::Empty | Drained::Abandoned) => {
                 if std::mem::take(&mut self.draining) {
                     // As the node's graceful stop: the worker first, then leadership.
-                    cx.tell(Route::SessionToElection, Msg::Election(ElectionMsg::StepDown));
+                    cx.tell(Route::SessionToElection, election::to(ElectionMsg::StepDown(0)));
                 } else {
                     cx.out.push(Out::Drained);
                 }
@@ -393,7 +394,7 @@ impl Hosting for InboxWatcher {
         Msg::Child(place.term, ChildMsg::Inbox(mail))
     }
 
-    fn tell(place: Place, cx: &mut Context<'_>, tell: inbox_watcher::Tell) {
+    fn tell(place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: inbox_watcher::Tell) {
         use inbox_watcher::Tell;
         match tell {
             Tell::Executor(event) => {
@@ -412,7 +413,7 @@ impl Hosting for ExecutorPool {
         Msg::Child(place.term, ChildMsg::Executor(mail))
     }
 
-    fn tell(place: Place, cx: &mut Context<'_>, tell: executor_pool::Tell) {
+    fn tell(place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: executor_pool::Tell) {
         use executor_pool::Tell;
         let reporter = |msg| (Route::ExecutorToReporter, place.reporter(msg));
         let inbox = |msg| (Route::ExecutorToInbox, place.inbox(msg));
@@ -437,7 +438,7 @@ impl Hosting for StatusReporter {
         Msg::Child(place.term, ChildMsg::Reporter(mail))
     }
 
-    fn tell(place: Place, cx: &mut Context<'_>, tell: status_reporter::Tell) {
+    fn tell(place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: status_reporter::Tell) {
         use status_reporter::Tell;
         match tell {
             Tell::Executor(event) => {

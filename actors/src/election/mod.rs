@@ -1,0 +1,202 @@
+//! The election: takes part in it with one candidate, as the machine [`Leadership`] decides.
+//!
+//! ```text
+//!  session ──events──▶ election ──status──▶ leader wing, public API
+//!                       │    ▲
+//!               requests│    │replies, with their ticket
+//!                       ▼    │
+//!                      ZooKeeper
+//! ```
+//!
+//! Whether this node may act *now* is not asked of this concern: its host compares the clock with
+//! [`Tell::Standing`]'s time, so that the answer is right even when the actor or the process was suspended.
+
+mod requests;
+
+use std::time::Duration;
+
+use bellwether_core::machine::campaign::Ticket;
+use bellwether_core::machine::leadership::{Config, Effect, Event, Inactive, Leadership, Reply, Status, Why};
+use bellwether_core::name::NodeId;
+use bellwether_core::time::Millis;
+
+use crate::session::SessionEvent;
+use crate::{Concern, Context, Trust};
+
+/// The watch and the timer of the election.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The campaign's watch.
+    Candidate,
+    /// The machine's time.
+    Wake,
+}
+
+/// One node's part in the election.
+pub struct Election {
+    node: NodeId,
+    machine: Leadership,
+    session: Option<(i64, Duration)>,
+    /// The present session, or the one before; 0 before the first.
+    last: i64,
+    wake: Option<Millis>,
+    standing: Option<(Status, Option<Millis>)>,
+    /// The callers that wait for the candidate to be gone.
+    leavers: Vec<u64>,
+}
+
+/// Messages to the election.
+pub enum ElectionMsg {
+    /// From the session supervisor.
+    Session(SessionEvent),
+    /// Take part.
+    Stand,
+    /// Give leadership and candidacy up. [`Tell::Left`] with this number follows when the candidate is gone.
+    StepDown(u64),
+    /// A write of this epoch was rejected by its fence.
+    FencedOut(i32),
+    /// The reply to a request.
+    Reply(Ticket, Reply),
+    /// The machine's time has come.
+    Tick,
+}
+
+kinds!(ElectionMsg { Session => SessionEvent, Stand, StepDown, FencedOut, Reply => Reply, Tick });
+
+/// What the election tells its neighbours.
+pub enum Tell {
+    /// The status and until when this node may act as the leader. Sent when one of them changes.
+    Standing {
+        /// The present session, or the last one; 0 before the first.
+        session: i64,
+        /// Where the node stands.
+        status: Status,
+        /// Until when it may act; `None` when it may not.
+        may_act_until: Option<Millis>,
+    },
+    /// The status changed: to the leader wing and to subscribers.
+    Status(Status),
+    /// The candidate is gone.
+    Left(u64),
+}
+
+impl Concern for Election {
+    const NAME: &'static str = "election";
+    type Msg = ElectionMsg;
+    type Args = Config;
+    type Key = Key;
+    type Tell = Tell;
+
+    fn start(_: &mut Context<'_, Self>, config: Config) -> Self {
+        let node = config.node.clone();
+        let machine = Leadership::new(config);
+        Self { node, machine, session: None, last: 0, wake: None, standing: None, leavers: Vec::new() }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ElectionMsg) {
+        self.trust(cx);
+        match msg {
+            ElectionMsg::Session(event) => self.session(cx, event),
+            ElectionMsg::Stand => self.feed(cx, Event::Stand),
+            ElectionMsg::StepDown(caller) => {
+                self.leavers.push(caller);
+                self.feed(cx, Event::StepDown);
+            }
+            ElectionMsg::FencedOut(epoch) => self.feed(cx, Event::FencedOut { epoch }),
+            ElectionMsg::Reply(ticket, reply) => self.feed(cx, Event::Reply(ticket, reply)),
+            ElectionMsg::Tick => {
+                self.wake = None;
+                self.feed(cx, Event::Tick);
+            }
+        }
+        self.arm(cx);
+    }
+}
+
+impl Election {
+    fn session(&mut self, cx: &mut Context<'_, Self>, event: SessionEvent) {
+        if let SessionEvent::Connected { session, timeout } = event {
+            (self.session, self.last) = (Some((session, timeout)), session);
+        }
+        // Nothing is told of a session before its Connected.
+        let Some((session, timeout)) = self.session else { return };
+        match event {
+            SessionEvent::Connected { .. } | SessionEvent::Reconnected => {
+                self.feed(cx, Event::Connected { session, timeout });
+            }
+            SessionEvent::Disconnected => self.feed(cx, Event::Disconnected { session }),
+            SessionEvent::Expired => {
+                self.session = None;
+                cx.unwatch(Key::Candidate);
+                self.feed(cx, Event::Expired { session });
+            }
+        }
+    }
+
+    /// Any answered request on the session is evidence that it lives.
+    fn trust(&mut self, cx: &mut Context<'_, Self>) {
+        let trust =
+            cx.trust.filter(|trust| self.session.is_some_and(|(session, _)| session == trust.session));
+        if let Some(Trust { session, until }) = trust {
+            self.feed(cx, Event::Trust { session, until });
+        }
+    }
+
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now, event, &mut effects);
+        let standing = (self.machine.status(), self.machine.may_act_until());
+        if self.standing.as_ref() != Some(&standing) {
+            let (status, may_act_until) = standing.clone();
+            self.standing = Some(standing);
+            cx.tell(Tell::Standing { session: self.last, status, may_act_until });
+        }
+        for effect in effects {
+            match effect {
+                Effect::Send(ticket, request) => requests::send(cx, &self.node, ticket, request),
+                Effect::Tell(status) => {
+                    note(&self.node, &status);
+                    cx.tell(Tell::Status(status));
+                }
+                Effect::Lost { epoch, why: why @ Why::SteppedDown } => {
+                    tracing::info!(node = %self.node, epoch, why = why.as_str(), "leadership given up");
+                }
+                Effect::Lost { epoch, why } => {
+                    tracing::warn!(node = %self.node, epoch, why = why.as_str(), "leadership lost");
+                }
+                Effect::Refused(rejection) => {
+                    tracing::warn!(node = %self.node, %rejection, "ZooKeeper refused a step of the election; trying again");
+                }
+                Effect::EpochsUsedUp => {
+                    tracing::error!("no epoch is left in this namespace: it cannot have another leader");
+                }
+            }
+        }
+        if self.machine.status() != Status::Inactive(Inactive::Leaving) {
+            self.leavers.drain(..).for_each(|caller| cx.tell(Tell::Left(caller)));
+        }
+    }
+
+    /// One timer, for the time that the machine waits for.
+    fn arm(&mut self, cx: &mut Context<'_, Self>) {
+        let wake = self.machine.next_wake();
+        if self.wake == wake {
+            return;
+        }
+        self.wake = wake;
+        match wake {
+            // The clock counts whole milliseconds: one more, so as not to wake just before it.
+            Some(at) => cx.after(Key::Wake, at.since(cx.now) + Duration::from_millis(1), ElectionMsg::Tick),
+            None => cx.disarm(Key::Wake),
+        }
+    }
+}
+
+fn note(node: &NodeId, status: &Status) {
+    match status {
+        Status::Active(term) => tracing::info!(%node, epoch = term.epoch(), "leading"),
+        Status::Inactive(inactive) => tracing::debug!(%node, ?inactive, "not leading"),
+        // The loss of the connection is logged with its reason.
+        Status::Paused(..) => {}
+    }
+}

@@ -1,0 +1,120 @@
+//! The machine's requests as ZooKeeper's, pushed in the machine's order.
+
+use bellwether_core::machine::campaign::{self, Ticket};
+use bellwether_core::machine::leadership::{Findings, Reply, Request, Sighting};
+use bellwether_core::name::NodeId;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path;
+use bellwether_core::port::{Node, ReadError, ReadResult};
+use bellwether_core::txn::{Lifetime, Op};
+
+use super::{Election, ElectionMsg, Key};
+use crate::Context;
+
+/// Sends a request. A read follows a `sync`, so that it sees every write before it on whichever server.
+pub(super) fn send(cx: &mut Context<'_, Election>, node: &NodeId, ticket: Ticket, request: Request) {
+    let reply = move |reply| ElectionMsg::Reply(ticket, reply);
+    let campaigned = move |answer| reply(Reply::Campaign(answer));
+    match request {
+        Request::Campaign(campaign::Request::Watch { path }) => cx.glance(
+            Key::Candidate,
+            path,
+            move |exists| campaigned(campaign::Reply::Watched(outcome(exists))),
+            campaigned(campaign::Reply::Changed),
+        ),
+        Request::Campaign(campaign::Request::CreateParent { path }) => {
+            create(cx, ticket, path, Vec::new(), Lifetime::Persistent);
+        }
+        Request::Campaign(campaign::Request::CreateEphemeral { path, data }) => {
+            create(cx, ticket, path, data, Lifetime::Ephemeral);
+        }
+        Request::Campaign(campaign::Request::CreateSequential { prefix, data }) => {
+            cx.task(move |zk| {
+                let created = zk.create_sequential(prefix, data);
+                async move { campaigned(campaign::Reply::Created(created.await.map(|_path| ()))) }
+            });
+        }
+        Request::Campaign(campaign::Request::List { path }) => cx.task(move |zk| {
+            let (synced, listed) = (zk.sync(path.to_owned()), zk.children(path.to_owned()));
+            async move {
+                let listed = synced.await.and(listed.await);
+                campaigned(campaign::Reply::Listed(children(listed)))
+            }
+        }),
+        Request::Campaign(campaign::Request::Owner { path }) => cx.task(move |zk| {
+            let (synced, read) = (zk.sync(path.to_owned()), zk.get(path.to_owned()));
+            async move {
+                let owner = outcome(synced.await.and(read.await).map(|node| node.map(|node| node.owner)));
+                campaigned(campaign::Reply::Owner(owner))
+            }
+        }),
+        Request::Campaign(campaign::Request::Delete { path }) => {
+            cx.commit(vec![Op::Delete { path, version: None }], move |_, outcome| {
+                Some(campaigned(campaign::Reply::Deleted(outcome)))
+            });
+        }
+        Request::ReadEpoch => cx.task(move |zk| {
+            let (synced, read) = (zk.sync(path::EPOCH.to_owned()), zk.get(path::EPOCH.to_owned()));
+            async move {
+                let seen = synced.await.and(read.await).map(|node| node.as_ref().map(sighting));
+                reply(Reply::Epoch(outcome(seen)))
+            }
+        }),
+        Request::Claim(claim) => {
+            cx.commit(claim.ops(node, cx.wall), move |_, outcome| Some(reply(Reply::Claimed(outcome))))
+        }
+        Request::Verify { candidate } => cx.task(move |zk| {
+            let paths = vec![candidate, path::EPOCH.to_owned()];
+            let (synced, read) = (zk.sync(path::EPOCH.to_owned()), zk.get_many(paths));
+            async move {
+                let read = synced.await.and(read.await);
+                reply(Reply::Verified(outcome(read.and_then(findings))))
+            }
+        }),
+    }
+}
+
+fn create(cx: &mut Context<'_, Election>, ticket: Ticket, path: &str, data: Vec<u8>, lifetime: Lifetime) {
+    let op = Op::Create { path: path.to_owned(), data, lifetime };
+    cx.commit(vec![op], move |_, outcome| {
+        Some(ElectionMsg::Reply(ticket, Reply::Campaign(campaign::Reply::Created(outcome))))
+    });
+}
+
+fn children(read: ReadResult<Option<Vec<String>>>) -> Outcome<Vec<String>> {
+    match outcome(read) {
+        Outcome::Applied(Some(children)) => Outcome::Applied(children),
+        Outcome::Applied(None) => Outcome::Rejected(Rejection { at: 0, reason: Reason::NoNode }),
+        Outcome::Rejected(rejection) => Outcome::Rejected(rejection),
+        Outcome::Unknown => Outcome::Unknown,
+    }
+}
+
+fn findings(nodes: Vec<Option<Node>>) -> ReadResult<Findings> {
+    match nodes.as_slice() {
+        [candidate, epoch] => Ok(Findings {
+            owner: candidate.as_ref().map(|node| node.owner),
+            epoch: epoch.as_ref().map(sighting),
+        }),
+        other => {
+            let reason = format!("asked for 2 znodes, got {}", other.len());
+            Err(ReadError::Refused(Reason::Other(reason)))
+        }
+    }
+}
+
+fn sighting(node: &Node) -> Sighting {
+    let (sighting, error) = Sighting::new(node.version, &node.data);
+    if let Some(error) = error {
+        tracing::warn!(%error, version = node.version, "/epoch holds no claim that this build reads; its version counts");
+    }
+    sighting
+}
+
+fn outcome<T>(read: ReadResult<T>) -> Outcome<T> {
+    match read {
+        Ok(value) => Outcome::Applied(value),
+        Err(ReadError::Refused(reason)) => Outcome::Rejected(Rejection { at: 0, reason }),
+        Err(ReadError::Disconnected) => Outcome::Unknown,
+    }
+}
