@@ -103,6 +103,9 @@ pub enum Out<C: Concern> {
     Sweep(C::Key, Duration, C::Msg),
     /// Drops the timer with this key.
     Disarm(C::Key),
+    /// Replaces the concern's will: operations that the host commits when the concern ends, however it ends, and again
+    /// until their outcome is known or the session is over.
+    Will(Option<Vec<Op>>),
     /// Tells a neighbour.
     Tell(C::Tell),
 }
@@ -125,6 +128,11 @@ impl<C: Concern> Context<'_, C> {
     /// Tells a neighbour.
     pub fn tell(&mut self, tell: C::Tell) {
         self.out.push(Out::Tell(tell));
+    }
+
+    /// Replaces the operations that the host commits when this concern ends, however it ends.
+    pub fn will(&mut self, ops: Option<Vec<Op>>) {
+        self.out.push(Out::Will(ops));
     }
 
     /// Commits all operations or none.

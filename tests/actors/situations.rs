@@ -336,7 +336,7 @@ async fn slots_taken(stage: &Stage) {
         stage.cancel(id).await;
     }
     eventually("it is assigned", SOON, async || stage.view("waits").await.worker.is_some()).await;
-    stage.met("worker", "Usable").await;
+    stage.met("worker_wing", "Usable").await;
     stage.runs.release();
     stage.over().await;
 }

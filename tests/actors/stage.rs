@@ -45,7 +45,7 @@ pub(crate) enum Allowed {
 }
 
 /// The root and its children.
-const PARTS: &[&str] = &["node", "session", "election", "leader", "worker"];
+const PARTS: &[&str] = &["node", "session", "election", "leader", "worker_wing"];
 /// Of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
 /// Of the leader wing.
@@ -343,7 +343,7 @@ fn rebuilt(part: &str, dead: &str) -> bool {
     match dead {
         "session" => part != "node",
         "election" => matches!(part, "election" | "leader"),
-        "leader" | "worker" => part == dead,
+        "leader" | "worker_wing" => part == dead,
         // The node's end, or the part's own affair.
         _ => false,
     }

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bellwether_actors::session::SessionEvent as ToConcern;
 use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps, Trust};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
-use bellwether_zk::Zk;
+use bellwether_zk::{SessionState, Zk};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, Message, SupervisionEvent};
+use tokio::runtime::Handle;
 
 use crate::clock;
 use crate::feed;
@@ -37,9 +40,14 @@ pub(crate) trait Hosting: Concern {
         tell: Self::Tell,
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send;
 
-    /// The message that says that a child has ended; `None` for an actor that is no child any more.
-    fn ended(_: &Self::Links, _: &ActorCell, _: Result<String, ActorProcessingErr>) -> Option<Self::Msg> {
-        None
+    /// Tells the concern that an actor has ended by itself, if that is one of its present children.
+    fn ended(
+        &mut self,
+        _: &mut Context<'_, Self>,
+        _: &Self::Links,
+        _: &ActorCell,
+        _: Result<String, ActorProcessingErr>,
+    ) {
     }
 
     /// Stops the children, in their order.
@@ -131,6 +139,29 @@ struct Hands<C: Hosting> {
     stamps: Stamps<C::Key>,
     timers: BTreeMap<C::Key, Owned>,
     watches: BTreeMap<C::Key, Owned>,
+    will: Option<Vec<Op>>,
+}
+
+impl<C: Hosting> Drop for Hands<C> {
+    fn drop(&mut self) {
+        if let (Some(ops), Some(zk), Ok(runtime)) = (self.will.take(), self.zk.take(), Handle::try_current())
+        {
+            runtime.spawn(carry_out_will(zk, ops));
+        }
+    }
+}
+
+/// Until a will whose outcome is unknown is committed again.
+const WILL_RETRY: Duration = Duration::from_millis(100);
+
+/// Commits a concern's will until its outcome is known, or the session's end makes it void.
+async fn carry_out_will(zk: Zk, ops: Vec<Op>) {
+    while zk.state() != SessionState::Ended {
+        match zk.commit(ops.clone()).await {
+            Outcome::Applied(()) | Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => return,
+            Outcome::Rejected(_) | Outcome::Unknown => tokio::time::sleep(WILL_RETRY).await,
+        }
+    }
 }
 
 impl<C: Hosting> Actor for Hosted<C> {
@@ -148,6 +179,7 @@ impl<C: Hosting> Actor for Hosted<C> {
             stamps: Stamps::default(),
             timers: BTreeMap::new(),
             watches: BTreeMap::new(),
+            will: None,
         };
         let concern = C::start(&mut hands.context(), args);
         hands.carry_out(&me).await?;
@@ -186,8 +218,8 @@ impl<C: Hosting> Actor for Hosted<C> {
             SupervisionEvent::ActorTerminated(who, _, reason) => (who, Ok(reason.unwrap_or_default())),
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => return Ok(()),
         };
-        let Some(msg) = C::ended(&hands.links, &who, how) else { return Ok(()) };
-        concern.handle(&mut hands.context(), msg);
+        let (mut cx, links) = hands.context_and_links();
+        concern.ended(&mut cx, links, &who, how);
         hands.carry_out(&me).await
     }
 
@@ -199,14 +231,19 @@ impl<C: Hosting> Actor for Hosted<C> {
 
 impl<C: Hosting> Hands<C> {
     fn context(&mut self) -> Context<'_, C> {
+        self.context_and_links().0
+    }
+
+    fn context_and_links(&mut self) -> (Context<'_, C>, &C::Links) {
         let trust = |zk: &Zk| Trust { session: zk.session_id(), until: clock::at(zk.trusted_until()) };
-        Context {
+        let context = Context {
             now: clock::now(),
             wall: clock::wall(),
             trust: self.zk.as_ref().map(trust),
             rng: &mut self.rng,
             out: &mut self.out,
-        }
+        };
+        (context, &self.links)
     }
 
     fn accepts(&mut self, mail: &Mail<C::Msg, C::Key>) -> bool {
@@ -258,6 +295,7 @@ impl<C: Hosting> Hands<C> {
                     self.stamps.disarm(&key);
                     self.timers.remove(&key);
                 }
+                Out::Will(ops) => self.will = ops,
                 Out::Tell(tell) => C::tell(&mut self.links, self.zk.as_ref(), me, tell).await?,
             }
         }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use ractor::{ActorRef, Message};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 #[cfg(feature = "testing")]
@@ -52,28 +52,6 @@ pub(crate) fn sweep<M: Message>(
 #[cfg(not(feature = "testing"))]
 const fn period(every: Duration) -> Duration {
     every
-}
-
-/// The timers of an actor whose machine may wait for several times at once.
-#[derive(Debug, Default)]
-pub(crate) struct Timers(JoinSet<()>);
-
-impl Timers {
-    /// As [`after`], beside those that run.
-    pub(crate) fn after<M: Message>(
-        &mut self,
-        actor: &ActorRef<M>,
-        wait: Duration,
-        message: impl FnOnce() -> M + Send + 'static,
-    ) {
-        // Those that have rung are forgotten here.
-        while self.0.try_join_next().is_some() {}
-        let actor = actor.clone();
-        self.0.spawn(async move {
-            sleep(wait).await;
-            tell(&actor, message());
-        });
-    }
 }
 
 /// Sends a message; one to an actor that has stopped is dropped, as its mailbox would have been.

@@ -7,3 +7,4 @@ pub mod pulse;
 mod pulses;
 pub mod runs;
 pub mod status_reporter;
+pub mod wing;

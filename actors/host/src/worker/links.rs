@@ -5,14 +5,13 @@ use std::sync::{Arc, OnceLock};
 use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
 use bellwether_actors::worker::inbox_watcher::{self, InboxMsg, InboxWatcher};
 use bellwether_actors::worker::status_reporter::{self, ReporterMsg, StatusReporter};
+use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
 use bellwether_core::metric;
 use bellwether_zk::Zk;
 use metrics::gauge;
-use ractor::{ActorProcessingErr, ActorRef};
+use ractor::ActorProcessingErr;
 
-use super::{Term, WorkerMsg};
 use crate::host::{Hosting, Ref, send};
-use crate::task::tell;
 
 /// A neighbour that is started later.
 pub(super) type Later<C> = Arc<OnceLock<Ref<C>>>;
@@ -26,9 +25,9 @@ fn send_later<C: Hosting>(to: &Later<C>, msg: C::Msg) {
 
 /// The inbox watcher's neighbours.
 pub(crate) struct InboxLinks {
-    pub(super) term: Term,
+    pub(super) term: u64,
     pub(super) executor: Ref<ExecutorPool>,
-    pub(super) wing: ActorRef<WorkerMsg>,
+    pub(super) wing: Ref<WorkerWing>,
 }
 
 impl Hosting for InboxWatcher {
@@ -43,8 +42,8 @@ impl Hosting for InboxWatcher {
         use inbox_watcher::Tell;
         match told {
             Tell::Executor(event) => send(&links.executor, ExecutorMsg::Tell(event)),
-            Tell::InboxGone => tell(&links.wing, WorkerMsg::InboxGone(links.term)),
-            Tell::TakenForHung => tell(&links.wing, WorkerMsg::TakenForHung(links.term)),
+            Tell::InboxGone => send(&links.wing, WorkerWingMsg::InboxGone(links.term)),
+            Tell::TakenForHung => send(&links.wing, WorkerWingMsg::TakenForHung(links.term)),
         }
         Ok(())
     }
@@ -52,10 +51,10 @@ impl Hosting for InboxWatcher {
 
 /// The executor pool's neighbours.
 pub(crate) struct ExecutorLinks {
-    pub(super) term: Term,
+    pub(super) term: u64,
     pub(super) inbox: Later<InboxWatcher>,
     pub(super) reporter: Ref<StatusReporter>,
-    pub(super) wing: ActorRef<WorkerMsg>,
+    pub(super) wing: Ref<WorkerWing>,
 }
 
 impl Hosting for ExecutorPool {
@@ -74,9 +73,9 @@ impl Hosting for ExecutorPool {
             Tell::Beat(event) => send(&links.reporter, ReporterMsg::Beat(event)),
             Tell::Closed(jobs) => send_later(&links.inbox, InboxMsg::Closed(jobs)),
             Tell::Recheck(jobs) => send_later(&links.inbox, InboxMsg::Recheck(jobs)),
-            Tell::Idle => tell(&links.wing, WorkerMsg::Idle(links.term)),
-            Tell::TakenForHung => tell(&links.wing, WorkerMsg::TakenForHung(links.term)),
-            Tell::Usable(slots) => tell(&links.wing, WorkerMsg::Usable(links.term, slots)),
+            Tell::Idle => send(&links.wing, WorkerWingMsg::Idle(links.term)),
+            Tell::TakenForHung => send(&links.wing, WorkerWingMsg::TakenForHung(links.term)),
+            Tell::Usable(slots) => send(&links.wing, WorkerWingMsg::Usable(links.term, slots)),
         }
         Ok(())
     }
@@ -88,9 +87,9 @@ impl Hosting for ExecutorPool {
 
 /// The status reporter's neighbours.
 pub(crate) struct ReporterLinks {
-    pub(super) term: Term,
+    pub(super) term: u64,
     pub(super) executor: Later<ExecutorPool>,
-    pub(super) wing: ActorRef<WorkerMsg>,
+    pub(super) wing: Ref<WorkerWing>,
 }
 
 impl Hosting for StatusReporter {
@@ -105,7 +104,7 @@ impl Hosting for StatusReporter {
         use status_reporter::Tell;
         match told {
             Tell::Executor(event) => send_later(&links.executor, ExecutorMsg::Tell(event)),
-            Tell::TakenForHung => tell(&links.wing, WorkerMsg::TakenForHung(links.term)),
+            Tell::TakenForHung => send(&links.wing, WorkerWingMsg::TakenForHung(links.term)),
         }
         Ok(())
     }

@@ -1,15 +1,6 @@
-//! The worker wing: a node's role as a worker, one incarnation after the other.
+//! A node's role as a worker, hosted: its handle, its handlers and their runs.
 //!
-//! ```text
-//!  session ──events──▶ wing ──▶ inbox watcher ──▶ executor pool ──▶ status reporter
-//!                       │            ▲ closed ────────┘ ▲ closed ───────┘
-//!                       └─ registers, drains, retires (Incarnation)
-//! ```
-//!
-//! The wing feeds the machine [`bellwether_core::machine::worker::incarnation`]. Its answers come back with the *term* that they were asked in; a
-//! new incarnation begins a new term, and what belongs to an older one is dropped. The three children of an
-//! incarnation are stopped in their order, and never started again by themselves: if one dies, the incarnation
-//! ends with it (the machine says why).
+//! The concerns are those of [`bellwether_actors::worker`].
 
 mod config;
 mod handler;
@@ -23,19 +14,22 @@ pub use config::{WorkerConfig, WorkerConfigError};
 pub use handler::{
     Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError, Tools,
 };
-pub use wing::WorkerMsg;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_actors::worker::wing::{self as concern, WorkerWing, WorkerWingMsg};
 use bellwether_core::machine::worker::incarnation::DRAIN_MARGIN;
 use bellwether_core::name::WorkerId;
 use futures::FutureExt as _;
-use ractor::{ActorCell, ActorRef, SpawnErr};
-use tokio::sync::watch;
+use ractor::{ActorCell, SpawnErr};
+use tokio::sync::{Semaphore, watch};
 
+use crate::clock;
+use crate::host::{self, Hosted, Letter, Ref};
 use crate::session::Session;
 use crate::spawn::{Started, spawn};
-use wing::Wing;
+use wing::{Waiting, WingLinks};
 
 #[cfg(feature = "testing")]
 pub(crate) fn roster() -> Vec<crate::testing::Entry> {
@@ -43,18 +37,14 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     use bellwether_actors::worker::inbox_watcher::InboxWatcher;
     use bellwether_actors::worker::status_reporter::StatusReporter;
 
-    use crate::host::Hosted;
     use crate::testing::entry;
     vec![
-        entry::<Wing>(),
+        entry::<Hosted<WorkerWing>>(),
         entry::<Hosted<InboxWatcher>>(),
         entry::<Hosted<ExecutorPool>>(),
         entry::<Hosted<StatusReporter>>(),
     ]
 }
-
-/// Which incarnation something belongs to.
-type Term = u64;
 
 /// What the worker is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +58,9 @@ pub struct WorkerStatus {
 /// Talks to a worker wing. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Worker {
-    actor: ActorRef<WorkerMsg>,
+    actor: Ref<WorkerWing>,
     status: watch::Receiver<WorkerStatus>,
+    waiting: Waiting,
 }
 
 impl Worker {
@@ -82,11 +73,22 @@ impl Worker {
         session: &Session,
         supervisor: Option<ActorCell>,
     ) -> Result<Self, SpawnErr> {
+        config.check().map_err(|error| SpawnErr::StartupFailed(error.into()))?;
         let status = WorkerStatus { stage: Stage::Away, id: None };
         let (publish, status) = watch::channel(status);
-        let actor = start(config, publish, supervisor).await?;
-        session.subscribe(actor.clone(), WorkerMsg::Session);
-        Ok(Self { actor, status })
+        let slots = Arc::new(Semaphore::new(config.slots as usize));
+        let permits = Arc::clone(&slots);
+        let free_slots = move || u32::try_from(permits.available_permits()).unwrap_or(u32::MAX);
+        let args = concern::Args {
+            info: config.info(clock::wall()),
+            drain_grace: config.drain_grace,
+            free_slots: Box::new(free_slots),
+        };
+        let waiting = Waiting::default();
+        let links = WingLinks { config, publish, slots, waiting: waiting.clone(), children: None };
+        let actor = start(host::Args { zk: None, links, args }, supervisor).await?;
+        session.subscribe(actor.clone(), |event| host::session(event, WorkerWingMsg::Session));
+        Ok(Self { actor, status, waiting })
     }
 
     /// Takes nothing new, finishes what runs within `grace`, hands back the rest, and leaves. Returns when no
@@ -96,13 +98,15 @@ impl Worker {
     /// and when the wing has stopped, the leader recovers what is left once the session is over. Dropping the
     /// future does not call the drain off.
     pub async fn drain(&self, grace: Duration) -> Drained {
-        let patience = grace.saturating_add(DRAIN_MARGIN * 2);
-        let drained = self.actor.call(|reply| WorkerMsg::Drain(grace, reply), Some(patience)).await;
-        match drained {
-            Ok(ractor::rpc::CallResult::Success(drained)) => drained,
-            Ok(ractor::rpc::CallResult::Timeout | ractor::rpc::CallResult::SenderError) | Err(_) => {
-                Drained::Abandoned
-            }
+        let within = grace.saturating_add(DRAIN_MARGIN * 2);
+        let drained = self.waiting.wait();
+        if self.actor.cast(Letter::Mail(WorkerWingMsg::Drain(grace).into())).is_err() {
+            return Drained::Abandoned;
+        }
+        match tokio::time::timeout(within, drained).await {
+            Ok(Ok(drained)) => drained,
+            // The wing has ended, or it takes too long.
+            Ok(Err(_)) | Err(_) => Drained::Abandoned,
         }
     }
 
@@ -119,10 +123,6 @@ impl Worker {
     }
 }
 
-fn start(
-    config: WorkerConfig,
-    publish: watch::Sender<WorkerStatus>,
-    supervisor: Option<ActorCell>,
-) -> Started<WorkerMsg> {
-    spawn(Wing, (config, publish), supervisor).boxed()
+fn start(args: host::Args<WorkerWing>, supervisor: Option<ActorCell>) -> Started<Letter<WorkerWing>> {
+    spawn(Hosted::new(), args, supervisor).boxed()
 }

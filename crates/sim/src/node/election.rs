@@ -39,12 +39,13 @@ pub(crate) fn session<C: Concern>(
 
 impl Hosting for Election {
     type Place = ();
+    type Links = ();
 
     fn mail((): (), mail: Mail<ElectionMsg, Key>) -> Msg {
         Msg::Election(Letter::Mail(mail))
     }
 
-    fn tell((): (), zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
+    fn tell((): &mut (), (): (), zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
         match tell {
             Tell::Standing { session, status, may_act_until: until } => match status {
                 Status::Active(term) => cx.leads(session, term.epoch(), Leading::Active, until),

@@ -4,6 +4,7 @@ use bellwether_actors::{Answer, Ask, Concern, Context as Hands, Feed, Mail, Out 
 use bellwether_core::path;
 use bellwether_core::port::{Change, ChangeKind};
 use bellwether_core::time::Millis;
+use bellwether_core::txn::Op;
 use bellwether_keeper::proto::{EventKind, Request, WatchedEvent};
 
 use super::context::{Context, Out};
@@ -16,11 +17,20 @@ pub(crate) trait Hosting: Concern {
     /// Which instance it is, for messages to it and to its neighbours.
     type Place: Copy + 'static;
 
+    /// Its children, and what its effects need.
+    type Links;
+
     /// A message to it.
     fn mail(place: Self::Place, mail: Mail<Self::Msg, Self::Key>) -> Msg;
 
     /// Carries out one `Tell`; `zk` is the concern's present session.
-    fn tell(place: Self::Place, zk: Option<Zk>, cx: &mut Context<'_>, tell: Self::Tell);
+    fn tell(
+        links: &mut Self::Links,
+        place: Self::Place,
+        zk: Option<Zk>,
+        cx: &mut Context<'_>,
+        tell: Self::Tell,
+    );
 }
 
 /// A message to a concern that hears of its sessions.
@@ -33,16 +43,32 @@ pub(crate) enum Letter<M, K> {
 /// A hosted concern.
 pub(crate) struct Hosted<C: Hosting> {
     concern: C,
+    pub(crate) links: C::Links,
     place: C::Place,
     zk: Option<Zk>,
     stamps: Stamps<C::Key>,
+    will: Option<Vec<Op>>,
 }
 
 impl<C: Hosting> Hosted<C> {
-    pub(crate) fn start(cx: &mut Context<'_>, zk: Option<Zk>, place: C::Place, args: C::Args) -> Self {
+    pub(crate) fn start(cx: &mut Context<'_>, zk: Option<Zk>, place: C::Place, args: C::Args) -> Self
+    where
+        C: Hosting<Links = ()>,
+    {
+        Self::supervise(cx, zk, place, (), args)
+    }
+
+    /// As [`Hosted::start`], for a concern with children.
+    pub(crate) fn supervise(
+        cx: &mut Context<'_>,
+        zk: Option<Zk>,
+        place: C::Place,
+        links: C::Links,
+        args: C::Args,
+    ) -> Self {
         let mut wants = Vec::new();
         let concern = C::start(&mut hands(cx, zk, &mut wants), args);
-        let mut hosted = Self { concern, place, zk, stamps: Stamps::default() };
+        let mut hosted = Self { concern, links, place, zk, stamps: Stamps::default(), will: None };
         hosted.carry_out(cx, wants);
         hosted
     }
@@ -63,6 +89,19 @@ impl<C: Hosting> Hosted<C> {
                 self.handle(cx, msg.into());
             }
         }
+    }
+
+    /// Has the concern do something by itself, such as take note of a child's end.
+    pub(crate) fn act(&mut self, cx: &mut Context<'_>, act: impl FnOnce(&mut C, &mut Hands<'_, C>)) {
+        let mut wants = Vec::new();
+        act(&mut self.concern, &mut hands(cx, self.zk, &mut wants));
+        self.carry_out(cx, wants);
+    }
+
+    /// The concern has died: its session, and the will that it left.
+    #[expect(dead_code, reason = "for the supervision of the wings, which is still to be moved")]
+    pub(crate) fn died(self) -> Option<(Zk, Vec<Op>)> {
+        self.zk.zip(self.will)
     }
 
     fn carry_out(&mut self, cx: &mut Context<'_>, wants: Vec<Want<C>>) {
@@ -100,7 +139,8 @@ impl<C: Hosting> Hosted<C> {
                     cx.after(wait, C::mail(place, Mail::stamped(self.stamps.timer(key), msg)));
                 }
                 (Want::Disarm(key), _) => self.stamps.disarm(&key),
-                (Want::Tell(tell), zk) => C::tell(place, zk, cx, tell),
+                (Want::Will(ops), _) => self.will = ops,
+                (Want::Tell(tell), zk) => C::tell(&mut self.links, place, zk, cx, tell),
             }
         }
     }

@@ -12,7 +12,10 @@ pub(crate) mod leader;
 mod requests;
 pub(crate) mod worker;
 
+use std::time::Duration;
+
 use bellwether_actors::election::{self as concern, Election, ElectionMsg};
+use bellwether_actors::worker::wing::{self, WorkerWing, WorkerWingMsg};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::machine::leadership::{Config, Policy};
@@ -22,7 +25,7 @@ use uuid::Uuid;
 use self::context::Context;
 use self::host::{Hosted, Letter};
 use self::leader::{LeaderMsg, MemberMsg};
-use self::worker::{ChildMsg, Offer, RunMsg, WorkerMsg};
+use self::worker::{ChildMsg, Offer, RunMsg};
 use crate::client::{Client, Shell, Task};
 use crate::zk::{SessionEvent, View};
 
@@ -34,7 +37,11 @@ pub(crate) enum Msg {
     Leader(LeaderMsg),
     /// To a member of the unit with this number.
     Member(u64, MemberMsg),
-    Worker(WorkerMsg),
+    Worker(Letter<WorkerWingMsg, wing::Key>),
+    /// An actor of the worker dies.
+    WorkerChildDies,
+    /// The process tells its worker to drain.
+    Drain(Duration),
     /// To a child of the incarnation with this term.
     Child(u64, ChildMsg),
     Run(RunMsg),
@@ -59,7 +66,7 @@ pub(crate) struct Node {
     tasks: Client,
     election: Hosted<Election>,
     leader: leader::Wing,
-    worker: worker::Wing,
+    worker: Hosted<WorkerWing>,
 }
 
 impl Node {
@@ -74,7 +81,7 @@ impl Node {
         };
         let election = Hosted::start(cx, None, (), campaign);
         let leader = leader::Wing::new(config.strategy);
-        let worker = worker::Wing::new(config.offer.clone(), &config.name, seed);
+        let worker = worker::start(cx, config.offer.clone(), seed);
         let tasks = Client::of_node(number, cx.skew_ms, seed ^ u64::from(number));
         Self { tasks, election, leader, worker }
     }
@@ -84,9 +91,17 @@ impl Node {
             Msg::Election(letter) => self.election.take(cx, letter),
             Msg::Leader(msg) => self.leader.handle(cx, msg),
             Msg::Member(unit, msg) => self.leader.member(cx, unit, msg),
-            Msg::Worker(msg) => self.worker.handle(cx, msg),
-            Msg::Child(term, msg) => self.worker.child(cx, term, msg),
-            Msg::Run(msg) => self.worker.run(cx, msg),
+            Msg::Worker(letter) => self.worker.take(cx, letter),
+            Msg::WorkerChildDies if self.worker.links.has_children() => {
+                self.worker.act(cx, |wing, hands| wing.child_ended(hands, "killed by the simulator"));
+            }
+            Msg::WorkerChildDies => {}
+            Msg::Drain(grace) => {
+                self.worker.links.drain();
+                self.worker.take(cx, Letter::Mail(WorkerWingMsg::Drain(grace).into()));
+            }
+            Msg::Child(term, msg) => self.worker.links.child(cx, term, msg),
+            Msg::Run(msg) => self.worker.links.run(cx, msg),
             Msg::Task(task) => cx.out.extend(self.tasks.poll(cx.now_us, cx.view, task)),
             Msg::Opened(_) | Msg::Nothing => {}
         }
@@ -111,6 +126,7 @@ impl Node {
     pub(crate) fn session(cx: &mut Context<'_>, event: SessionEvent) {
         let letter = election::session::<Election>(cx.view, event, ElectionMsg::Session);
         cx.tell(Route::SessionToElection, Msg::Election(letter));
-        cx.tell(Route::SessionToWorker, Msg::Worker(WorkerMsg::Session(event)));
+        let letter = election::session::<WorkerWing>(cx.view, event, WorkerWingMsg::Session);
+        cx.tell(Route::SessionToWorker, Msg::Worker(letter));
     }
 }

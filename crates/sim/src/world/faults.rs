@@ -10,7 +10,6 @@ use crate::history::{EventKind, Leading, Life};
 use crate::node::Msg;
 use crate::node::election;
 use crate::node::leader::LeaderMsg;
-use crate::node::worker::WorkerMsg;
 use crate::plan::{FaultKind, Target};
 use crate::zk::link::State;
 
@@ -118,7 +117,7 @@ impl World {
             FaultKind::Crash { down_ms, .. } => self.crash(at, down_ms),
             FaultKind::Freeze { ms, .. } => self.freeze(at, ms),
             FaultKind::Drain { grace_ms, down_ms, .. } => self.drain(at, grace_ms, down_ms),
-            FaultKind::ChildDies { .. } => self.put_peer(now_us, at, Incoming::Msg(child_died())),
+            FaultKind::ChildDies { .. } => self.put_peer(now_us, at, Incoming::Msg(Msg::WorkerChildDies)),
             FaultKind::MemberDies => {
                 self.put_peer(now_us, at, Incoming::Msg(Msg::Leader(LeaderMsg::MemberDied)));
             }
@@ -174,7 +173,7 @@ impl World {
         self.peers[at].leaves_ms = Some(down_ms);
         let grace = Duration::from_millis(grace_ms);
         let step_down = self.now_us + grace_ms * 1_000 + DRAIN_PATIENCE_US;
-        self.put_peer(self.now_us, at, Incoming::Msg(Msg::Worker(WorkerMsg::Drain(grace))));
+        self.put_peer(self.now_us, at, Incoming::Msg(Msg::Drain(grace)));
         self.put_peer(step_down, at, Incoming::Msg(election::to(ElectionMsg::StepDown(0))));
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }
@@ -239,8 +238,4 @@ impl World {
         self.trace.note(self.now_us, || "all is mended".to_owned());
         self.record(EventKind::Healed);
     }
-}
-
-fn child_died() -> Msg {
-    Msg::Worker(WorkerMsg::ChildDied)
 }

@@ -228,12 +228,13 @@ macro_rules! hosted {
     ($($concern:ident($key:ty)),*) => {
         $(impl Hosting for $concern {
             type Place = Place;
+            type Links = ();
 
             fn mail(place: Place, mail: Mail<Self::Msg, $key>) -> Msg {
                 Msg::Member(place.unit, MemberMsg::$concern(mail))
             }
 
-            fn tell(place: Place, _: Option<Zk>, cx: &mut Context<'_>, FencedOut: FencedOut) {
+            fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, FencedOut: FencedOut) {
                 place.fenced_out(cx);
             }
         })*

@@ -25,7 +25,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_actors::worker::executor_pool::ExecutorMsg;
 use bellwether_actors::worker::pulse::Pulse;
+use bellwether_actors::worker::status_reporter::ReporterMsg;
 use bellwether_core::job::Payload;
 use bellwether_core::machine::worker::Start;
 use bellwether_core::machine::worker::executor::{Ended, Run as How};
@@ -34,7 +36,7 @@ use bellwether_core::time::as_millis;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::port::{Order, Slots};
-use super::{ExecutorMsg, Place, ReporterMsg, sub_jobs};
+use super::{Place, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
 use crate::node::Msg;
 use crate::node::context::{Context, Out, Route};

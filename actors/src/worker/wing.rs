@@ -1,0 +1,353 @@
+//! The worker wing: a node's role as a worker, one incarnation after the other, as the machine [`Incarnation`] decides.
+//!
+//! ```text
+//!  session ──events──▶ wing ──▶ inbox watcher ──▶ executor pool ──▶ status reporter
+//!                       │            ▲ closed ────────┘ ▲ closed ───────┘
+//!                       └─ registers, drains, retires
+//! ```
+//!
+//! Answers come back with the *term* in which they were requested. A new incarnation begins a new term, and answers of an
+//! older one are dropped. The three children of an incarnation are stopped in their order and are never restarted by
+//! themselves: when one dies, the incarnation ends with it.
+//!
+//! However the wing ends, its registration is deleted ([`Out::Will`](crate::Out::Will)): the session belongs to another
+//! actor and lives on, and a leader would believe that the incarnation lives.
+
+use std::time::Duration;
+
+use bellwether_core::machine::worker::executor::Event as ToExecutor;
+use bellwether_core::machine::worker::incarnation::{Drained, Effect, Ephemeral, Event, Incarnation, Stage};
+use bellwether_core::machine::worker::reporter::Event as ToReporter;
+use bellwether_core::name::WorkerId;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::port::{Node, ReadResult};
+use bellwether_core::time::{Millis, WallMillis};
+use bellwether_core::txn::Op;
+use bellwether_core::wire::{decode, encode};
+use bellwether_core::worker::WorkerInfo;
+use bellwether_core::{metric, path, txn};
+use metrics::counter;
+use uuid::{Builder, Uuid};
+
+use super::inbox_watcher::InboxMsg;
+use crate::session::SessionEvent;
+use crate::{Concern, Context, Feed};
+
+/// The longest delay of an operator's drain whose hint was lost.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// The watch and the timers of the worker wing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The watch on the registration.
+    Registration,
+    /// The next look at the registration.
+    Look,
+    /// The machine's time.
+    Wake(Millis),
+}
+
+/// What the worker wing is started with.
+pub struct Args {
+    /// What the worker offers; slots that are taken when an incarnation begins are left out of its registration.
+    pub info: WorkerInfo,
+    /// How long running jobs may take to end when an operator tells the worker to drain.
+    pub drain_grace: Duration,
+    /// Counts the slots of the process that no run has.
+    pub free_slots: Box<dyn Fn() -> u32 + Send>,
+}
+
+/// A node's role as a worker.
+pub struct WorkerWing {
+    args: Args,
+    machine: Incarnation,
+    /// The session that serves, or may.
+    session: Option<i64>,
+    term: u64,
+    id: WorkerId,
+    info: WorkerInfo,
+    status: Option<(Stage, Option<WorkerId>)>,
+    will: Option<WorkerId>,
+}
+
+/// Messages to the worker wing.
+pub enum WorkerWingMsg {
+    /// From the session supervisor.
+    Session(SessionEvent),
+    /// Finish within the grace, hand back the rest, and leave. [`Tell::Drained`] follows.
+    Drain(Duration),
+    /// The outcome of a write.
+    Committed(u64, Outcome<()>),
+    /// The registration.
+    Read(u64, ReadResult<Option<Node>>),
+    /// From the executor pool: no attempt is left.
+    Idle(u64),
+    /// From a child: another node closed an attempt of this worker. A leader may have taken the worker for hung.
+    TakenForHung(u64),
+    /// From the executor pool: so many slots can be used.
+    Usable(u64, u32),
+    /// The outcome of writing what the worker offers now.
+    Said(u64, Outcome<()>),
+    /// From the inbox watcher: the inbox is gone.
+    InboxGone(u64),
+    /// From the watch on the registration.
+    Feed(Feed),
+    /// The time to look at the registration.
+    Look,
+    /// The machine's time has come.
+    Wake,
+}
+
+kinds!(WorkerWingMsg {
+    Session => SessionEvent,
+    Drain,
+    Committed,
+    Read,
+    Idle,
+    TakenForHung,
+    Usable,
+    Said,
+    InboxGone,
+    Feed => Feed,
+    Look,
+    Wake,
+});
+
+/// What the worker wing tells its children and its host.
+pub enum Tell {
+    /// Start the children of an incarnation.
+    Start {
+        /// Its term.
+        term: u64,
+        /// Its id.
+        worker: WorkerId,
+        /// The slots that its registration offers.
+        usable: u32,
+    },
+    /// Stop the children, in their order.
+    Stop,
+    /// To the inbox watcher.
+    Inbox(InboxMsg),
+    /// To the executor pool.
+    Executor(ToExecutor),
+    /// To the status reporter.
+    Reporter(ToReporter),
+    /// The stage or the id changed. The id is `None` before the first incarnation.
+    Status(Stage, Option<WorkerId>),
+    /// The worker has drained.
+    Drained(Drained),
+    /// The children died too often: the wing fails.
+    Fail,
+}
+
+impl Concern for WorkerWing {
+    const NAME: &'static str = "worker_wing";
+    type Msg = WorkerWingMsg;
+    type Args = Args;
+    type Key = Key;
+    type Tell = Tell;
+
+    fn start(_: &mut Context<'_, Self>, args: Args) -> Self {
+        Self {
+            machine: Incarnation::new(args.drain_grace),
+            session: None,
+            term: 0,
+            id: WorkerId::new(Uuid::nil()),
+            info: args.info.clone(),
+            status: None,
+            will: None,
+            args,
+        }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: WorkerWingMsg) {
+        let event = match msg {
+            WorkerWingMsg::Session(SessionEvent::Connected { session, .. }) => {
+                self.session = Some(session);
+                Event::Connected
+            }
+            WorkerWingMsg::Session(SessionEvent::Disconnected) => Event::Disconnected,
+            WorkerWingMsg::Session(SessionEvent::Reconnected) => Event::Reconnected,
+            WorkerWingMsg::Session(SessionEvent::Expired) => {
+                self.session = None;
+                self.term += 1;
+                Event::Expired
+            }
+            WorkerWingMsg::Drain(grace) => Event::Drain(grace),
+            WorkerWingMsg::Committed(term, outcome) if term == self.term => Event::Committed(outcome),
+            WorkerWingMsg::Read(term, node) if term == self.term => Event::Read(self.ephemeral(node)),
+            WorkerWingMsg::Idle(term) if term == self.term => Event::Idle,
+            WorkerWingMsg::TakenForHung(term) if term == self.term => Event::Anew,
+            WorkerWingMsg::Usable(term, slots) if term == self.term => {
+                self.info.slots = slots;
+                Event::Anew
+            }
+            WorkerWingMsg::Said(term, outcome) if term == self.term => Event::Said(outcome),
+            WorkerWingMsg::InboxGone(term) if term == self.term => Event::InboxGone,
+            // Of an incarnation that is over.
+            WorkerWingMsg::Committed(..)
+            | WorkerWingMsg::Read(..)
+            | WorkerWingMsg::Idle(_)
+            | WorkerWingMsg::TakenForHung(_)
+            | WorkerWingMsg::Usable(..)
+            | WorkerWingMsg::Said(..)
+            | WorkerWingMsg::InboxGone(_) => return,
+            // The registration may have changed before the watch was set.
+            WorkerWingMsg::Feed(Feed::Watching) => Event::Look,
+            WorkerWingMsg::Feed(Feed::Changes(_)) | WorkerWingMsg::Look => {
+                cx.sweep(Key::Look, LOOK, WorkerWingMsg::Look);
+                Event::Look
+            }
+            WorkerWingMsg::Wake => Event::Wake,
+        };
+        self.feed(cx, event);
+    }
+}
+
+impl WorkerWing {
+    /// A child has ended by itself. Its host calls this for the children of the present incarnation only.
+    pub fn child_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
+        tracing::error!(worker = %self.id, why, "an actor of the worker died: this incarnation ends");
+        self.feed(cx, Event::ChildDied);
+    }
+
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now, event, &mut effects);
+        effects.into_iter().for_each(|effect| self.carry_out(cx, effect));
+        let stage = self.machine.stage();
+        let will = match stage {
+            Stage::Registering | Stage::Serving | Stage::Draining | Stage::Leaving => Some(self.id),
+            Stage::Away | Stage::Over => None,
+        };
+        if will != self.will {
+            self.will = will;
+            let delete = |id| vec![Op::Delete { path: path::worker(id), version: None }];
+            cx.will(will.map(delete));
+        }
+        let status = (stage, (self.term > 0).then_some(self.id));
+        if self.status != Some(status) {
+            self.status = Some(status);
+            cx.tell(Tell::Status(status.0, status.1));
+        }
+    }
+
+    fn carry_out(&mut self, cx: &mut Context<'_, Self>, effect: Effect) {
+        match effect {
+            Effect::Renew => {
+                self.term += 1;
+                self.id = fresh(cx.wall, cx.rng);
+                // A run of an incarnation before takes a slot of this one.
+                let slots = (self.args.free_slots)().min(self.args.info.slots);
+                self.info = WorkerInfo { slots, started_at: cx.wall, ..self.args.info.clone() };
+            }
+            Effect::Register => self.commit(cx, txn::register(self.id, &self.info)),
+            Effect::MakeParents => self.make_parents(cx),
+            Effect::Read => {
+                if self.session.is_some() {
+                    let term = self.term;
+                    cx.get(path::worker(self.id), move |node| WorkerWingMsg::Read(term, node));
+                }
+            }
+            Effect::Start => {
+                if self.session.is_some() {
+                    cx.tell(Tell::Start { term: self.term, worker: self.id, usable: self.info.slots });
+                    self.watch(cx);
+                }
+                tracing::info!(worker = %self.id, "registered");
+            }
+            Effect::Stop => {
+                cx.unwatch(Key::Registration);
+                cx.disarm(Key::Look);
+                cx.tell(Tell::Stop);
+            }
+            Effect::Hold => tell_each(cx, InboxMsg::Hold, ToExecutor::Hold, ToReporter::Hold),
+            Effect::Resume => {
+                tell_each(cx, InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume);
+                self.watch(cx);
+            }
+            Effect::MarkDraining(version) => {
+                self.commit(cx, txn::mark_draining(self.id, &self.info, version));
+            }
+            Effect::Say(version) => {
+                if self.session.is_some() {
+                    let op = Op::Set { path: path::worker(self.id), data: encode(&self.info), version };
+                    let term = self.term;
+                    cx.commit(vec![op], move |_, outcome| Some(WorkerWingMsg::Said(term, outcome)));
+                }
+            }
+            Effect::Drain(until) => cx.tell(Tell::Executor(ToExecutor::Drain(until))),
+            Effect::Relist => cx.tell(Tell::Inbox(InboxMsg::Relist)),
+            Effect::Retire => self.commit(cx, txn::retire(self.id)),
+            Effect::Leave => {
+                // A new term: the outcome of a write that is still on its way is not the outcome of this one.
+                self.term += 1;
+                self.commit(cx, vec![Op::Delete { path: path::worker(self.id), version: None }]);
+            }
+            Effect::Restarted => counter!(metric::ACTOR_RESTARTS).increment(1),
+            Effect::Drained(how) => {
+                tracing::info!(worker = %self.id, ?how, "drained");
+                cx.tell(Tell::Drained(how));
+            }
+            Effect::Fail => cx.tell(Tell::Fail),
+            Effect::WakeAt(at) => cx.after(Key::Wake(at), at.since(cx.now), WorkerWingMsg::Wake),
+        }
+    }
+
+    /// Sends a write now. Without a session nothing is sent, and the machine hears of the next session.
+    fn commit(&self, cx: &mut Context<'_, Self>, ops: Vec<Op>) {
+        if self.session.is_some() {
+            let term = self.term;
+            cx.commit(ops, move |_, outcome| Some(WorkerWingMsg::Committed(term, outcome)));
+        }
+    }
+
+    /// Sent before the next registration, whose outcome says whether the parents are there.
+    fn make_parents(&self, cx: &mut Context<'_, Self>) {
+        if self.session.is_none() {
+            return;
+        }
+        tracing::warn!(worker = %self.id, "the namespace lacks a parent of the registration: made again");
+        for parent in txn::register_parents() {
+            cx.commit(vec![parent], |_, outcome| {
+                tracing::debug!(?outcome, "a parent of the registration");
+                None
+            });
+        }
+    }
+
+    /// Watches the registration, in which an operator may tell the worker to drain.
+    fn watch(&self, cx: &mut Context<'_, Self>) {
+        if self.session.is_some() {
+            cx.watch(Key::Registration, path::worker(self.id), WorkerWingMsg::Feed);
+            cx.sweep(Key::Look, LOOK, WorkerWingMsg::Look);
+        }
+    }
+
+    fn ephemeral(&self, node: ReadResult<Option<Node>>) -> Option<Ephemeral> {
+        let session = self.session?;
+        match node.ok()? {
+            None => Some(Ephemeral::Absent),
+            Some(node) if node.owner != session => Some(Ephemeral::Foreign),
+            Some(node) => {
+                // One that cannot be read is not marked.
+                let draining = decode::<WorkerInfo>(&node.data).is_ok_and(|info| info.draining);
+                Some(Ephemeral::Ours { version: node.version, draining })
+            }
+        }
+    }
+}
+
+/// The reporter first, so that an unknown outcome is read back before anything new is written.
+fn tell_each(cx: &mut Context<'_, WorkerWing>, inbox: InboxMsg, executor: ToExecutor, reporter: ToReporter) {
+    cx.tell(Tell::Reporter(reporter));
+    cx.tell(Tell::Executor(executor));
+    cx.tell(Tell::Inbox(inbox));
+}
+
+/// A UUID of version 7: ids sort by the time at which their incarnations began.
+fn fresh(wall: WallMillis, rng: &mut fastrand::Rng) -> WorkerId {
+    let mut random = [0; 10];
+    rng.fill(&mut random);
+    WorkerId::new(Builder::from_unix_timestamp_millis(wall.0, &random).into_uuid())
+}

@@ -1,0 +1,119 @@
+//! The children of an incarnation: addressed with its *term*, and dropped with it.
+
+use bellwether_actors::Mail;
+use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
+use bellwether_actors::worker::inbox_watcher::{self, InboxMsg, InboxWatcher};
+use bellwether_actors::worker::status_reporter::{self, ReporterMsg, StatusReporter};
+use bellwether_actors::worker::wing::WorkerWingMsg;
+use bellwether_core::name::WorkerId;
+
+use super::to;
+use crate::node::Msg;
+use crate::node::context::{Context, Route};
+use crate::node::host::{Hosted, Hosting};
+use crate::zk::Zk;
+
+/// To a child of an incarnation.
+pub(crate) enum ChildMsg {
+    Inbox(Mail<InboxMsg, inbox_watcher::Key>),
+    Executor(Mail<ExecutorMsg, executor_pool::Key>),
+    Reporter(Mail<ReporterMsg, status_reporter::Key>),
+}
+
+pub(super) struct Children {
+    pub(super) place: Place,
+    pub(super) inbox: Hosted<InboxWatcher>,
+    pub(super) executor: Hosted<ExecutorPool>,
+    pub(super) reporter: Hosted<StatusReporter>,
+}
+
+/// Which incarnation a child belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(super) term: u64,
+    pub(super) zk: Zk,
+    pub(super) worker: WorkerId,
+}
+
+impl Place {
+    pub(super) fn inbox(self, msg: InboxMsg) -> Msg {
+        InboxWatcher::mail(self, msg.into())
+    }
+
+    pub(super) fn executor(self, msg: ExecutorMsg) -> Msg {
+        ExecutorPool::mail(self, msg.into())
+    }
+
+    pub(super) fn reporter(self, msg: ReporterMsg) -> Msg {
+        StatusReporter::mail(self, msg.into())
+    }
+
+    fn wing(self, cx: &mut Context<'_>, msg: WorkerWingMsg) {
+        cx.tell(Route::ChildToWorker, to(msg));
+    }
+}
+
+impl Hosting for InboxWatcher {
+    type Place = Place;
+    type Links = ();
+
+    fn mail(place: Place, mail: Mail<InboxMsg, inbox_watcher::Key>) -> Msg {
+        Msg::Child(place.term, ChildMsg::Inbox(mail))
+    }
+
+    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: inbox_watcher::Tell) {
+        use inbox_watcher::Tell;
+        match tell {
+            Tell::Executor(event) => {
+                cx.tell(Route::InboxToExecutor, place.executor(ExecutorMsg::Tell(event)));
+            }
+            Tell::InboxGone => place.wing(cx, WorkerWingMsg::InboxGone(place.term)),
+            Tell::TakenForHung => place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
+        }
+    }
+}
+
+impl Hosting for ExecutorPool {
+    type Place = Place;
+    type Links = ();
+
+    fn mail(place: Place, mail: Mail<ExecutorMsg, executor_pool::Key>) -> Msg {
+        Msg::Child(place.term, ChildMsg::Executor(mail))
+    }
+
+    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: executor_pool::Tell) {
+        use executor_pool::Tell;
+        let reporter = |msg| (Route::ExecutorToReporter, place.reporter(msg));
+        let inbox = |msg| (Route::ExecutorToInbox, place.inbox(msg));
+        let (route, msg) = match tell {
+            Tell::Begun(begun) => reporter(ReporterMsg::Begun(begun)),
+            Tell::Report(finished) => reporter(ReporterMsg::Report(finished)),
+            Tell::Beat(event) => reporter(ReporterMsg::Beat(event)),
+            Tell::Closed(jobs) => inbox(InboxMsg::Closed(jobs)),
+            Tell::Recheck(jobs) => inbox(InboxMsg::Recheck(jobs)),
+            Tell::Idle => return place.wing(cx, WorkerWingMsg::Idle(place.term)),
+            Tell::TakenForHung => return place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
+            Tell::Usable(slots) => return place.wing(cx, WorkerWingMsg::Usable(place.term, slots)),
+        };
+        cx.tell(route, msg);
+    }
+}
+
+impl Hosting for StatusReporter {
+    type Place = Place;
+    type Links = ();
+
+    fn mail(place: Place, mail: Mail<ReporterMsg, status_reporter::Key>) -> Msg {
+        Msg::Child(place.term, ChildMsg::Reporter(mail))
+    }
+
+    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: status_reporter::Tell) {
+        use status_reporter::Tell;
+        match tell {
+            Tell::Executor(event) => {
+                cx.tell(Route::ReporterToExecutor, place.executor(ExecutorMsg::Tell(event)));
+            }
+            Tell::TakenForHung => place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
+        }
+    }
+}
