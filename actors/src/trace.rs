@@ -48,11 +48,11 @@ pub fn submit(job: &JobId, kind: &Kind, given: Option<&TraceContext>) -> Span {
     span
 }
 
-/// Of a batch of ticks on its way to ZooKeeper: a trace for each job that is made.
+/// The spans of a batch of ticks on its way to ZooKeeper: a trace for each job that the batch makes.
 pub struct Ticking(Vec<Span>);
 
 impl Ticking {
-    /// Begins them, and puts their contexts into the jobs if OpenTelemetry gave them any.
+    /// Begins the spans, and puts their contexts into the jobs if OpenTelemetry gave them any.
     pub fn begin(batch: &mut Batch<schedule::Key>) -> Self {
         let mut spans = Vec::new();
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
@@ -77,7 +77,7 @@ impl Ticking {
         Self(spans)
     }
 
-    /// Records what became of the batch.
+    /// Ends the spans with the batch's outcome.
     pub fn end(self, outcome: &Outcome<()>) {
         let outcome = match outcome {
             Outcome::Applied(()) => "accepted",
@@ -90,12 +90,12 @@ impl Ticking {
     }
 }
 
-/// Of a batch on its way to ZooKeeper: a span for each job whose trace is recorded, because whoever looks at a trace looks
-/// for one job.
+/// The spans of a batch of assignments on its way to ZooKeeper: one for each job whose trace is recorded, because a trace
+/// shows one job.
 pub struct Assigning(Vec<Span>);
 
 impl Assigning {
-    /// Begins them.
+    /// Begins a span for each job of the batch whose trace is recorded.
     pub fn begin(batch: &Batch<assigner::Job>, epoch: i32) -> Self {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
             return Self(Vec::new());
@@ -121,7 +121,7 @@ impl Assigning {
         Self(spans.collect())
     }
 
-    /// Records what became of the batch.
+    /// Ends the spans with the batch's outcome.
     pub fn end(self, outcome: &Outcome<()>) {
         let outcome = match outcome {
             Outcome::Applied(()) => "applied",
@@ -134,7 +134,8 @@ impl Assigning {
     }
 }
 
-/// Of an attempt's run.
+/// The span of an attempt's run.
+#[must_use]
 pub fn run(job: &JobId, kind: &Kind, attempt: u32, epoch: i32, trace: Option<&TraceContext>) -> Span {
     let span = tracing::info_span!(
         target: TARGET,
@@ -151,7 +152,7 @@ pub fn run(job: &JobId, kind: &Kind, attempt: u32, epoch: i32, trace: Option<&Tr
     span
 }
 
-/// How it ended, in the worker's eyes.
+/// Records how a run ended, as the worker saw it.
 pub fn ran(span: &Span, how: &Run) {
     let outcome = match how {
         Run::Succeeded(_) => "succeeded",
@@ -167,7 +168,9 @@ pub fn ran(span: &Span, how: &Run) {
     }
 }
 
-/// Of the report of an attempt whose trace is recorded, from its end until it is closed.
+/// The span of an attempt's report, from the end of its run until the attempt is closed; `None` if its trace is not
+/// recorded.
+#[must_use]
 pub fn report(finished: &Finished) -> Option<Span> {
     let trace = finished.start.record.trace.filter(TraceContext::is_sampled)?;
     let ending = match finished.ending {

@@ -1,7 +1,10 @@
 //! The concerns of a leader: those that run only on the node that leads.
 
 mod alarm;
+pub mod assigner;
+pub mod expirer;
 pub mod group_joiner;
+pub mod job_watcher;
 pub mod promoter;
 
 use std::time::Duration;

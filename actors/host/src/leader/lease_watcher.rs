@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether_actors::leader::assigner::{Assigner, AssignerMsg};
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::lease::{Case, Effect, Event, Leases, Place, Revocation, Stand};
@@ -17,13 +18,13 @@ use bellwether_zk::{ChangeKind, Node, ReadError};
 use metrics::counter;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::assigner::AssignerMsg;
 use super::worker_registry::stored;
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
+use crate::host::{self, Ref};
 use crate::spawn::actor;
-use crate::task::{Owned, after, report, sweep, tell};
+use crate::task::{Owned, after, report, sweep};
 
 pub(super) struct LeaseWatcher;
 
@@ -53,7 +54,7 @@ actor!(LeaseWatcher, "lease_watcher", LeaseWatcherMsg {
 
 pub(super) struct State {
     term: Term,
-    assigner: ActorRef<AssignerMsg>,
+    assigner: Ref<Assigner>,
     fenced: Fenced,
     machine: Leases,
     timer: Timer,
@@ -68,7 +69,7 @@ struct Timer(Option<(Millis, Owned)>);
 impl Actor for LeaseWatcher {
     type Msg = LeaseWatcherMsg;
     type State = State;
-    type Arguments = (Term, ActorRef<AssignerMsg>, Fenced);
+    type Arguments = (Term, Ref<Assigner>, Fenced);
 
     async fn pre_start(
         &self,
@@ -171,7 +172,7 @@ impl State {
                     report(myself, committed, |(batch, outcome)| LeaseWatcherMsg::Committed(batch, outcome));
                 }
                 Effect::Revoked(revoked) => {
-                    tell(&self.assigner, AssignerMsg::Event(assigner::Event::Hangs(revoked.worker)));
+                    host::send(&self.assigner, AssignerMsg::Event(assigner::Event::Hangs(revoked.worker)));
                     note(&revoked);
                 }
                 Effect::FencedOut => self.fenced.tell(),

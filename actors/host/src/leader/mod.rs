@@ -20,10 +20,7 @@
 //! restart intensity, beyond which the wing fails to its own supervisor.
 
 mod alarm;
-mod assigner;
-mod expirer;
 mod janitor;
-mod job_watcher;
 mod kinds;
 mod lease_watcher;
 mod schedule_keeper;
@@ -33,7 +30,10 @@ use std::time::Duration;
 
 use bellwether_actors::Concern;
 use bellwether_actors::leader::FencedOut;
+use bellwether_actors::leader::assigner::{self, Assigner, AssignerMsg};
+use bellwether_actors::leader::expirer::{Expirer, ExpirerMsg};
 use bellwether_actors::leader::group_joiner::{GroupJoiner, GroupJoinerMsg};
+use bellwether_actors::leader::job_watcher::{self, JobWatcher, JobWatcherMsg};
 use bellwether_actors::leader::promoter::{Promoter, PromoterMsg};
 use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::metric;
@@ -46,10 +46,7 @@ use crate::spawn::{actor, spawn};
 use crate::supervise::{Intensity, stop_all};
 use crate::task::tell;
 
-use assigner::{Assigner, AssignerMsg};
-use expirer::{Expirer, ExpirerMsg};
 use janitor::{Janitor, JanitorMsg};
-use job_watcher::{JobWatcher, JobWatcherMsg};
 use lease_watcher::{LeaseWatcher, LeaseWatcherMsg};
 use schedule_keeper::{ScheduleKeeper, ScheduleKeeperMsg};
 use worker_registry::{WorkerRegistry, WorkerRegistryMsg};
@@ -104,15 +101,15 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     use crate::testing::entry;
     vec![
         entry::<LeaderWing>(),
-        entry::<JobWatcher>(),
+        entry::<Hosted<JobWatcher>>(),
         entry::<Hosted<Promoter>>(),
         entry::<Janitor>(),
         entry::<ScheduleKeeper>(),
         entry::<Hosted<GroupJoiner>>(),
         entry::<WorkerRegistry>(),
         entry::<LeaseWatcher>(),
-        entry::<Assigner>(),
-        entry::<Expirer>(),
+        entry::<Hosted<Assigner>>(),
+        entry::<Hosted<Expirer>>(),
     ]
 }
 
@@ -123,10 +120,10 @@ struct State {
 }
 
 struct Members {
-    assigner: ActorRef<AssignerMsg>,
+    assigner: Ref<Assigner>,
     janitor: ActorRef<JanitorMsg>,
-    expirer: ActorRef<ExpirerMsg>,
-    job_watcher: ActorRef<JobWatcherMsg>,
+    expirer: Ref<Expirer>,
+    job_watcher: Ref<JobWatcher>,
     promoter: Ref<Promoter>,
     schedule_keeper: ActorRef<ScheduleKeeperMsg>,
     group_joiner: Ref<GroupJoiner>,
@@ -181,7 +178,7 @@ impl Actor for LeaderWing {
                 let members = state.start_members(&myself, &term).await?;
                 state.term = Some((term, members));
             }
-            (LeaderMsg::Paused, Some((_, members))) => tell(&members.assigner, AssignerMsg::Pause),
+            (LeaderMsg::Paused, Some((_, members))) => host::send(&members.assigner, AssignerMsg::Pause),
             (LeaderMsg::Inactive, _) => state.end_term().await,
             (LeaderMsg::FencedOut(epoch), Some((term, _))) if term.epoch == epoch => {
                 tracing::warn!(epoch, "another leader has claimed: this term is over");
@@ -241,10 +238,11 @@ impl State {
     async fn start_members(&self, myself: &ActorRef<LeaderMsg>, term: &Term) -> Result<Members, SpawnErr> {
         let cell = myself.get_cell();
         let fenced = Fenced { wing: myself.clone(), epoch: term.epoch };
-        let args = (term.clone(), fenced.clone());
-        let expirer = spawn(Expirer, args, Some(cell.clone())).await?;
-        let args = (term.clone(), self.config.strategy, expirer.clone(), fenced.clone());
-        let assigner = spawn(Assigner, args, Some(cell.clone())).await?;
+        let expirer = member::<Expirer>(&cell, term, &fenced).await?;
+        let links = AssignerLinks { expirer: expirer.clone(), fenced: fenced.clone() };
+        let args = (term.epoch, self.config.strategy);
+        let args = host::Args { zk: Some(term.zk.clone()), links, args };
+        let assigner = spawn(Hosted::<Assigner>::new(), args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone(), fenced.clone());
         let worker_registry = spawn(WorkerRegistry, args, Some(cell.clone())).await?;
         let args = (term.clone(), assigner.clone(), fenced.clone());
@@ -254,8 +252,9 @@ impl State {
         let schedule_keeper = spawn(ScheduleKeeper, args, Some(cell.clone())).await?;
         let janitor = spawn(Janitor, (term.clone(), fenced.clone()), Some(cell.clone())).await?;
         let group_joiner = member::<GroupJoiner>(&cell, term, &fenced).await?;
-        let args = (term.clone(), assigner.clone());
-        let job_watcher = spawn(JobWatcher, args, Some(cell)).await?;
+        let links = JobWatcherLinks { assigner: assigner.clone() };
+        let args = host::Args { zk: Some(term.zk.clone()), links, args: () };
+        let job_watcher = spawn(Hosted::<JobWatcher>::new(), args, Some(cell)).await?;
         Ok(Members {
             assigner,
             expirer,
@@ -273,14 +272,14 @@ impl State {
 impl Members {
     fn resume(&self) {
         tell(&self.worker_registry, WorkerRegistryMsg::Resume);
-        tell(&self.assigner, AssignerMsg::Resume);
+        host::send(&self.assigner, AssignerMsg::Resume);
         tell(&self.lease_watcher, LeaseWatcherMsg::Resume);
-        tell(&self.expirer, ExpirerMsg::Resume);
+        host::send(&self.expirer, ExpirerMsg::Resume);
         host::send(&self.promoter, PromoterMsg::Resume);
         tell(&self.janitor, JanitorMsg::Resume);
         tell(&self.schedule_keeper, ScheduleKeeperMsg::Resume);
         host::send(&self.group_joiner, GroupJoinerMsg::Resume);
-        tell(&self.job_watcher, JobWatcherMsg::Resume);
+        host::send(&self.job_watcher, JobWatcherMsg::Resume);
     }
 }
 
@@ -294,6 +293,48 @@ pub(crate) struct Fenced {
 impl Fenced {
     fn tell(&self) {
         tell(&self.wing, LeaderMsg::FencedOut(self.epoch));
+    }
+}
+
+/// The assigner's neighbours.
+pub(crate) struct AssignerLinks {
+    expirer: Ref<Expirer>,
+    fenced: Fenced,
+}
+
+impl Hosting for Assigner {
+    type Links = AssignerLinks;
+
+    async fn tell(
+        links: &mut AssignerLinks,
+        _: Option<&Zk>,
+        _: &Ref<Self>,
+        told: assigner::Tell,
+    ) -> Result<(), ActorProcessingErr> {
+        match told {
+            assigner::Tell::Overdue(jobs) => host::send(&links.expirer, ExpirerMsg::Overdue(jobs)),
+            assigner::Tell::FencedOut => links.fenced.tell(),
+        }
+        Ok(())
+    }
+}
+
+/// The job watcher's neighbours.
+pub(crate) struct JobWatcherLinks {
+    assigner: Ref<Assigner>,
+}
+
+impl Hosting for JobWatcher {
+    type Links = JobWatcherLinks;
+
+    async fn tell(
+        links: &mut JobWatcherLinks,
+        _: Option<&Zk>,
+        _: &Ref<Self>,
+        job_watcher::Tell::Assigner(event): job_watcher::Tell,
+    ) -> Result<(), ActorProcessingErr> {
+        host::send(&links.assigner, AssignerMsg::Event(event));
+        Ok(())
     }
 }
 
@@ -325,4 +366,4 @@ macro_rules! hosted {
     };
 }
 
-hosted!(GroupJoiner, Promoter);
+hosted!(Expirer, GroupJoiner, Promoter);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bellwether_actors::leader::assigner::{Assigner, AssignerMsg};
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::membership::{self, Membership};
@@ -15,11 +16,11 @@ use bellwether_zk::{ChangeKind, Node, ReadError, Zk};
 use metrics::{counter, gauge};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::assigner::AssignerMsg;
 use super::kinds::Kinds;
 use super::{Fenced, SWEEP, Term};
 use crate::clock;
 use crate::feed::{self, Feed};
+use crate::host::{self, Ref};
 use crate::spawn::actor;
 use crate::task::{Owned, report, sweep, tell};
 use crate::unreadable::Unreadable;
@@ -46,7 +47,7 @@ actor!(WorkerRegistry, "worker_registry", WorkerRegistryMsg {
 
 pub(super) struct State {
     term: Term,
-    assigner: ActorRef<AssignerMsg>,
+    assigner: Ref<Assigner>,
     fenced: Fenced,
     membership: Membership,
     recovery: Recovery,
@@ -59,7 +60,7 @@ pub(super) struct State {
 impl Actor for WorkerRegistry {
     type Msg = WorkerRegistryMsg;
     type State = State;
-    type Arguments = (Term, ActorRef<AssignerMsg>, Fenced);
+    type Arguments = (Term, Ref<Assigner>, Fenced);
 
     async fn pre_start(
         &self,
@@ -133,7 +134,7 @@ impl State {
     fn member(&mut self, myself: &ActorRef<WorkerRegistryMsg>, event: membership::Event) {
         let mut effects = Vec::new();
         self.membership.handle(event, &mut effects);
-        let assigner = |event| tell(&self.assigner, AssignerMsg::Event(event));
+        let assigner = |event| host::send(&self.assigner, AssignerMsg::Event(event));
         for effect in effects {
             match effect {
                 membership::Effect::Read(workers) => {

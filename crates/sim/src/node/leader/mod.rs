@@ -2,10 +2,7 @@
 //!
 //! Members belong to a *unit*: those of a term, started together. What is addressed to an earlier unit is dropped.
 
-mod assigner;
-mod expirer;
 mod janitor;
-mod job_watcher;
 mod leases;
 mod registry;
 mod schedules;
@@ -14,14 +11,14 @@ use std::time::Duration;
 
 use bellwether_actors::Mail;
 use bellwether_actors::leader::FencedOut;
+use bellwether_actors::leader::assigner::{self, Assigner};
+use bellwether_actors::leader::expirer::{self, Expirer, ExpirerMsg};
 use bellwether_actors::leader::group_joiner::{self, GroupJoiner, GroupJoinerMsg};
+use bellwether_actors::leader::job_watcher::{self, JobWatcher, JobWatcherMsg};
 use bellwether_actors::leader::promoter::{self, Promoter, PromoterMsg};
 use bellwether_core::machine::assigner::Strategy;
 
-use self::assigner::Assigner;
-use self::expirer::Expirer;
 use self::janitor::Janitor;
-use self::job_watcher::JobWatcher;
 use self::leases::LeaseWatcher;
 use self::registry::Registry;
 use self::schedules::Schedules;
@@ -32,10 +29,9 @@ use super::host::{Hosted, Hosting};
 use crate::zk::Zk;
 use bellwether_actors::election::ElectionMsg;
 
-pub(crate) use self::assigner::AssignerMsg;
-pub(crate) use self::expirer::ExpirerMsg;
+pub(crate) use bellwether_actors::leader::assigner::AssignerMsg;
+
 pub(crate) use self::janitor::JanitorMsg;
-pub(crate) use self::job_watcher::JobWatcherMsg;
 pub(crate) use self::leases::LeasesMsg;
 pub(crate) use self::registry::RegistryMsg;
 pub(crate) use self::schedules::SchedulesMsg;
@@ -61,11 +57,11 @@ pub(crate) enum LeaderMsg {
 
 /// To a member of a unit.
 pub(crate) enum MemberMsg {
-    Assigner(AssignerMsg),
-    Expirer(ExpirerMsg),
+    Assigner(Mail<AssignerMsg, assigner::Key>),
+    Expirer(Mail<ExpirerMsg, expirer::Key>),
     GroupJoiner(Mail<GroupJoinerMsg, group_joiner::Key>),
     Janitor(JanitorMsg),
-    JobWatcher(JobWatcherMsg),
+    JobWatcher(Mail<JobWatcherMsg, job_watcher::Key>),
     Leases(LeasesMsg),
     Promoter(Mail<PromoterMsg, promoter::Key>),
     Registry(RegistryMsg),
@@ -81,11 +77,11 @@ pub(crate) struct Wing {
 struct Members {
     term: Term,
     unit: u64,
-    assigner: Assigner,
-    expirer: Expirer,
+    assigner: Hosted<Assigner>,
+    expirer: Hosted<Expirer>,
     group_joiner: Hosted<GroupJoiner>,
     janitor: Janitor,
-    job_watcher: JobWatcher,
+    job_watcher: Hosted<JobWatcher>,
     leases: LeaseWatcher,
     promoter: Hosted<Promoter>,
     registry: Registry,
@@ -101,11 +97,11 @@ pub(crate) struct Place {
 
 impl Place {
     fn assigner(self, msg: AssignerMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Assigner(msg))
+        Assigner::mail(self, msg.into())
     }
 
     fn expirer(self, msg: ExpirerMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Expirer(msg))
+        Expirer::mail(self, msg.into())
     }
 
     fn group_joiner(self, msg: GroupJoinerMsg) -> Msg {
@@ -117,7 +113,7 @@ impl Place {
     }
 
     fn job_watcher(self, msg: JobWatcherMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::JobWatcher(msg))
+        JobWatcher::mail(self, msg.into())
     }
 
     fn leases(self, msg: LeasesMsg) -> Msg {
@@ -176,15 +172,15 @@ impl Wing {
         self.members = Some(Members {
             term,
             unit,
-            expirer: Expirer::start(cx, place),
-            assigner: Assigner::start(cx, place, self.strategy),
+            expirer: Hosted::start(cx, Some(term.zk), place, term.epoch),
+            assigner: Hosted::start(cx, Some(term.zk), place, (term.epoch, self.strategy)),
             registry: Registry::start(cx, place),
             leases: LeaseWatcher::start(cx, place),
             promoter: Hosted::start(cx, Some(term.zk), place, term.epoch),
             schedules: Schedules::start(cx, place),
             group_joiner: Hosted::start(cx, Some(term.zk), place, term.epoch),
             janitor: Janitor::start(cx, place),
-            job_watcher: JobWatcher::start(cx, place),
+            job_watcher: Hosted::start(cx, Some(term.zk), place, ()),
         });
     }
 
@@ -223,6 +219,43 @@ impl Members {
     }
 }
 
+impl Hosting for Assigner {
+    type Place = Place;
+    type Links = ();
+
+    fn mail(place: Place, mail: Mail<AssignerMsg, assigner::Key>) -> Msg {
+        Msg::Member(place.unit, MemberMsg::Assigner(mail))
+    }
+
+    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, told: assigner::Tell) {
+        match told {
+            assigner::Tell::Overdue(jobs) => {
+                cx.tell(Route::AssignerToExpirer, place.expirer(ExpirerMsg::Overdue(jobs)));
+            }
+            assigner::Tell::FencedOut => place.fenced_out(cx),
+        }
+    }
+}
+
+impl Hosting for JobWatcher {
+    type Place = Place;
+    type Links = ();
+
+    fn mail(place: Place, mail: Mail<JobWatcherMsg, job_watcher::Key>) -> Msg {
+        Msg::Member(place.unit, MemberMsg::JobWatcher(mail))
+    }
+
+    fn tell(
+        (): &mut (),
+        place: Place,
+        _: Option<Zk>,
+        cx: &mut Context<'_>,
+        job_watcher::Tell::Assigner(event): job_watcher::Tell,
+    ) {
+        cx.tell(Route::JobWatcherToAssigner, place.assigner(AssignerMsg::Event(event)));
+    }
+}
+
 /// Connects members whose only neighbour is the wing.
 macro_rules! hosted {
     ($($concern:ident($key:ty)),*) => {
@@ -241,4 +274,4 @@ macro_rules! hosted {
     };
 }
 
-hosted!(GroupJoiner(group_joiner::Key), Promoter(promoter::Key));
+hosted!(Expirer(expirer::Key), GroupJoiner(group_joiner::Key), Promoter(promoter::Key));

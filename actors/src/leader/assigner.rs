@@ -1,0 +1,337 @@
+//! The assigner: carries out what [`bellwether_core::machine::assigner`] decides.
+//!
+//! One recursive watch on the parent of all inboxes reports which inboxes changed. A one-shot watch on each inbox would
+//! cause fewer events. But a node that is also a worker watches its own inbox recursively in the same session, and the
+//! server keeps one mode per path: the one-shot watch would be lost (ZOOKEEPER-4466). A second recursive watch, on the
+//! lanes, reports which turns are gone; a job without a lane causes no event there. A third, on the pauses, only causes a
+//! listing of all pauses, because there are few.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
+use bellwether_core::machine::assigner::{self, Effect, Event, Job, Order, Spot, Strategy};
+use bellwether_core::metric;
+use bellwether_core::name::{JobId, Kind, Lane, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path::{self, Place};
+use bellwether_core::port::{Change, ChangeKind, Node, ReadResult, Requests};
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::Batch;
+use bellwether_core::wire;
+use metrics::{counter, gauge, histogram};
+
+use super::SWEEP;
+use crate::trace::Assigning;
+use crate::unreadable::Unreadable;
+use crate::{Concern, Context, Feed};
+
+/// The longest wait until a job expires. A wall clock that was set is noticed within it.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// The watches and the timers of the assigner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The watch on the inboxes.
+    Inboxes,
+    /// The watch on the lanes.
+    Lanes,
+    /// The watch on the pauses.
+    Pauses,
+    /// The periodic listing.
+    Sweep,
+    /// The time at which the next job expires.
+    Expiry,
+}
+
+/// Assigns jobs to workers, in one term.
+pub struct Assigner {
+    machine: assigner::Assigner,
+    epoch: i32,
+    unreadable: Unreadable,
+    paused: bool,
+}
+
+/// Messages to the assigner.
+pub enum AssignerMsg {
+    /// From a neighbour: jobs that wait, and workers.
+    Event(Event),
+    /// The connection is lost.
+    Pause,
+    /// The connection is back.
+    Resume,
+    /// The time of the periodic listing.
+    Sweep,
+    /// The next job may have expired.
+    Tick,
+    /// The outcome of a batch.
+    Committed(Batch<Job>, Outcome<()>),
+    /// The number of assignments in an inbox; `None` when there is no inbox.
+    Inbox(WorkerId, ReadResult<Option<usize>>),
+    /// From the watch on the inboxes.
+    Feed(Feed),
+    /// From the watch on the lanes.
+    Lanes(Feed),
+    /// The turns of these lanes, or `None` when they were not listed; the number is the ticket of the listing.
+    LanesListed(u64, Vec<Lane>, Option<Vec<Vec<Spot>>>),
+    /// The znodes of these turns; the number is the ticket of the read.
+    TurnsRead(u64, Vec<(Lane, Spot)>, ReadResult<Vec<Option<Node>>>),
+    /// The queue entries of jobs whose assignment has an unknown outcome.
+    Resolved(ReadResult<Vec<(JobId, Option<QueueEntry>)>>),
+    /// From the watch on the pauses.
+    Pauses(Feed),
+    /// The paused kinds, or `None` when they were not listed.
+    PausesListed(Option<BTreeSet<Kind>>),
+}
+
+kinds!(AssignerMsg {
+    Event => Event,
+    Pause,
+    Resume,
+    Sweep,
+    Tick,
+    Committed,
+    Inbox,
+    Feed => Feed,
+    Lanes => Feed,
+    LanesListed,
+    TurnsRead,
+    Resolved,
+    Pauses => Feed,
+    PausesListed,
+});
+
+/// What the assigner tells its neighbours.
+pub enum Tell {
+    /// To the expirer: these jobs wait and have expired. The assigner has forgotten them.
+    Overdue(Vec<(JobId, WallMillis)>),
+    /// To the leader wing: another leader has claimed.
+    FencedOut,
+}
+
+impl Concern for Assigner {
+    const NAME: &'static str = "assigner";
+    type Msg = AssignerMsg;
+    /// The epoch of the term, and the strategy that chooses workers.
+    type Args = (i32, Strategy);
+    type Key = Key;
+    type Tell = Tell;
+
+    fn start(cx: &mut Context<'_, Self>, (epoch, strategy): (i32, Strategy)) -> Self {
+        let machine = assigner::Assigner::new(epoch, strategy, cx.rng.u64(..));
+        cx.sweep(Key::Sweep, SWEEP, AssignerMsg::Sweep);
+        watch(cx);
+        Self { machine, epoch, unreadable: Unreadable::default(), paused: false }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: AssignerMsg) {
+        let event = match msg {
+            AssignerMsg::Event(event) => event,
+            // Nothing is assigned while paused. `Resume` comes with the connection.
+            AssignerMsg::Feed(Feed::Watching) if self.paused => return,
+            // What was listed before the watch was set may have changed since.
+            AssignerMsg::Feed(Feed::Watching) => Event::Resume,
+            AssignerMsg::Feed(Feed::Changes(changes)) => {
+                return emptied(changes)
+                    .into_iter()
+                    .for_each(|worker| self.feed(cx, Event::InboxChanged(worker)));
+            }
+            AssignerMsg::Lanes(Feed::Watching) => Event::LanesWatched,
+            AssignerMsg::Lanes(Feed::Changes(changes)) => {
+                return ended(changes).for_each(|(Turn { lane, generation }, job)| {
+                    self.feed(cx, Event::TurnGone(lane, (generation, job)));
+                });
+            }
+            AssignerMsg::LanesListed(ticket, lanes, lists) => Event::LanesListed { ticket, lanes, lists },
+            AssignerMsg::TurnsRead(ticket, turns, nodes) => {
+                let found = nodes.ok().map(|nodes| {
+                    let nodes = turns.iter().zip(nodes);
+                    nodes.map(|(turn, node)| Some(order(turn, &node?, &mut self.unreadable))).collect()
+                });
+                Event::TurnsRead { ticket, turns, found }
+            }
+            AssignerMsg::Pause => {
+                self.paused = true;
+                Event::Pause
+            }
+            AssignerMsg::Resume => {
+                self.paused = false;
+                watch(cx);
+                Event::Resume
+            }
+            AssignerMsg::Sweep => {
+                cx.sweep(Key::Sweep, SWEEP, AssignerMsg::Sweep);
+                if self.paused {
+                    return;
+                }
+                self.feed(cx, Event::PausesChanged);
+                Event::Resume
+            }
+            AssignerMsg::Pauses(Feed::Watching | Feed::Changes(_)) => Event::PausesChanged,
+            AssignerMsg::PausesListed(kinds) => Event::Paused(kinds),
+            AssignerMsg::Tick => Event::Tick,
+            AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
+            AssignerMsg::Inbox(worker, Ok(Some(assignments))) => Event::Inbox(worker, Some(assignments)),
+            // A worker without an inbox takes no jobs. The worker registry learns of its end by its own watch.
+            AssignerMsg::Inbox(worker, Ok(None)) => Event::WorkerGone(worker),
+            AssignerMsg::Inbox(worker, Err(_)) => Event::Inbox(worker, None),
+            AssignerMsg::Resolved(entries) => {
+                let entries = entries.ok();
+                for (_, entry) in entries.iter().flatten() {
+                    let resolved = if entry.is_some() { "not_applied" } else { "applied" };
+                    counter!(metric::UNKNOWN_RESOLVED, "as" => resolved).increment(1);
+                }
+                Event::Resolved(entries)
+            }
+        };
+        self.feed(cx, event);
+    }
+}
+
+fn watch(cx: &mut Context<'_, Assigner>) {
+    cx.watch(Key::Inboxes, path::ASSIGNMENTS.into(), AssignerMsg::Feed);
+    cx.watch(Key::Lanes, path::LANES.into(), AssignerMsg::Lanes);
+    cx.watch(Key::Pauses, path::PAUSES.into(), AssignerMsg::Pauses);
+}
+
+impl Assigner {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let due_before = self.machine.next_overdue();
+        let ticked = event == Event::Tick;
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now, cx.wall, event, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Commit(batch) => {
+                    let assigning = Assigning::begin(&batch, self.epoch);
+                    cx.commit_batch(batch, |batch, outcome| {
+                        assigning.end(&outcome);
+                        AssignerMsg::Committed(batch, outcome)
+                    });
+                }
+                Effect::ListInbox(worker) => cx.children(path::inbox(worker), move |listed| {
+                    AssignerMsg::Inbox(worker, listed.map(|names| names.map(|names| names.len())))
+                }),
+                Effect::Resolve(jobs) => {
+                    cx.task(|zk| async move { AssignerMsg::Resolved(resolve(zk, jobs).await) });
+                }
+                Effect::ListLanes { ticket, lanes } => {
+                    cx.children_many(lanes.iter().map(path::lane).collect(), move |lists| {
+                        let lists = lists.ok().map(|lists| lists.into_iter().map(turns).collect());
+                        AssignerMsg::LanesListed(ticket, lanes, lists)
+                    });
+                }
+                Effect::ReadTurns { ticket, turns } => {
+                    let paths = turns.iter().map(|(lane, (generation, job))| {
+                        path::turn(&Turn { lane: lane.clone(), generation: *generation }, job)
+                    });
+                    cx.get_many(paths.collect(), move |nodes| AssignerMsg::TurnsRead(ticket, turns, nodes));
+                }
+                Effect::ListPauses => cx
+                    .children(path::PAUSES.into(), |names| AssignerMsg::PausesListed(names.ok().map(paused))),
+                Effect::Overdue(jobs) => cx.tell(Tell::Overdue(jobs)),
+                Effect::FencedOut => cx.tell(Tell::FencedOut),
+                Effect::Assigned { kind, since } => {
+                    counter!(metric::JOBS_ASSIGNED, "kind" => kind.to_string()).increment(1);
+                    histogram!(metric::ASSIGN_SECONDS).record(cx.now.since(since));
+                }
+            }
+        }
+        let due = self.machine.next_overdue();
+        if ticked || due != due_before {
+            match due {
+                Some(due) => {
+                    // One more, because it may be started in its last millisecond.
+                    let wait = due.since(cx.wall) + Duration::from_millis(1);
+                    cx.after(Key::Expiry, wait.min(LONGEST_WAIT), AssignerMsg::Tick);
+                }
+                None => cx.disarm(Key::Expiry),
+            }
+        }
+        let (slots, used) = self.machine.slots();
+        set_gauges(self.machine.waiting(), self.machine.workers(), slots, used);
+    }
+}
+
+/// The workers that have one assignment less. This leader made every new assignment, and has counted it already.
+fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
+    let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
+    let worker = |change: Change| match change.place {
+        Place::Assignment(worker, _) => Some(worker),
+        Place::QueueEntry(_)
+        | Place::DelayedEntry(..)
+        | Place::Worker(_)
+        | Place::Inbox(_)
+        | Place::Turn(..)
+        | Place::Schedule(_)
+        | Place::Group(_)
+        | Place::Other => None,
+    };
+    deleted.filter_map(worker).collect()
+}
+
+/// The turns that are gone. A new turn comes after all known turns, so it changes nothing.
+fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
+    let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
+    deleted.filter_map(|change| match change.place {
+        Place::Turn(turn, job) => Some((turn, job)),
+        Place::QueueEntry(_)
+        | Place::DelayedEntry(..)
+        | Place::Worker(_)
+        | Place::Inbox(_)
+        | Place::Assignment(..)
+        | Place::Schedule(_)
+        | Place::Group(_)
+        | Place::Other => None,
+    })
+}
+
+/// The paused kinds. Names that are no kinds are ignored. Without the parent, which an operator may have deleted, no kind
+/// is paused.
+fn paused(names: Option<Vec<String>>) -> BTreeSet<Kind> {
+    names.iter().flatten().filter_map(|name| Kind::new(name).ok()).collect()
+}
+
+/// The turns of a lane; an absent lane has none. Foreign names are ignored.
+fn turns(names: Option<Vec<String>>) -> Vec<Spot> {
+    names.iter().flatten().filter_map(|name| path::parse_turn(name)).collect()
+}
+
+/// A turn whose data cannot be read comes after the others of its transaction.
+fn order((lane, (generation, job)): &(Lane, Spot), node: &Node, unreadable: &mut Unreadable) -> Order {
+    let TurnIndex(index) = wire::decode(&node.data).unwrap_or_else(|error| {
+        let turn = Turn { lane: lane.clone(), generation: *generation };
+        unreadable.tell(path::turn(&turn, job), node.version, error);
+        TurnIndex(u32::MAX)
+    });
+    (node.created, index)
+}
+
+/// Reads the queue entries of jobs. An entry that cannot be read counts as gone: the job is not assigned.
+async fn resolve(zk: Arc<dyn Requests>, jobs: Vec<JobId>) -> ReadResult<Vec<(JobId, Option<QueueEntry>)>> {
+    let mut resolved = Vec::with_capacity(jobs.len());
+    for jobs in jobs.chunks(MAX_READ_BATCH) {
+        let nodes = zk.get_many(jobs.iter().map(path::queue_entry).collect()).await?;
+        let entries = nodes.into_iter().map(|node| wire::decode(&node?.data).ok());
+        resolved.extend(jobs.iter().cloned().zip(entries));
+    }
+    Ok(resolved)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats, and no count comes near 2^53")]
+fn set_gauges(waiting: usize, workers: usize, slots: usize, used: usize) {
+    gauge!(metric::QUEUE_DEPTH).set(waiting as f64);
+    gauge!(metric::WORKERS).set(workers as f64);
+    gauge!(metric::SLOTS).set(slots as f64);
+    gauge!(metric::SLOTS_USED).set(used as f64);
+}
+
+/// Sets the gauges that only a leader reports to zero, for a node that leads no more.
+pub fn clear_gauges() {
+    gauge!(metric::DELAYED).set(0.0);
+    gauge!(metric::SCHEDULES).set(0.0);
+    gauge!(metric::GROUPS).set(0.0);
+    set_gauges(0, 0, 0, 0);
+}
