@@ -6,6 +6,7 @@ pub mod expirer;
 pub mod group_joiner;
 pub mod job_watcher;
 pub mod promoter;
+pub mod wing;
 
 use std::time::Duration;
 

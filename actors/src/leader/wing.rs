@@ -1,0 +1,110 @@
+//! The leader wing: the concerns of one term of leadership, started and stopped together.
+//!
+//! *One for all*: when a member dies, all members are stopped and started again in the same term, because they tell each
+//! other what they know and have no other memory of it. Beyond a restart intensity the wing fails.
+
+use bellwether_core::metric;
+use metrics::counter;
+
+use crate::intensity::{Intensity, too_many};
+use crate::{Concern, Context};
+
+/// The wing has no watch and no timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {}
+
+/// A node's role as the leader.
+pub struct LeaderWing {
+    /// The epoch of the present term.
+    epoch: Option<i32>,
+    restarts: Intensity,
+}
+
+/// Messages to the leader wing.
+pub enum LeaderWingMsg {
+    /// This node leads: a new term, or the present one again after a pause. The host switches to the term's session.
+    Active(i32),
+    /// The connection is lost; the term may go on.
+    Paused,
+    /// This node does not lead.
+    Inactive,
+    /// A write of this epoch was rejected by its fence.
+    FencedOut(i32),
+}
+
+kinds!(LeaderWingMsg { Active, Paused, Inactive, FencedOut });
+
+/// What the leader wing tells its members, the election and its host.
+pub enum Tell {
+    /// Start the members of a term.
+    Start(i32),
+    /// Stop the members, in their order.
+    Stop,
+    /// To the assigner: plan nothing.
+    Pause,
+    /// To each member: the connection is back.
+    Resume,
+    /// To the election: another leader has claimed.
+    FencedOut(i32),
+    /// The members die too often: the wing fails.
+    Fail(String),
+}
+
+impl Concern for LeaderWing {
+    const NAME: &'static str = "leader_wing";
+    type Msg = LeaderWingMsg;
+    type Args = ();
+    type Key = Key;
+    type Tell = Tell;
+
+    fn start(_: &mut Context<'_, Self>, (): ()) -> Self {
+        Self { epoch: None, restarts: Intensity::default() }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: LeaderWingMsg) {
+        match (msg, self.epoch) {
+            (LeaderWingMsg::Active(epoch), Some(present)) if present == epoch => {
+                tracing::info!(epoch, "leading on with what was known");
+                cx.tell(Tell::Resume);
+            }
+            (LeaderWingMsg::Active(epoch), _) => {
+                self.end_term(cx);
+                tracing::info!(epoch, "leading");
+                self.epoch = Some(epoch);
+                cx.tell(Tell::Start(epoch));
+            }
+            (LeaderWingMsg::Paused, Some(_)) => cx.tell(Tell::Pause),
+            (LeaderWingMsg::Inactive, _) => self.end_term(cx),
+            (LeaderWingMsg::FencedOut(epoch), Some(present)) if present == epoch => {
+                tracing::warn!(epoch, "another leader has claimed: this term is over");
+                counter!(metric::FENCED).increment(1);
+                self.end_term(cx);
+                cx.tell(Tell::FencedOut(epoch));
+            }
+            // Of a term that is over already.
+            (LeaderWingMsg::FencedOut(_) | LeaderWingMsg::Paused, _) => {}
+        }
+    }
+}
+
+impl LeaderWing {
+    /// A member has ended by itself. Its host calls this for the members of the present term only.
+    pub fn member_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
+        let Some(epoch) = self.epoch else { return };
+        tracing::error!(epoch, why, "an actor of the leader wing died: all of them are started again");
+        counter!(metric::ACTOR_RESTARTS).increment(1);
+        if self.restarts.allows(cx.now) {
+            cx.tell(Tell::Stop);
+            cx.tell(Tell::Start(epoch));
+        } else {
+            cx.tell(Tell::Fail(too_many("leader wing")));
+        }
+    }
+
+    fn end_term(&mut self, cx: &mut Context<'_, Self>) {
+        if let Some(epoch) = self.epoch.take() {
+            tracing::info!(epoch, "leading no more");
+            cx.tell(Tell::Stop);
+        }
+    }
+}
