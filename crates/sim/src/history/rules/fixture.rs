@@ -41,7 +41,7 @@ pub(super) struct Story {
     truth: Truth,
 }
 
-fn session_of(worker: WorkerId) -> i64 {
+pub(super) fn session_of(worker: WorkerId) -> i64 {
     0x100 + i64::try_from(worker.uuid().as_u128()).expect("small")
 }
 

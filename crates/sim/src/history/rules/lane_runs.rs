@@ -22,6 +22,8 @@ pub(super) struct LaneRuns {
     running: BTreeMap<Run, (Lane, Option<NodeId>)>,
     /// Whose leases were over.
     taken: BTreeSet<Run>,
+    /// Sessions that were ended before their time.
+    evicted: BTreeSet<i64>,
 }
 
 impl Predicate for LaneRuns {
@@ -43,6 +45,11 @@ impl Predicate for LaneRuns {
                 if self.taken.contains(&(*worker, job.clone(), *generation, *attempt)) {
                     return;
                 }
+                // A worker whose session was ended before its time does not know it yet.
+                let session = world.truth.worker(*worker).map(|worker| worker.session);
+                if session.is_some_and(|session| self.evicted.contains(&session)) {
+                    return;
+                }
                 let record = world.truth.record(job).and_then(|znode| znode.record());
                 let Some(lane) = record.and_then(|record| record.placement.lane.clone()) else { return };
                 for ((_, other, _, _), (taken, node)) in &self.running {
@@ -60,6 +67,7 @@ impl Predicate for LaneRuns {
                 self.running.retain(|_, (_, runs_on)| runs_on.as_ref() != Some(node));
             }
             EventKind::Evicted { session } => {
+                self.evicted.insert(*session);
                 let theirs = |worker| world.truth.worker(worker).is_some_and(|it| it.session == *session);
                 self.running.retain(|(worker, ..), _| !theirs(*worker));
             }
@@ -77,8 +85,8 @@ impl Predicate for LaneRuns {
 
 #[cfg(test)]
 mod tests {
-    use crate::history::event::{Life, RunStep};
-    use crate::history::rules::fixture::{Story, W1, W2};
+    use crate::history::event::{EventKind, Life, RunStep};
+    use crate::history::rules::fixture::{Story, W1, W2, session_of};
 
     fn lane_of_two() -> Story {
         let mut story = Story::with_workers();
@@ -118,6 +126,27 @@ mod tests {
             }
             story.pass(600_000);
             story.revoke("a", W1);
+            story.assign("a", W2);
+            story.run("a", W2, RunStep::Started);
+            if late {
+                story.push(run);
+            }
+            story.assert_keeps("S6");
+        }
+    }
+
+    #[test]
+    fn one_on_a_session_that_was_ended_before_its_time_may_run_on_or_begin_late() {
+        for late in [false, true] {
+            let mut story = Story::with_workers();
+            story.submit_in_lane("a", "x");
+            story.assign("a", W1);
+            let run = story.run_of("a", W1);
+            if !late {
+                story.push(run.clone());
+            }
+            story.push(EventKind::Evicted { session: session_of(W1) });
+            story.lose("a", W1);
             story.assign("a", W2);
             story.run("a", W2, RunStep::Started);
             if late {
