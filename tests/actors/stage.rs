@@ -45,7 +45,7 @@ pub(crate) enum Allowed {
 }
 
 /// The root and its children.
-const PARTS: &[&str] = &["node", "session", "election", "leader", "worker_wing"];
+const PARTS: &[&str] = &["node", "session", "election", "leader_wing", "worker_wing"];
 /// Of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
 /// Of the leader wing.
@@ -342,8 +342,8 @@ impl Drop for LetGo {
 fn rebuilt(part: &str, dead: &str) -> bool {
     match dead {
         "session" => part != "node",
-        "election" => matches!(part, "election" | "leader"),
-        "leader" | "worker_wing" => part == dead,
+        "election" => matches!(part, "election" | "leader_wing"),
+        "leader_wing" | "worker_wing" => part == dead,
         // The node's end, or the part's own affair.
         _ => false,
     }

@@ -36,6 +36,7 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("group_joiner", "Joiner.Ended", "GroupJoinerMsg::Feed brings it"),
     ("group_joiner", "Joiner.Gone", "GroupJoinerMsg::Feed brings it"),
     ("inbox_watcher", "SetAside", "SPIKE ONLY: no situation sets a job aside twice yet"),
+    ("worker_registry", "Recovery.Lost", "Feed and Workers bring it"),
     ("worker_registry", "Recovery.Sweep", "the actor itself makes it of Sweep and Feed"),
 ];
 
@@ -83,7 +84,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
         "leaving",
         &[
             ("election", &["StepDown"]),
-            ("worker_registry", &["Feed.Changes", "Recovery.Lost"]),
+            ("worker_registry", &["Feed.Changes"]),
             ("assigner", &["Event.WorkerGone"]),
             ("worker_wing", &["Drain", "Idle", "Child.Terminated"]),
             ("inbox_watcher", &["Relist"]),
@@ -97,7 +98,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
         &[
             ("session", &["State"]),
             ("election", &["Session.Disconnected", "Session.Reconnected"]),
-            ("leader", &["Paused"]),
+            ("leader_wing", &["Paused"]),
             ("job_watcher", &["Resume"]),
             ("promoter", &["Resume"]),
             ("group_joiner", &["Resume"]),
@@ -124,7 +125,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ),
         ],
     ),
-    ("fenced_out", &[("election", &["FencedOut"]), ("leader", &["FencedOut"])]),
+    ("fenced_out", &[("election", &["FencedOut"]), ("leader_wing", &["FencedOut"])]),
     ("stands_again", &[("election", &["Stand"])]),
     ("closed_by_another", &[("inbox_watcher", &["Recheck"]), ("executor_pool", &["Tell.Zombie"])]),
     ("handed_back", &[("inbox_watcher", &["Refused"])]),
@@ -138,8 +139,8 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("lost_look", &[("inbox_watcher", &["Unread"])]),
     ("session_panics", &[("node", &["Child.Failed"])]),
     ("session_is_killed", &[("node", &["Child.Terminated"])]),
-    ("members_panic", &[("leader", &["Child.Failed"]), ("worker_wing", &["Child.Failed"])]),
-    ("members_are_killed", &[("leader", &["Child.Terminated"])]),
+    ("members_panic", &[("leader_wing", &["Child.Failed"]), ("worker_wing", &["Child.Failed"])]),
+    ("members_are_killed", &[("leader_wing", &["Child.Terminated"])]),
     ("removes", &[("janitor", &["Committed", "Groups", "Names", "Stats"])]),
     (
         "groups",

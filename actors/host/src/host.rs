@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use crate::clock;
 use crate::feed;
 use crate::session::SessionEvent;
-use crate::task::{Owned, after, report_some, sweep, tell};
+use crate::task::{Owned, after, report, sweep, tell};
 
 /// How this host connects a concern with its neighbours.
 pub(crate) trait Hosting: Concern {
@@ -262,7 +262,7 @@ impl<C: Hosting> Hands<C> {
                     None => debug_assert!(false, "{} asks without a session", C::NAME),
                 },
                 Out::Task(task) => match &self.zk {
-                    Some(zk) => report_some(me, task(Arc::new(zk.clone())), |msg| letter(msg?)),
+                    Some(zk) => report(me, task(Arc::new(zk.clone())), |msg| letter(msg?)),
                     None => debug_assert!(false, "{} asks without a session", C::NAME),
                 },
                 Out::Watch(key, path, heard) => {
@@ -317,13 +317,13 @@ where
     }
     match ask {
         Ask::Commit(commit) => {
-            report_some(me, zk.commit_of(Sent(commit)), |(sent, outcome)| letter(sent.0.answered(outcome)?))
+            report(me, zk.commit_of(Sent(commit)), |(sent, outcome)| letter(sent.0.answered(outcome)?))
         }
-        Ask::Container(path, answer) => report_some(me, zk.create_container(path), then(answer)),
-        Ask::Get(path, answer) => report_some(me, zk.get(path), then(answer)),
-        Ask::Children(path, answer) => report_some(me, zk.children(path), then(answer)),
-        Ask::GetMany(paths, answer) => report_some(me, zk.get_many(paths), then(answer)),
-        Ask::ChildrenMany(paths, answer) => report_some(me, zk.children_many(paths), then(answer)),
+        Ask::Container(path, answer) => report(me, zk.create_container(path), then(answer)),
+        Ask::Get(path, answer) => report(me, zk.get(path), then(answer)),
+        Ask::Children(path, answer) => report(me, zk.children(path), then(answer)),
+        Ask::GetMany(paths, answer) => report(me, zk.get_many(paths), then(answer)),
+        Ask::ChildrenMany(paths, answer) => report(me, zk.children_many(paths), then(answer)),
     }
 }
 

@@ -24,7 +24,4 @@ mod supervise;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod unreadable {
-    pub(crate) use bellwether_actors::Unreadable;
-}
 pub mod worker;

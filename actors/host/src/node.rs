@@ -1,36 +1,24 @@
-//! The node: root of the supervision tree.
+//! The node, hosted: the root of the supervision tree, and the handle on it.
 //!
-//! ```text
-//! node ─┬─ session      owns the ZooKeeper client
-//!       ├─ election     who leads                      } candidate
-//!       ├─ leader wing  lives while this node leads    }
-//!       └─ worker wing  registers, runs, reports         worker
-//! ```
-//!
-//! *Rest for one*: when a child dies, it and those that build on it are stopped, last first, and started again,
-//! first first. Everything builds on the session, the leader wing on the election; the worker wing on neither, so
-//! that no running job pays for a fault of leadership. Within a restart intensity; beyond it the node ends with the
-//! error, and whoever runs the process decides. A namespace that is refused ends the node at once: starting
-//! again would not change it.
-//!
-//! A graceful stop drains the worker, gives leadership up, and closes the session last, so that nothing waits
-//! for a timeout.
+//! The concern is [`bellwether_actors::node`]. A graceful stop drains the worker, gives leadership up, and closes the
+//! session last, so that nothing waits for a timeout.
 
 use std::time::Duration;
 
+use bellwether_actors::Context;
+use bellwether_actors::node::{self as concern, Ended, Part, Tell};
 use bellwether_core::machine::assigner::Strategy;
-use bellwether_core::metric;
-use bellwether_zk::NamespaceError;
+use bellwether_zk::{NamespaceError, Zk};
 use futures::FutureExt as _;
-use metrics::counter;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, ActorStatus, SpawnErr, SupervisionEvent};
+use ractor::{ActorCell, ActorProcessingErr, ActorStatus, SpawnErr};
 use tokio::sync::watch;
 
 use crate::election::{Election, ElectionConfig, LeadershipEvent};
-use crate::leader::{self, LeaderConfig, LeaderMsg, Term};
+use crate::host::{self, Hosted, Hosting, Letter, Ref};
+use crate::leader::{Leader, LeaderConfig};
 use crate::session::{Session, SessionConfig};
-use crate::spawn::{Started, actor, spawn};
-use crate::supervise::{Intensity, stop_all};
+use crate::spawn::{Started, spawn};
+use crate::supervise;
 use crate::worker::{Drained, Worker, WorkerConfig};
 
 /// What a node is.
@@ -67,7 +55,7 @@ pub enum NodeError {
 /// A running node. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Node {
-    actor: ActorRef<NodeMsg>,
+    actor: Ref<concern::Node>,
     parts: watch::Receiver<Parts>,
 }
 
@@ -91,7 +79,9 @@ impl Node {
     /// A configuration beyond its bounds, or a failure of the actor system.
     pub async fn start(config: NodeConfig) -> Result<Self, SpawnErr> {
         let (publish, parts) = watch::channel(Parts::default());
-        let actor = start(config, publish).await?;
+        let (session, election, leader, worker) = (None, None, None, None);
+        let links = Links { config, publish, session, election, leader, worker, stopped: false };
+        let actor = start(links).await?;
         Ok(Self { actor, parts })
     }
 
@@ -140,7 +130,7 @@ impl Node {
         {
             tracing::warn!("leadership was not given up in time: it ends with the session");
         }
-        crate::supervise::stop(&self.actor.get_cell(), STOP_WITHIN).await;
+        supervise::stop(&self.actor.get_cell(), STOP_WITHIN).await;
         drained
     }
 }
@@ -151,34 +141,27 @@ const STEP_DOWN_WITHIN: Duration = Duration::from_secs(5);
 /// Each of the four children has its own deadline below this.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// The root hears only of its children.
-enum NodeMsg {}
-
-fn start(config: NodeConfig, publish: watch::Sender<Parts>) -> Started<NodeMsg> {
-    spawn(Root, (config, publish), None).boxed()
+fn start(links: Links) -> Started<Letter<concern::Node>> {
+    spawn(Hosted::new(), host::Args { zk: None, links, args: () }, None).boxed()
 }
-
-struct Root;
-
-actor!(Root, "node", NodeMsg {}, supervises);
 
 #[cfg(feature = "testing")]
 pub(crate) fn roster() -> Vec<crate::testing::Entry> {
-    vec![crate::testing::entry::<Root>()]
+    vec![crate::testing::entry::<Hosted<concern::Node>>()]
 }
 
-struct State {
+/// The parts that run, and what starts them.
+pub(crate) struct Links {
     config: NodeConfig,
     publish: watch::Sender<Parts>,
     session: Option<Session>,
     election: Option<Election>,
-    leader: Option<ActorRef<LeaderMsg>>,
+    leader: Option<Leader>,
     worker: Option<Worker>,
-    restarts: Intensity,
     stopped: bool,
 }
 
-impl Drop for State {
+impl Drop for Links {
     fn drop(&mut self) {
         if !self.stopped {
             let died = || NodeError::Actors("the node's root died".to_owned());
@@ -189,105 +172,75 @@ impl Drop for State {
     }
 }
 
-/// The children in the order in which they are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Session,
-    Election,
-    LeaderWing,
-    WorkerWing,
-}
+impl Hosting for concern::Node {
+    type Links = Links;
+    const SUPERVISES: bool = true;
 
-impl Part {
-    fn builds_on(self, other: Self) -> bool {
-        self == other || other == Self::Session || (other, self) == (Self::Election, Self::LeaderWing)
-    }
-}
-
-const PARTS: [Part; 4] = [Part::Session, Part::Election, Part::LeaderWing, Part::WorkerWing];
-
-impl Actor for Root {
-    type Msg = NodeMsg;
-    type State = State;
-    type Arguments = (NodeConfig, watch::Sender<Parts>);
-
-    async fn pre_start(
-        &self,
-        myself: ActorRef<NodeMsg>,
-        (config, publish): Self::Arguments,
-    ) -> Result<State, ActorProcessingErr> {
-        let mut state = State {
-            config,
-            publish,
-            session: None,
-            election: None,
-            leader: None,
-            worker: None,
-            restarts: Intensity::default(),
-            stopped: false,
-        };
-        state.start_from(Part::Session, &myself.get_cell()).await?;
-        Ok(state)
-    }
-
-    async fn handle(
-        &self,
-        _: ActorRef<NodeMsg>,
-        message: NodeMsg,
-        _: &mut State,
+    async fn tell(
+        links: &mut Links,
+        _: Option<&Zk>,
+        me: &Ref<Self>,
+        tell: Tell,
     ) -> Result<(), ActorProcessingErr> {
-        match message {}
-    }
-
-    async fn handle_supervisor_evt(
-        &self,
-        myself: ActorRef<NodeMsg>,
-        event: SupervisionEvent,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        let (who, error) = match event {
-            SupervisionEvent::ActorFailed(who, error) => (who, error),
-            SupervisionEvent::ActorTerminated(who, _, reason) => (who, reason.unwrap_or_default().into()),
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => return Ok(()),
-        };
-        let Some(part) = state.part_of(&who) else { return Ok(()) };
-        let end = match error.downcast_ref::<NamespaceError>() {
-            Some(refused) => NodeError::Namespace(refused.clone()),
-            None => {
-                tracing::error!(?part, %error, "a part of the node died: starting it and what builds on it again");
-                counter!(metric::ACTOR_RESTARTS).increment(1);
-                match state.restart(part, &myself.get_cell()).await {
-                    Ok(()) => return Ok(()),
-                    Err(error) => NodeError::Actors(error.to_string()),
+        let end = match tell {
+            Tell::Start(part) => match links.start(part, &me.get_cell()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    links.stop_all().await;
+                    NodeError::Actors(error.to_string())
                 }
+            },
+            Tell::Stop(part) => {
+                links.stop(part).await;
+                return Ok(());
             }
+            Tell::Started => {
+                links.publish();
+                return Ok(());
+            }
+            Tell::Fail(Ended::Died(error)) => NodeError::Actors(error),
+            Tell::Fail(Ended::Refused(_)) => match links.publish.borrow().error.clone() {
+                Some(refused) => refused,
+                None => NodeError::Actors("the namespace was refused".to_owned()),
+            },
         };
-        state.stop_from(Part::Session).await;
-        state.publish.send_modify(|parts| parts.error = Some(end.clone()));
+        links.publish.send_modify(|parts| parts.error = Some(end.clone()));
         Err(end.into())
     }
 
-    async fn post_stop(&self, _: ActorRef<NodeMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
-        state.stop_from(Part::Session).await;
-        state.stopped = true;
-        Ok(())
+    fn ended(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        links: &Links,
+        who: &ActorCell,
+        how: Result<String, ActorProcessingErr>,
+    ) {
+        let Some(part) = links.part_of(who) else { return };
+        let ended = match how {
+            Ok(reason) => Ended::Died(reason),
+            Err(error) => match error.downcast_ref::<NamespaceError>() {
+                Some(refused) => {
+                    let refused = NodeError::Namespace(refused.clone());
+                    let text = refused.to_string();
+                    links.publish.send_modify(|parts| parts.error = Some(refused));
+                    Ended::Refused(text)
+                }
+                None => Ended::Died(error.to_string()),
+            },
+        };
+        self.part_ended(cx, part, ended);
+    }
+
+    async fn stop(links: &mut Links) {
+        links.stop_all().await;
+        links.stopped = true;
     }
 }
 
-impl State {
-    async fn restart(&mut self, part: Part, supervisor: &ActorCell) -> Result<(), ActorProcessingErr> {
-        self.restarts.note("the node")?;
-        self.stop_from(part).await;
-        self.start_from(part, supervisor).await
-    }
-
-    async fn start_from(&mut self, first: Part, supervisor: &ActorCell) -> Result<(), ActorProcessingErr> {
-        for part in PARTS.into_iter().filter(|part| part.builds_on(first)) {
-            self.start(part, supervisor).await?;
-        }
+impl Links {
+    fn publish(&self) {
         let (session, election, worker) = (self.session.clone(), self.election.clone(), self.worker.clone());
         self.publish.send_replace(Parts { session, election, worker, error: None });
-        Ok(())
     }
 
     async fn start(&mut self, part: Part, supervisor: &ActorCell) -> Result<(), ActorProcessingErr> {
@@ -304,7 +257,7 @@ impl State {
                 let fence = election.clone();
                 let fenced_out = Box::new(move |epoch| fence.fenced_out(epoch));
                 let config = LeaderConfig { strategy: candidate.strategy, fenced_out };
-                let wing = leader::start(config, supervisor.clone()).await?;
+                let wing = Leader::start(config, supervisor.clone()).await?;
                 follow(&election, wing.clone());
                 self.leader = Some(wing);
             }
@@ -317,16 +270,20 @@ impl State {
         Ok(())
     }
 
-    async fn stop_from(&mut self, first: Part) {
-        for part in PARTS.into_iter().rev().filter(|part| part.builds_on(first)) {
-            let cell = self.cell(part);
-            match part {
-                Part::Session => self.session = None,
-                Part::Election => self.election = None,
-                Part::LeaderWing => self.leader = None,
-                Part::WorkerWing => self.worker = None,
-            }
-            stop_all(cell).await;
+    async fn stop(&mut self, part: Part) {
+        let cell = self.cell(part);
+        match part {
+            Part::Session => self.session = None,
+            Part::Election => self.election = None,
+            Part::LeaderWing => self.leader = None,
+            Part::WorkerWing => self.worker = None,
+        }
+        supervise::stop_all(cell).await;
+    }
+
+    async fn stop_all(&mut self) {
+        for part in Part::ALL.into_iter().rev() {
+            self.stop(part).await;
         }
     }
 
@@ -334,25 +291,22 @@ impl State {
         match part {
             Part::Session => self.session.as_ref().map(Session::cell),
             Part::Election => self.election.as_ref().map(Election::cell),
-            Part::LeaderWing => self.leader.as_ref().map(ActorRef::get_cell),
+            Part::LeaderWing => self.leader.as_ref().map(Leader::cell),
             Part::WorkerWing => self.worker.as_ref().map(Worker::cell),
         }
     }
 
     /// Which part an actor is; `None` for one that was stopped here.
     fn part_of(&self, who: &ActorCell) -> Option<Part> {
-        PARTS.into_iter().find(|part| self.cell(*part).is_some_and(|cell| cell.get_id() == who.get_id()))
+        Part::ALL.into_iter().find(|part| self.cell(*part).is_some_and(|cell| cell.get_id() == who.get_id()))
     }
 }
 
-/// Lets the leader wing live with the leadership.
-fn follow(election: &Election, wing: ActorRef<LeaderMsg>) {
-    election.subscribe(Box::new(move |event| {
-        let msg = match event {
-            LeadershipEvent::Active { zk, term } => LeaderMsg::Active(Term { zk, epoch: term.epoch() }),
-            LeadershipEvent::Paused { .. } => LeaderMsg::Paused,
-            LeadershipEvent::Inactive(_) => LeaderMsg::Inactive,
-        };
-        wing.cast(msg).is_ok()
+/// Lets the leader wing follow the leadership.
+fn follow(election: &Election, wing: Leader) {
+    election.subscribe(Box::new(move |event| match event {
+        LeadershipEvent::Active { zk, term } => wing.active(zk, term.epoch()),
+        LeadershipEvent::Paused { .. } => wing.paused(),
+        LeadershipEvent::Inactive(_) => wing.inactive(),
     }));
 }

@@ -1,38 +1,11 @@
-//! What ractor leaves to its users: it never restarts a child, and a parent that stops kills its children.
+//! Stopping actors in order. In ractor a parent that stops kills its children where they are.
 
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ractor::ActorCell;
 
-/// Restarts within [`WITHIN`] beyond which a supervisor gives up: a fault that comes back this often is not
-/// cured by starting again, and whoever is above may know better.
-const RESTARTS: usize = 10;
-const WITHIN: Duration = Duration::from_secs(30);
-
 /// How long an actor may take to stop before it is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
-
-/// Counts restarts.
-#[derive(Debug, Default)]
-pub(crate) struct Intensity(VecDeque<Instant>);
-
-/// Too many restarts.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} was restarted more than {RESTARTS} times within {WITHIN:?}")]
-pub(crate) struct TooManyRestarts(&'static str);
-
-impl Intensity {
-    /// Notes a restart of `what`.
-    pub(crate) fn note(&mut self, what: &'static str) -> Result<(), TooManyRestarts> {
-        let now = Instant::now();
-        self.0.push_back(now);
-        while self.0.front().is_some_and(|first| now.duration_since(*first) > WITHIN) {
-            self.0.pop_front();
-        }
-        if self.0.len() > RESTARTS { Err(TooManyRestarts(what)) } else { Ok(()) }
-    }
-}
 
 /// Stops actors one after another, in order, and waits for each.
 pub(crate) async fn stop_all(cells: impl IntoIterator<Item = ActorCell>) {

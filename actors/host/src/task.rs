@@ -61,22 +61,9 @@ pub(crate) fn tell<M: Message>(actor: &ActorRef<M>, message: M) {
     }
 }
 
-/// Awaits `future` elsewhere and sends what `message` makes of its output to the actor. Not cancelled with the
-/// actor: a request that was sent is answered, and what nobody waits for is dropped in [`tell`].
+/// Awaits `future` in a task and sends what `message` makes of its output to the actor, if anything. The task is not
+/// cancelled with the actor: a request that was sent is answered, and [`tell`] drops an answer to an actor that has ended.
 pub(crate) fn report<T, M: Message>(
-    actor: &ActorRef<M>,
-    future: impl Future<Output = T> + Send + 'static,
-    message: impl FnOnce(T) -> M + Send + 'static,
-) {
-    let actor = actor.clone();
-    tokio::spawn(async move {
-        let output = future.await;
-        tell(&actor, message(output));
-    });
-}
-
-/// As [`report`], unless there is nothing to send.
-pub(crate) fn report_some<T, M: Message>(
     actor: &ActorRef<M>,
     future: impl Future<Output = T> + Send + 'static,
     message: impl FnOnce(T) -> Option<M> + Send + 'static,

@@ -14,7 +14,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
-use bellwether_host::leader::{LeaderConfig, LeaderMsg, Term, start};
+use bellwether_host::leader::{Leader, LeaderConfig};
 use bellwether_testkit::{Cut, Proxy, eventually, eventually_some, namespace};
 use bellwether_zk::{SessionState, Zk, connect, open_namespace};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -48,10 +48,17 @@ fn record(policy: Policy, lane: Option<Lane>) -> JobRecord {
     }
 }
 
+/// A term that the test has claimed.
+#[derive(Clone)]
+struct Term {
+    zk: Zk,
+    epoch: i32,
+}
+
 struct Bench {
     zk: Zk,
     to: String,
-    wing: ActorRef<LeaderMsg>,
+    wing: Leader,
     fenced: mpsc::UnboundedReceiver<i32>,
 }
 
@@ -80,7 +87,7 @@ impl Bench {
         let (fenced_out, fenced) = mpsc::unbounded_channel();
         let fenced_out = Box::new(move |epoch| fenced_out.send(epoch).expect("a test that listens"));
         let config = LeaderConfig { strategy: Strategy::LeastLoaded, fenced_out };
-        let wing = start(config, root.get_cell()).await.expect("a wing");
+        let wing = Leader::start(config, root.get_cell()).await.expect("a wing");
         Self { zk, to, wing, fenced }
     }
 
@@ -89,7 +96,7 @@ impl Bench {
         let zk = session(&self.to).await;
         let epoch = claim(&zk).await;
         let term = Term { zk, epoch };
-        self.wing.cast(LeaderMsg::Active(term.clone())).expect("a wing");
+        assert!(self.wing.active(term.zk.clone(), term.epoch), "a wing");
         term
     }
 
@@ -214,8 +221,8 @@ async fn workers_that_died_while_nobody_led_are_recovered_by_the_next_leader() {
     let (dying, session) = bench.worker(1).await;
     let job = bench.submit("a", Policy { max_losses: 1, ..Policy::default() }).await;
     bench.assigned(dying, 1).await;
-    bench.wing.cast(LeaderMsg::Inactive).expect("a wing");
-    eventually("the term has ended", SOON, async || bench.wing.get_cell().get_children().is_empty()).await;
+    assert!(bench.wing.inactive(), "a wing");
+    eventually("the term has ended", SOON, async || bench.wing.cell().get_children().is_empty()).await;
     drop(session);
     eventually("the ephemeral is gone", SOON, async || {
         bench.zk.get(path::worker(dying)).await.expect("an answer").is_none()
@@ -287,10 +294,10 @@ async fn a_member_that_is_killed_is_started_again_and_loses_nothing() {
     let (worker, _session) = bench.worker(16).await;
     bench.submit("a", Policy::default()).await;
     bench.assigned(worker, 1).await;
-    let members = bench.wing.get_cell().get_children().len();
+    let members = bench.wing.cell().get_children().len();
     assert_eq!(members, 9);
     for n in 0..members {
-        bench.wing.get_cell().get_children()[n].kill();
+        bench.wing.cell().get_children()[n].kill();
         bench.submit(&format!("after-{n}"), Policy::default()).await;
         bench.assigned(worker, n + 2).await;
     }
@@ -333,7 +340,7 @@ async fn a_new_leader_knows_whose_turn_it_is_from_what_stands_in_zookeeper() {
     bench.lead().await;
     let (worker, _session) = bench.worker(20).await;
     assert_eq!(bench.assigned(worker, 1).await, jobs[..1]);
-    bench.wing.cast(LeaderMsg::Inactive).expect("a wing");
+    assert!(bench.wing.inactive(), "a wing");
     bench.lead().await;
     // Something else shows that the new leader has looked.
     bench.submit("beside", Policy::default()).await;
@@ -351,7 +358,7 @@ async fn what_came_while_the_connection_was_lost_is_seen_when_the_term_goes_on()
     let proxy = Proxy::to(&bench.to);
     let zk = session(&proxy.connect_string()).await;
     let term = Term { epoch: claim(&zk).await, zk };
-    bench.wing.cast(LeaderMsg::Active(term.clone())).unwrap();
+    assert!(bench.wing.active(term.zk.clone(), term.epoch));
     let (busy, _its_session) = bench.worker(1).await;
     bench.submit("before", Policy::default()).await;
     bench.assigned(busy, 1).await;
@@ -360,11 +367,11 @@ async fn what_came_while_the_connection_was_lost_is_seen_when_the_term_goes_on()
     proxy.cut(Cut::Fin);
     let is = async |state| term.zk.state() == state;
     eventually("the leader is cut off", SOON, async || is(SessionState::Disconnected).await).await;
-    bench.wing.cast(LeaderMsg::Paused).unwrap();
+    assert!(bench.wing.paused());
     let (idle, _its_session) = bench.worker(1).await;
     bench.submit("meanwhile", Policy::default()).await;
     proxy.accept();
     eventually("the leader is back", SOON, async || is(SessionState::Connected).await).await;
-    bench.wing.cast(LeaderMsg::Active(term.clone())).unwrap();
+    assert!(bench.wing.active(term.zk.clone(), term.epoch));
     assert_eq!(bench.assigned(idle, 1).await, ["meanwhile"]);
 }

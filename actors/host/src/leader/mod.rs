@@ -1,80 +1,29 @@
-//! The leader wing: everything that only a leader does.
+//! The leader wing, hosted: starts, stops and connects the members of a term.
 //!
-//! ```text
-//! leader ─┬─ job_watcher      what waits in /queue
-//!         ├─ promoter         what waits in /delayed
-//!         ├─ janitor          what nobody needs any more
-//!         ├─ expirer          ends what may not start any more
-//!         ├─ group_joiner     which groups have ended; their joins
-//!         ├─ worker_registry  who lives; recovers the jobs of those who do not
-//!         ├─ lease_watcher    who lives and gives no sign of it; takes the jobs of those
-//!         └─ assigner         which job goes to whom
-//! ```
-//!
-//! The wing exists in Active and Paused. In Paused it keeps what it knows and assigns nothing (nothing can be sent
-//! while disconnected, and what recovery or promotion sends before the term is verified is fenced); when the same
-//! term is Active again, every actor watches anew and lists again, and what it knew stays warm. With the end
-//! of the term everything is dropped: what a leader knows belongs to its term.
-//!
-//! The actors of a term are one unit: when one dies, all are started again from what ZooKeeper says, within a
-//! restart intensity, beyond which the wing fails to its own supervisor.
+//! The concerns are those of [`bellwether_actors::leader`].
 
-mod alarm;
-mod janitor;
-mod kinds;
-mod lease_watcher;
-mod schedule_keeper;
-mod worker_registry;
+mod links;
 
-use std::time::Duration;
-
-use bellwether_actors::Concern;
-use bellwether_actors::leader::FencedOut;
 use bellwether_actors::leader::assigner::{self, Assigner, AssignerMsg};
 use bellwether_actors::leader::expirer::{Expirer, ExpirerMsg};
 use bellwether_actors::leader::group_joiner::{GroupJoiner, GroupJoinerMsg};
-use bellwether_actors::leader::job_watcher::{self, JobWatcher, JobWatcherMsg};
+use bellwether_actors::leader::janitor::{Janitor, JanitorMsg};
+use bellwether_actors::leader::job_watcher::{JobWatcher, JobWatcherMsg};
+use bellwether_actors::leader::lease_watcher::{LeaseWatcher, LeaseWatcherMsg};
 use bellwether_actors::leader::promoter::{Promoter, PromoterMsg};
+use bellwether_actors::leader::schedule_keeper::{ScheduleKeeper, ScheduleKeeperMsg};
+use bellwether_actors::leader::wing::{LeaderWing, LeaderWingMsg, Tell};
+use bellwether_actors::leader::worker_registry::{self, WorkerRegistry, WorkerRegistryMsg};
+use bellwether_actors::{Concern, Context};
 use bellwether_core::machine::assigner::Strategy;
-use bellwether_core::metric;
 use bellwether_zk::Zk;
-use metrics::counter;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{ActorCell, ActorProcessingErr, SpawnErr};
 
-use crate::host::{self, Hosted, Hosting, Ref};
-use crate::spawn::{actor, spawn};
-use crate::supervise::{Intensity, stop_all};
-use crate::task::tell;
+use crate::host::{self, Hosted, Hosting, Letter, Ref, send};
+use crate::spawn::spawn;
+use crate::supervise::stop_all;
 
-use janitor::{Janitor, JanitorMsg};
-use lease_watcher::{LeaseWatcher, LeaseWatcherMsg};
-use schedule_keeper::{ScheduleKeeper, ScheduleKeeperMsg};
-use worker_registry::{WorkerRegistry, WorkerRegistryMsg};
-
-/// How often everything is listed again although nothing seems wrong: watches are hints, and a hint that was
-/// lost, or a resume that was overtaken by the failure it answers, costs at most this long.
-pub(crate) const SWEEP: Duration = bellwether_actors::leader::SWEEP;
-
-/// One claim of leadership, as the wing needs it.
-#[derive(Debug, Clone)]
-pub struct Term {
-    /// The session that holds it.
-    pub zk: Zk,
-    /// The epoch: fences every write.
-    pub epoch: i32,
-}
-
-/// Messages to the leader wing.
-pub enum LeaderMsg {
-    /// This node leads: a new term, or the present one again after a pause.
-    Active(Term),
-    /// The connection is lost; the term may go on.
-    Paused,
-    /// This node leads no more.
-    Inactive,
-    #[doc(hidden)]
-    FencedOut(i32),
-}
+use links::{AssignerLinks, Fenced, ToAssigner};
 
 /// What the wing needs to know.
 pub struct LeaderConfig {
@@ -84,56 +33,81 @@ pub struct LeaderConfig {
     pub fenced_out: Box<dyn Fn(i32) + Send + Sync>,
 }
 
-/// Starts the wing under a supervisor.
-///
-/// # Errors
-/// Only when the actor system itself fails.
-pub async fn start(config: LeaderConfig, supervisor: ActorCell) -> Result<ActorRef<LeaderMsg>, SpawnErr> {
-    spawn(LeaderWing, config, Some(supervisor)).await
+/// Talks to a leader wing. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Leader(Ref<LeaderWing>);
+
+impl Leader {
+    /// Starts the wing under a supervisor.
+    ///
+    /// # Errors
+    /// Only when the actor system itself fails.
+    pub async fn start(config: LeaderConfig, supervisor: ActorCell) -> Result<Self, SpawnErr> {
+        let links = Links { config, members: None };
+        let args = host::Args { zk: None, links, args: () };
+        spawn(Hosted::new(), args, Some(supervisor)).await.map(Self)
+    }
+
+    /// This node leads: a new term, or the present one again after a pause. `false` when the wing has ended.
+    pub fn active(&self, zk: Zk, epoch: i32) -> bool {
+        self.0.cast(Letter::Session(zk, LeaderWingMsg::Active(epoch))).is_ok()
+    }
+
+    /// The connection is lost; the term may go on. `false` when the wing has ended.
+    pub fn paused(&self) -> bool {
+        self.0.cast(Letter::Mail(LeaderWingMsg::Paused.into())).is_ok()
+    }
+
+    /// This node does not lead. `false` when the wing has ended.
+    pub fn inactive(&self) -> bool {
+        self.0.cast(Letter::Mail(LeaderWingMsg::Inactive.into())).is_ok()
+    }
+
+    /// The actor.
+    #[must_use]
+    pub fn cell(&self) -> ActorCell {
+        self.0.get_cell()
+    }
 }
-
-struct LeaderWing;
-
-actor!(LeaderWing, "leader", LeaderMsg { Active, Paused, Inactive, FencedOut }, supervises);
 
 #[cfg(feature = "testing")]
 pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     use crate::testing::entry;
     vec![
-        entry::<LeaderWing>(),
+        entry::<Hosted<LeaderWing>>(),
         entry::<Hosted<JobWatcher>>(),
         entry::<Hosted<Promoter>>(),
-        entry::<Janitor>(),
-        entry::<ScheduleKeeper>(),
+        entry::<Hosted<Janitor>>(),
+        entry::<Hosted<ScheduleKeeper>>(),
         entry::<Hosted<GroupJoiner>>(),
-        entry::<WorkerRegistry>(),
-        entry::<LeaseWatcher>(),
+        entry::<Hosted<WorkerRegistry>>(),
+        entry::<Hosted<LeaseWatcher>>(),
         entry::<Hosted<Assigner>>(),
         entry::<Hosted<Expirer>>(),
     ]
 }
 
-struct State {
+/// The wing's members, and what its effects need.
+pub(crate) struct Links {
     config: LeaderConfig,
-    term: Option<(Term, Members)>,
-    restarts: Intensity,
+    members: Option<Members>,
 }
 
 struct Members {
     assigner: Ref<Assigner>,
-    janitor: ActorRef<JanitorMsg>,
+    janitor: Ref<Janitor>,
     expirer: Ref<Expirer>,
     job_watcher: Ref<JobWatcher>,
     promoter: Ref<Promoter>,
-    schedule_keeper: ActorRef<ScheduleKeeperMsg>,
+    schedule_keeper: Ref<ScheduleKeeper>,
     group_joiner: Ref<GroupJoiner>,
-    worker_registry: ActorRef<WorkerRegistryMsg>,
-    lease_watcher: ActorRef<LeaseWatcherMsg>,
+    worker_registry: Ref<WorkerRegistry>,
+    lease_watcher: Ref<LeaseWatcher>,
 }
 
 impl Members {
+    /// In the order in which they are stopped: a member that tells another goes before it.
     fn cells(&self) -> [ActorCell; 9] {
-        // In the order in which they stop: whoever feeds goes before whom it feeds.
         [
             self.janitor.get_cell(),
             self.job_watcher.get_cell(),
@@ -146,224 +120,114 @@ impl Members {
             self.expirer.get_cell(),
         ]
     }
+
+    fn resume(&self) {
+        send(&self.worker_registry, WorkerRegistryMsg::Resume);
+        send(&self.assigner, AssignerMsg::Resume);
+        send(&self.lease_watcher, LeaseWatcherMsg::Resume);
+        send(&self.expirer, ExpirerMsg::Resume);
+        send(&self.promoter, PromoterMsg::Resume);
+        send(&self.janitor, JanitorMsg::Resume);
+        send(&self.schedule_keeper, ScheduleKeeperMsg::Resume);
+        send(&self.group_joiner, GroupJoinerMsg::Resume);
+        send(&self.job_watcher, JobWatcherMsg::Resume);
+    }
 }
 
-impl Actor for LeaderWing {
-    type Msg = LeaderMsg;
-    type State = State;
-    type Arguments = LeaderConfig;
+impl Hosting for LeaderWing {
+    type Links = Links;
+    const SUPERVISES: bool = true;
 
-    async fn pre_start(
-        &self,
-        _: ActorRef<LeaderMsg>,
-        config: LeaderConfig,
-    ) -> Result<State, ActorProcessingErr> {
-        Ok(State { config, term: None, restarts: Intensity::default() })
-    }
-
-    async fn handle(
-        &self,
-        myself: ActorRef<LeaderMsg>,
-        message: LeaderMsg,
-        state: &mut State,
+    async fn tell(
+        links: &mut Links,
+        zk: Option<&Zk>,
+        me: &Ref<Self>,
+        tell: Tell,
     ) -> Result<(), ActorProcessingErr> {
-        match (message, &state.term) {
-            (LeaderMsg::Active(term), Some((present, members))) if present.epoch == term.epoch => {
-                tracing::info!(epoch = term.epoch, "leading on, with what was known");
-                members.resume();
+        match tell {
+            Tell::Start(epoch) => {
+                let zk = zk.expect("a term has the session that its epoch was claimed in");
+                links.members = Some(start(me, zk, epoch, links.config.strategy).await?);
             }
-            (LeaderMsg::Active(term), _) => {
-                state.end_term().await;
-                tracing::info!(epoch = term.epoch, "leading");
-                let members = state.start_members(&myself, &term).await?;
-                state.term = Some((term, members));
+            Tell::Stop => links.stop_members().await,
+            Tell::Pause => {
+                if let Some(members) = &links.members {
+                    send(&members.assigner, AssignerMsg::Pause);
+                }
             }
-            (LeaderMsg::Paused, Some((_, members))) => host::send(&members.assigner, AssignerMsg::Pause),
-            (LeaderMsg::Inactive, _) => state.end_term().await,
-            (LeaderMsg::FencedOut(epoch), Some((term, _))) if term.epoch == epoch => {
-                tracing::warn!(epoch, "another leader has claimed: this term is over");
-                counter!(metric::FENCED).increment(1);
-                state.end_term().await;
-                (state.config.fenced_out)(epoch);
+            Tell::Resume => {
+                if let Some(members) = &links.members {
+                    members.resume();
+                }
             }
-            // Of a term that is over already.
-            (LeaderMsg::FencedOut(_) | LeaderMsg::Paused, _) => {}
+            Tell::FencedOut(epoch) => (links.config.fenced_out)(epoch),
+            Tell::Fail(why) => return Err(why.into()),
         }
         Ok(())
     }
 
-    async fn handle_supervisor_evt(
-        &self,
-        myself: ActorRef<LeaderMsg>,
-        event: SupervisionEvent,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        let Some((term, members)) = &state.term else { return Ok(()) };
-        let ended = match &event {
-            SupervisionEvent::ActorFailed(who, error) => Some((who, error.to_string())),
-            SupervisionEvent::ActorTerminated(who, _, reason) => Some((who, format!("stopped: {reason:?}"))),
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => None,
-        };
-        let Some((who, error)) = ended else { return Ok(()) };
-        if !members.cells().iter().any(|cell| cell.get_id() == who.get_id()) {
-            // One that was stopped here, or of an earlier term.
-            return Ok(());
+    fn ended(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        links: &Links,
+        who: &ActorCell,
+        how: Result<String, ActorProcessingErr>,
+    ) {
+        let ours = |members: &Members| members.cells().iter().any(|cell| cell.get_id() == who.get_id());
+        if links.members.as_ref().is_some_and(ours) {
+            self.member_ended(cx, &how.unwrap_or_else(|error| error.to_string()));
         }
-        tracing::error!(actor = ?who.get_id(), error, "an actor of the leader wing died: starting the wing's actors again");
-        counter!(metric::ACTOR_RESTARTS).increment(1);
-        state.restarts.note("leader wing")?;
-        let term = term.clone();
-        state.end_term().await;
-        let members = state.start_members(&myself, &term).await?;
-        state.term = Some((term, members));
-        Ok(())
     }
 
-    async fn post_stop(&self, _: ActorRef<LeaderMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
-        state.end_term().await;
-        Ok(())
+    async fn stop(links: &mut Links) {
+        links.stop_members().await;
     }
 }
 
-impl State {
-    async fn end_term(&mut self) {
-        if let Some((term, members)) = self.term.take() {
-            tracing::info!(epoch = term.epoch, "leading no more");
+impl Links {
+    async fn stop_members(&mut self) {
+        if let Some(members) = self.members.take() {
             stop_all(members.cells()).await;
+            // A node that does not lead sees nothing.
             assigner::clear_gauges();
             worker_registry::clear_gauges();
         }
     }
-
-    async fn start_members(&self, myself: &ActorRef<LeaderMsg>, term: &Term) -> Result<Members, SpawnErr> {
-        let cell = myself.get_cell();
-        let fenced = Fenced { wing: myself.clone(), epoch: term.epoch };
-        let expirer = member::<Expirer>(&cell, term, &fenced).await?;
-        let links = AssignerLinks { expirer: expirer.clone(), fenced: fenced.clone() };
-        let args = (term.epoch, self.config.strategy);
-        let args = host::Args { zk: Some(term.zk.clone()), links, args };
-        let assigner = spawn(Hosted::<Assigner>::new(), args, Some(cell.clone())).await?;
-        let args = (term.clone(), assigner.clone(), fenced.clone());
-        let worker_registry = spawn(WorkerRegistry, args, Some(cell.clone())).await?;
-        let args = (term.clone(), assigner.clone(), fenced.clone());
-        let lease_watcher = spawn(LeaseWatcher, args, Some(cell.clone())).await?;
-        let promoter = member::<Promoter>(&cell, term, &fenced).await?;
-        let args = (term.clone(), fenced.clone());
-        let schedule_keeper = spawn(ScheduleKeeper, args, Some(cell.clone())).await?;
-        let janitor = spawn(Janitor, (term.clone(), fenced.clone()), Some(cell.clone())).await?;
-        let group_joiner = member::<GroupJoiner>(&cell, term, &fenced).await?;
-        let links = JobWatcherLinks { assigner: assigner.clone() };
-        let args = host::Args { zk: Some(term.zk.clone()), links, args: () };
-        let job_watcher = spawn(Hosted::<JobWatcher>::new(), args, Some(cell)).await?;
-        Ok(Members {
-            assigner,
-            expirer,
-            janitor,
-            job_watcher,
-            promoter,
-            schedule_keeper,
-            group_joiner,
-            worker_registry,
-            lease_watcher,
-        })
-    }
 }
 
-impl Members {
-    fn resume(&self) {
-        tell(&self.worker_registry, WorkerRegistryMsg::Resume);
-        host::send(&self.assigner, AssignerMsg::Resume);
-        tell(&self.lease_watcher, LeaseWatcherMsg::Resume);
-        host::send(&self.expirer, ExpirerMsg::Resume);
-        host::send(&self.promoter, PromoterMsg::Resume);
-        tell(&self.janitor, JanitorMsg::Resume);
-        tell(&self.schedule_keeper, ScheduleKeeperMsg::Resume);
-        host::send(&self.group_joiner, GroupJoinerMsg::Resume);
-        host::send(&self.job_watcher, JobWatcherMsg::Resume);
-    }
+async fn start(wing: &Ref<LeaderWing>, zk: &Zk, epoch: i32, strategy: Strategy) -> Result<Members, SpawnErr> {
+    let fenced = Fenced { wing: wing.clone(), epoch };
+    let cell = wing.get_cell();
+    let expirer = member::<Expirer>(&cell, zk, fenced.clone(), epoch).await?;
+    let links = AssignerLinks { expirer: expirer.clone(), fenced: fenced.clone() };
+    let assigner = member::<Assigner>(&cell, zk, links, (epoch, strategy)).await?;
+    let to_assigner = ToAssigner { assigner: assigner.clone(), fenced: fenced.clone() };
+    let worker_registry = member::<WorkerRegistry>(&cell, zk, to_assigner.clone(), epoch).await?;
+    let lease_watcher = member::<LeaseWatcher>(&cell, zk, to_assigner, epoch).await?;
+    let promoter = member::<Promoter>(&cell, zk, fenced.clone(), epoch).await?;
+    let schedule_keeper = member::<ScheduleKeeper>(&cell, zk, fenced.clone(), epoch).await?;
+    let janitor = member::<Janitor>(&cell, zk, fenced.clone(), epoch).await?;
+    let group_joiner = member::<GroupJoiner>(&cell, zk, fenced, epoch).await?;
+    let job_watcher = member::<JobWatcher>(&cell, zk, assigner.clone(), ()).await?;
+    Ok(Members {
+        assigner,
+        janitor,
+        expirer,
+        job_watcher,
+        promoter,
+        schedule_keeper,
+        group_joiner,
+        worker_registry,
+        lease_watcher,
+    })
 }
 
-/// Tells the wing that a write of its term was fenced.
-#[derive(Clone)]
-pub(crate) struct Fenced {
-    wing: ActorRef<LeaderMsg>,
-    epoch: i32,
-}
-
-impl Fenced {
-    fn tell(&self) {
-        tell(&self.wing, LeaderMsg::FencedOut(self.epoch));
-    }
-}
-
-/// The assigner's neighbours.
-pub(crate) struct AssignerLinks {
-    expirer: Ref<Expirer>,
-    fenced: Fenced,
-}
-
-impl Hosting for Assigner {
-    type Links = AssignerLinks;
-
-    async fn tell(
-        links: &mut AssignerLinks,
-        _: Option<&Zk>,
-        _: &Ref<Self>,
-        told: assigner::Tell,
-    ) -> Result<(), ActorProcessingErr> {
-        match told {
-            assigner::Tell::Overdue(jobs) => host::send(&links.expirer, ExpirerMsg::Overdue(jobs)),
-            assigner::Tell::FencedOut => links.fenced.tell(),
-        }
-        Ok(())
-    }
-}
-
-/// The job watcher's neighbours.
-pub(crate) struct JobWatcherLinks {
-    assigner: Ref<Assigner>,
-}
-
-impl Hosting for JobWatcher {
-    type Links = JobWatcherLinks;
-
-    async fn tell(
-        links: &mut JobWatcherLinks,
-        _: Option<&Zk>,
-        _: &Ref<Self>,
-        job_watcher::Tell::Assigner(event): job_watcher::Tell,
-    ) -> Result<(), ActorProcessingErr> {
-        host::send(&links.assigner, AssignerMsg::Event(event));
-        Ok(())
-    }
-}
-
-/// Starts a member that has no neighbour but the wing.
-async fn member<C>(wing: &ActorCell, term: &Term, fenced: &Fenced) -> Result<Ref<C>, SpawnErr>
-where
-    C: Hosting<Links = Fenced> + Concern<Args = i32>,
-{
-    let args = host::Args { zk: Some(term.zk.clone()), links: fenced.clone(), args: term.epoch };
+async fn member<C: Hosting>(
+    wing: &ActorCell,
+    zk: &Zk,
+    links: C::Links,
+    args: <C as Concern>::Args,
+) -> Result<Ref<C>, SpawnErr> {
+    let args = host::Args { zk: Some(zk.clone()), links, args };
     spawn(Hosted::<C>::new(), args, Some(wing.clone())).await
 }
-
-/// Connects members whose only neighbour is the wing.
-macro_rules! hosted {
-    ($($concern:ty),*) => {
-        $(impl Hosting for $concern {
-            type Links = Fenced;
-
-            async fn tell(
-                fenced: &mut Fenced,
-                _: Option<&Zk>,
-                _: &Ref<Self>,
-                FencedOut: FencedOut,
-            ) -> Result<(), ActorProcessingErr> {
-                fenced.tell();
-                Ok(())
-            }
-        })*
-    };
-}
-
-hosted!(Expirer, GroupJoiner, Promoter);

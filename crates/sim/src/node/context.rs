@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::name::NodeId;
-use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{Millis, WallMillis, as_millis};
-use bellwether_core::txn::{Batch, Op};
 use bellwether_keeper::proto::{Request, WatchedEvent};
 
 use super::Msg;
@@ -13,7 +11,7 @@ use crate::client::{Shell, Task};
 use crate::history::{EventKind, Leading};
 use crate::zk::ask::{self, Answer};
 use crate::zk::link::{Heard, Then};
-use crate::zk::{ReadResult, View, Zk, Znode};
+use crate::zk::{View, Zk};
 
 /// One thing to be done.
 pub(crate) enum Out {
@@ -53,7 +51,6 @@ pub(crate) enum Route {
     RegistryToAssigner,
     LeasesToAssigner,
     JobWatcherToAssigner,
-    RegistryToItself,
     AssignerToExpirer,
     WorkerToInbox,
     WorkerToExecutor,
@@ -97,11 +94,6 @@ impl Context<'_> {
         self.out.push(Out::Tell(route, msg));
     }
 
-    /// A timer for an instant of this process's clock.
-    pub(crate) fn at(&mut self, at: Millis, msg: Msg) {
-        self.out.push(Out::At((at.0 * 1_000).max(self.now_us), msg));
-    }
-
     pub(crate) fn after(&mut self, wait: Duration, msg: Msg) {
         self.out.push(Out::At(self.now_us + as_millis(wait) * 1_000, msg));
     }
@@ -125,56 +117,6 @@ impl Context<'_> {
 
     pub(crate) fn ask(&mut self, zk: Zk, request: Request, then: impl FnOnce(Answer) -> Msg + 'static) {
         self.out.push(Out::Ask { zk, request, then: Box::new(then) });
-    }
-
-    pub(crate) fn commit(&mut self, zk: Zk, ops: &[Op], then: impl FnOnce(Outcome<()>) -> Msg + 'static) {
-        self.ask(zk, ask::commit(ops), |answer| then(ask::written(answer)));
-    }
-
-    pub(crate) fn commit_batch<K: 'static>(
-        &mut self,
-        zk: Zk,
-        batch: Batch<K>,
-        then: impl FnOnce(Batch<K>, Outcome<()>) -> Msg + 'static,
-    ) {
-        let request = ask::commit(batch.ops());
-        self.ask(zk, request, |answer| then(batch, ask::written(answer)));
-    }
-
-    pub(crate) fn get(
-        &mut self,
-        zk: Zk,
-        path: String,
-        then: impl FnOnce(ReadResult<Option<Znode>>) -> Msg + 'static,
-    ) {
-        self.ask(zk, ask::get(path), |answer| then(ask::got(answer)));
-    }
-
-    pub(crate) fn children(
-        &mut self,
-        zk: Zk,
-        path: String,
-        then: impl FnOnce(ReadResult<Option<Vec<String>>>) -> Msg + 'static,
-    ) {
-        self.ask(zk, ask::children(path), |answer| then(ask::listed(answer)));
-    }
-
-    pub(crate) fn get_many(
-        &mut self,
-        zk: Zk,
-        paths: impl IntoIterator<Item = String>,
-        then: impl FnOnce(ReadResult<Vec<Option<Znode>>>) -> Msg + 'static,
-    ) {
-        self.ask(zk, ask::get_many(paths), |answer| then(ask::got_many(answer)));
-    }
-
-    pub(crate) fn children_many(
-        &mut self,
-        zk: Zk,
-        paths: impl IntoIterator<Item = String>,
-        then: impl FnOnce(ReadResult<Vec<Option<Vec<String>>>>) -> Msg + 'static,
-    ) {
-        self.ask(zk, ask::children_many(paths), |answer| then(ask::listed_many(answer)));
     }
 
     /// A recursive watch: `set` once it is, and `heard` for each change. It ends with the connection.

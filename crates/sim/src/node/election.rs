@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use bellwether_actors::election::{Election, ElectionMsg, Key, Tell};
+use bellwether_actors::leader::wing::LeaderWingMsg;
 use bellwether_actors::session::SessionEvent as ToConcern;
 use bellwether_actors::{Concern, Mail};
 use bellwether_core::machine::leadership::Status;
 
+use super::Msg;
 use super::context::{Context, Out, Route};
 use super::host::{Hosting, Letter};
-use super::leader::LeaderMsg;
-use super::{Msg, leader};
 use crate::history::Leading;
 use crate::zk::{SessionEvent, View, Zk};
 
@@ -55,15 +55,15 @@ impl Hosting for Election {
                 Status::Inactive(_) => cx.leads(session, 0, Leading::Inactive, None),
             },
             Tell::Status(status) => {
-                let msg = match (status, zk) {
+                let letter = match (status, zk) {
                     (Status::Active(term), Some(zk)) => {
-                        LeaderMsg::Active(leader::Term { zk, epoch: term.epoch() })
+                        Letter::Session(zk, LeaderWingMsg::Active(term.epoch()))
                     }
                     (Status::Active(term), None) => unreachable!("{term:?} without a session"),
-                    (Status::Paused(..), _) => LeaderMsg::Paused,
-                    (Status::Inactive(_), _) => LeaderMsg::Inactive,
+                    (Status::Paused(..), _) => Letter::Mail(LeaderWingMsg::Paused.into()),
+                    (Status::Inactive(_), _) => Letter::Mail(LeaderWingMsg::Inactive.into()),
                 };
-                cx.tell(Route::ElectionToLeader, Msg::Leader(msg));
+                cx.tell(Route::ElectionToLeader, Msg::Leader(letter));
             }
             Tell::Left(_) => cx.out.push(Out::Left),
         }

@@ -15,6 +15,7 @@ pub(crate) mod worker;
 use std::time::Duration;
 
 use bellwether_actors::election::{self as concern, Election, ElectionMsg};
+use bellwether_actors::leader::wing::{self as leader_wing, LeaderWing, LeaderWingMsg};
 use bellwether_actors::worker::wing::{self, WorkerWing, WorkerWingMsg};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
@@ -24,7 +25,7 @@ use uuid::Uuid;
 
 use self::context::Context;
 use self::host::{Hosted, Letter};
-use self::leader::{LeaderMsg, MemberMsg};
+use self::leader::MemberMsg;
 use self::worker::{ChildMsg, Offer, RunMsg};
 use crate::client::{Client, Shell, Task};
 use crate::zk::{SessionEvent, View};
@@ -34,7 +35,9 @@ pub(crate) use self::context::{Out, Route};
 /// To a part of a node.
 pub(crate) enum Msg {
     Election(Letter<ElectionMsg, concern::Key>),
-    Leader(LeaderMsg),
+    Leader(Letter<LeaderWingMsg, leader_wing::Key>),
+    /// An actor of the leader wing dies.
+    LeaderMemberDies,
     /// To a member of the unit with this number.
     Member(u64, MemberMsg),
     Worker(Letter<WorkerWingMsg, wing::Key>),
@@ -65,7 +68,7 @@ pub(crate) struct NodeConfig {
 pub(crate) struct Node {
     tasks: Client,
     election: Hosted<Election>,
-    leader: leader::Wing,
+    leader: Hosted<LeaderWing>,
     worker: Hosted<WorkerWing>,
 }
 
@@ -80,7 +83,7 @@ impl Node {
             seed: Uuid::from_u128(cx.rng.u128(..)),
         };
         let election = Hosted::start(cx, None, (), campaign);
-        let leader = leader::Wing::new(config.strategy);
+        let leader = leader::start(cx, config.strategy);
         let worker = worker::start(cx, config.offer.clone(), seed);
         let tasks = Client::of_node(number, cx.skew_ms, seed ^ u64::from(number));
         Self { tasks, election, leader, worker }
@@ -89,8 +92,12 @@ impl Node {
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: Msg) {
         match msg {
             Msg::Election(letter) => self.election.take(cx, letter),
-            Msg::Leader(msg) => self.leader.handle(cx, msg),
-            Msg::Member(unit, msg) => self.leader.member(cx, unit, msg),
+            Msg::Leader(letter) => self.leader.take(cx, letter),
+            Msg::LeaderMemberDies if self.leader.links.has_members() => {
+                self.leader.act(cx, |wing, hands| wing.member_ended(hands, "killed by the simulator"));
+            }
+            Msg::LeaderMemberDies => {}
+            Msg::Member(unit, msg) => self.leader.links.member(cx, unit, msg),
             Msg::Worker(letter) => self.worker.take(cx, letter),
             Msg::WorkerChildDies if self.worker.links.has_children() => {
                 self.worker.act(cx, |wing, hands| wing.child_ended(hands, "killed by the simulator"));

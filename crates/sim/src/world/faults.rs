@@ -9,7 +9,6 @@ use super::{Happening, Incoming, Up, Who, World};
 use crate::history::{EventKind, Leading, Life};
 use crate::node::Msg;
 use crate::node::election;
-use crate::node::leader::LeaderMsg;
 use crate::plan::{FaultKind, Target};
 use crate::zk::link::State;
 
@@ -119,7 +118,7 @@ impl World {
             FaultKind::Drain { grace_ms, down_ms, .. } => self.drain(at, grace_ms, down_ms),
             FaultKind::ChildDies { .. } => self.put_peer(now_us, at, Incoming::Msg(Msg::WorkerChildDies)),
             FaultKind::MemberDies => {
-                self.put_peer(now_us, at, Incoming::Msg(Msg::Leader(LeaderMsg::MemberDied)));
+                self.put_peer(now_us, at, Incoming::Msg(Msg::LeaderMemberDies));
             }
             FaultKind::ServerRestart { down_ms } => {
                 self.server.kill();

@@ -1,277 +1,162 @@
-//! The leader wing and its members, as `actors/host/src/leader` has them.
+//! The leader wing's place in a process: the members of a term.
 //!
-//! Members belong to a *unit*: those of a term, started together. What is addressed to an earlier unit is dropped.
+//! Members belong to a *unit*: those that were started together. A message to an earlier unit is dropped.
 
-mod janitor;
-mod leases;
-mod registry;
-mod schedules;
-
-use std::time::Duration;
+mod links;
 
 use bellwether_actors::Mail;
-use bellwether_actors::leader::FencedOut;
-use bellwether_actors::leader::assigner::{self, Assigner};
+use bellwether_actors::election::ElectionMsg;
+use bellwether_actors::leader::assigner::{self, Assigner, AssignerMsg};
 use bellwether_actors::leader::expirer::{self, Expirer, ExpirerMsg};
 use bellwether_actors::leader::group_joiner::{self, GroupJoiner, GroupJoinerMsg};
+use bellwether_actors::leader::janitor::{self, Janitor, JanitorMsg};
 use bellwether_actors::leader::job_watcher::{self, JobWatcher, JobWatcherMsg};
+use bellwether_actors::leader::lease_watcher::{self, LeaseWatcher, LeaseWatcherMsg};
 use bellwether_actors::leader::promoter::{self, Promoter, PromoterMsg};
+use bellwether_actors::leader::schedule_keeper::{self, ScheduleKeeper, ScheduleKeeperMsg};
+use bellwether_actors::leader::wing::{Key, LeaderWing, LeaderWingMsg, Tell};
+use bellwether_actors::leader::worker_registry::{self, WorkerRegistry, WorkerRegistryMsg};
 use bellwether_core::machine::assigner::Strategy;
 
-use self::janitor::Janitor;
-use self::leases::LeaseWatcher;
-use self::registry::Registry;
-use self::schedules::Schedules;
-use super::Msg;
-use super::context::{Context, Route};
-use super::election;
-use super::host::{Hosted, Hosting};
+use super::context::{Context, Out, Route};
+use super::host::{Hosted, Hosting, Letter};
+use super::{Msg, election};
 use crate::zk::Zk;
-use bellwether_actors::election::ElectionMsg;
-
-pub(crate) use bellwether_actors::leader::assigner::AssignerMsg;
-
-pub(crate) use self::janitor::JanitorMsg;
-pub(crate) use self::leases::LeasesMsg;
-pub(crate) use self::registry::RegistryMsg;
-pub(crate) use self::schedules::SchedulesMsg;
-
-/// As the actors': how often everything is listed again although nothing seems wrong.
-const SWEEP: Duration = Duration::from_secs(15);
-
-/// One claim of leadership.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Term {
-    pub(crate) zk: Zk,
-    pub(crate) epoch: i32,
-}
-
-pub(crate) enum LeaderMsg {
-    Active(Term),
-    Paused,
-    Inactive,
-    FencedOut(i32),
-    /// A member died: all are started again in the same term.
-    MemberDied,
-}
 
 /// To a member of a unit.
 pub(crate) enum MemberMsg {
     Assigner(Mail<AssignerMsg, assigner::Key>),
     Expirer(Mail<ExpirerMsg, expirer::Key>),
     GroupJoiner(Mail<GroupJoinerMsg, group_joiner::Key>),
-    Janitor(JanitorMsg),
+    Janitor(Mail<JanitorMsg, janitor::Key>),
     JobWatcher(Mail<JobWatcherMsg, job_watcher::Key>),
-    Leases(LeasesMsg),
+    LeaseWatcher(Mail<LeaseWatcherMsg, lease_watcher::Key>),
     Promoter(Mail<PromoterMsg, promoter::Key>),
-    Registry(RegistryMsg),
-    Schedules(SchedulesMsg),
+    ScheduleKeeper(Mail<ScheduleKeeperMsg, schedule_keeper::Key>),
+    WorkerRegistry(Mail<WorkerRegistryMsg, worker_registry::Key>),
 }
 
-pub(crate) struct Wing {
+/// Which unit a member belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    epoch: i32,
+    unit: u64,
+}
+
+struct Members {
+    place: Place,
+    assigner: Hosted<Assigner>,
+    expirer: Hosted<Expirer>,
+    group_joiner: Hosted<GroupJoiner>,
+    janitor: Hosted<Janitor>,
+    job_watcher: Hosted<JobWatcher>,
+    lease_watcher: Hosted<LeaseWatcher>,
+    promoter: Hosted<Promoter>,
+    schedule_keeper: Hosted<ScheduleKeeper>,
+    worker_registry: Hosted<WorkerRegistry>,
+}
+
+/// The wing's members, and what its effects need.
+pub(crate) struct Links {
     strategy: Strategy,
     members: Option<Members>,
     units: u64,
 }
 
-struct Members {
-    term: Term,
-    unit: u64,
-    assigner: Hosted<Assigner>,
-    expirer: Hosted<Expirer>,
-    group_joiner: Hosted<GroupJoiner>,
-    janitor: Janitor,
-    job_watcher: Hosted<JobWatcher>,
-    leases: LeaseWatcher,
-    promoter: Hosted<Promoter>,
-    registry: Registry,
-    schedules: Schedules,
+/// A message to the wing.
+pub(crate) fn to(msg: LeaderWingMsg) -> Msg {
+    Msg::Leader(Letter::Mail(msg.into()))
 }
 
-/// What a member knows of its place.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    term: Term,
-    unit: u64,
+pub(crate) fn start(cx: &mut Context<'_>, strategy: Strategy) -> Hosted<LeaderWing> {
+    Hosted::supervise(cx, None, (), Links { strategy, members: None, units: 0 }, ())
 }
 
-impl Place {
-    fn assigner(self, msg: AssignerMsg) -> Msg {
-        Assigner::mail(self, msg.into())
-    }
-
-    fn expirer(self, msg: ExpirerMsg) -> Msg {
-        Expirer::mail(self, msg.into())
-    }
-
-    fn group_joiner(self, msg: GroupJoinerMsg) -> Msg {
-        GroupJoiner::mail(self, msg.into())
-    }
-
-    fn janitor(self, msg: JanitorMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Janitor(msg))
-    }
-
-    fn job_watcher(self, msg: JobWatcherMsg) -> Msg {
-        JobWatcher::mail(self, msg.into())
-    }
-
-    fn leases(self, msg: LeasesMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Leases(msg))
-    }
-
-    fn promoter(self, msg: PromoterMsg) -> Msg {
-        Promoter::mail(self, msg.into())
-    }
-
-    fn registry(self, msg: RegistryMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Registry(msg))
-    }
-
-    fn schedules(self, msg: SchedulesMsg) -> Msg {
-        Msg::Member(self.unit, MemberMsg::Schedules(msg))
-    }
-
-    fn fenced_out(self, cx: &mut Context<'_>) {
-        cx.tell(Route::MemberToWing, Msg::Leader(LeaderMsg::FencedOut(self.term.epoch)));
-    }
-}
-
-impl Wing {
-    pub(crate) fn new(strategy: Strategy) -> Self {
-        Self { strategy, members: None, units: 0 }
-    }
-
-    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: LeaderMsg) {
-        match (msg, &self.members) {
-            (LeaderMsg::Active(term), Some(members)) if members.term.epoch == term.epoch => {
-                members.resume(cx)
-            }
-            (LeaderMsg::Active(term), _) => self.start(cx, term),
-            (LeaderMsg::Paused, Some(members)) => {
-                cx.tell(Route::WingToMembers, members.place().assigner(AssignerMsg::Pause));
-            }
-            (LeaderMsg::Inactive, _) => self.members = None,
-            (LeaderMsg::FencedOut(epoch), Some(members)) if members.term.epoch == epoch => {
-                self.members = None;
-                cx.tell(Route::LeaderToElection, election::to(ElectionMsg::FencedOut(epoch)));
-            }
-            (LeaderMsg::MemberDied, Some(members)) => {
-                let term = members.term;
-                self.start(cx, term);
-            }
-            // Of a term that is over already.
-            (LeaderMsg::FencedOut(_) | LeaderMsg::Paused | LeaderMsg::MemberDied, _) => {}
-        }
-    }
-
-    fn start(&mut self, cx: &mut Context<'_>, term: Term) {
-        self.units += 1;
-        let unit = self.units;
-        let place = Place { term, unit };
-        self.members = Some(Members {
-            term,
-            unit,
-            expirer: Hosted::start(cx, Some(term.zk), place, term.epoch),
-            assigner: Hosted::start(cx, Some(term.zk), place, (term.epoch, self.strategy)),
-            registry: Registry::start(cx, place),
-            leases: LeaseWatcher::start(cx, place),
-            promoter: Hosted::start(cx, Some(term.zk), place, term.epoch),
-            schedules: Schedules::start(cx, place),
-            group_joiner: Hosted::start(cx, Some(term.zk), place, term.epoch),
-            janitor: Janitor::start(cx, place),
-            job_watcher: Hosted::start(cx, Some(term.zk), place, ()),
-        });
+impl Links {
+    pub(crate) fn has_members(&self) -> bool {
+        self.members.is_some()
     }
 
     pub(crate) fn member(&mut self, cx: &mut Context<'_>, unit: u64, msg: MemberMsg) {
-        let Some(members) = self.members.as_mut().filter(|members| members.unit == unit) else { return };
+        let Some(members) = self.members.as_mut().filter(|members| members.place.unit == unit) else {
+            return;
+        };
         match msg {
-            MemberMsg::Assigner(msg) => members.assigner.handle(cx, msg),
-            MemberMsg::Expirer(msg) => members.expirer.handle(cx, msg),
-            MemberMsg::GroupJoiner(msg) => members.group_joiner.handle(cx, msg),
-            MemberMsg::Janitor(msg) => members.janitor.handle(cx, msg),
-            MemberMsg::JobWatcher(msg) => members.job_watcher.handle(cx, msg),
-            MemberMsg::Leases(msg) => members.leases.handle(cx, msg),
-            MemberMsg::Promoter(msg) => members.promoter.handle(cx, msg),
-            MemberMsg::Registry(msg) => members.registry.handle(cx, msg),
-            MemberMsg::Schedules(msg) => members.schedules.handle(cx, msg),
+            MemberMsg::Assigner(mail) => members.assigner.handle(cx, mail),
+            MemberMsg::Expirer(mail) => members.expirer.handle(cx, mail),
+            MemberMsg::GroupJoiner(mail) => members.group_joiner.handle(cx, mail),
+            MemberMsg::Janitor(mail) => members.janitor.handle(cx, mail),
+            MemberMsg::JobWatcher(mail) => members.job_watcher.handle(cx, mail),
+            MemberMsg::LeaseWatcher(mail) => members.lease_watcher.handle(cx, mail),
+            MemberMsg::Promoter(mail) => members.promoter.handle(cx, mail),
+            MemberMsg::ScheduleKeeper(mail) => members.schedule_keeper.handle(cx, mail),
+            MemberMsg::WorkerRegistry(mail) => members.worker_registry.handle(cx, mail),
+        }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>, zk: Zk, epoch: i32) {
+        self.units += 1;
+        let (place, zk) = (Place { epoch, unit: self.units }, Some(zk));
+        self.members = Some(Members {
+            place,
+            expirer: Hosted::start(cx, zk, place, epoch),
+            assigner: Hosted::start(cx, zk, place, (epoch, self.strategy)),
+            worker_registry: Hosted::start(cx, zk, place, epoch),
+            lease_watcher: Hosted::start(cx, zk, place, epoch),
+            promoter: Hosted::start(cx, zk, place, epoch),
+            schedule_keeper: Hosted::start(cx, zk, place, epoch),
+            janitor: Hosted::start(cx, zk, place, epoch),
+            group_joiner: Hosted::start(cx, zk, place, epoch),
+            job_watcher: Hosted::start(cx, zk, place, ()),
+        });
+    }
+}
+
+impl Place {
+    fn resume(self, cx: &mut Context<'_>) {
+        let route = Route::WingToMembers;
+        cx.tell(route, WorkerRegistry::mail(self, WorkerRegistryMsg::Resume.into()));
+        cx.tell(route, Assigner::mail(self, AssignerMsg::Resume.into()));
+        cx.tell(route, LeaseWatcher::mail(self, LeaseWatcherMsg::Resume.into()));
+        cx.tell(route, Expirer::mail(self, ExpirerMsg::Resume.into()));
+        cx.tell(route, Promoter::mail(self, PromoterMsg::Resume.into()));
+        cx.tell(route, Janitor::mail(self, JanitorMsg::Resume.into()));
+        cx.tell(route, ScheduleKeeper::mail(self, ScheduleKeeperMsg::Resume.into()));
+        cx.tell(route, GroupJoiner::mail(self, GroupJoinerMsg::Resume.into()));
+        cx.tell(route, JobWatcher::mail(self, JobWatcherMsg::Resume.into()));
+    }
+}
+
+impl Hosting for LeaderWing {
+    type Place = ();
+    type Links = Links;
+
+    fn mail((): (), mail: Mail<LeaderWingMsg, Key>) -> Msg {
+        Msg::Leader(Letter::Mail(mail))
+    }
+
+    fn tell(links: &mut Links, (): (), zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
+        let place = links.members.as_ref().map(|members| members.place);
+        match tell {
+            Tell::Start(epoch) => {
+                let zk = zk.expect("a term has the session that its epoch was claimed in");
+                links.start(cx, zk, epoch);
+            }
+            Tell::Stop => links.members = None,
+            Tell::Pause => {
+                if let Some(place) = place {
+                    cx.tell(Route::WingToMembers, Assigner::mail(place, AssignerMsg::Pause.into()));
+                }
+            }
+            Tell::Resume => {
+                if let Some(place) = place {
+                    place.resume(cx);
+                }
+            }
+            Tell::FencedOut(epoch) => {
+                cx.tell(Route::LeaderToElection, election::to(ElectionMsg::FencedOut(epoch)));
+            }
+            Tell::Fail(_) => cx.out.push(Out::Fail),
         }
     }
 }
-
-impl Members {
-    fn place(&self) -> Place {
-        Place { term: self.term, unit: self.unit }
-    }
-
-    fn resume(&self, cx: &mut Context<'_>) {
-        let place = self.place();
-        cx.tell(Route::WingToMembers, place.registry(RegistryMsg::Resume));
-        cx.tell(Route::WingToMembers, place.assigner(AssignerMsg::Resume));
-        cx.tell(Route::WingToMembers, place.expirer(ExpirerMsg::Resume));
-        cx.tell(Route::WingToMembers, place.leases(LeasesMsg::Resume));
-        cx.tell(Route::WingToMembers, place.promoter(PromoterMsg::Resume));
-        cx.tell(Route::WingToMembers, place.schedules(SchedulesMsg::Resume));
-        cx.tell(Route::WingToMembers, place.group_joiner(GroupJoinerMsg::Resume));
-        cx.tell(Route::WingToMembers, place.janitor(JanitorMsg::Resume));
-        cx.tell(Route::WingToMembers, place.job_watcher(JobWatcherMsg::Resume));
-    }
-}
-
-impl Hosting for Assigner {
-    type Place = Place;
-    type Links = ();
-
-    fn mail(place: Place, mail: Mail<AssignerMsg, assigner::Key>) -> Msg {
-        Msg::Member(place.unit, MemberMsg::Assigner(mail))
-    }
-
-    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, told: assigner::Tell) {
-        match told {
-            assigner::Tell::Overdue(jobs) => {
-                cx.tell(Route::AssignerToExpirer, place.expirer(ExpirerMsg::Overdue(jobs)));
-            }
-            assigner::Tell::FencedOut => place.fenced_out(cx),
-        }
-    }
-}
-
-impl Hosting for JobWatcher {
-    type Place = Place;
-    type Links = ();
-
-    fn mail(place: Place, mail: Mail<JobWatcherMsg, job_watcher::Key>) -> Msg {
-        Msg::Member(place.unit, MemberMsg::JobWatcher(mail))
-    }
-
-    fn tell(
-        (): &mut (),
-        place: Place,
-        _: Option<Zk>,
-        cx: &mut Context<'_>,
-        job_watcher::Tell::Assigner(event): job_watcher::Tell,
-    ) {
-        cx.tell(Route::JobWatcherToAssigner, place.assigner(AssignerMsg::Event(event)));
-    }
-}
-
-/// Connects members whose only neighbour is the wing.
-macro_rules! hosted {
-    ($($concern:ident($key:ty)),*) => {
-        $(impl Hosting for $concern {
-            type Place = Place;
-            type Links = ();
-
-            fn mail(place: Place, mail: Mail<Self::Msg, $key>) -> Msg {
-                Msg::Member(place.unit, MemberMsg::$concern(mail))
-            }
-
-            fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, FencedOut: FencedOut) {
-                place.fenced_out(cx);
-            }
-        })*
-    };
-}
-
-hosted!(Expirer(expirer::Key), GroupJoiner(group_joiner::Key), Promoter(promoter::Key));

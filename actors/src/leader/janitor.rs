@@ -1,0 +1,178 @@
+//! The janitor: removes what retention does not keep.
+//!
+//! It watches nothing: every round reads the setting and the counts of all buckets. While the session is not connected,
+//! its requests are not sent, and the next round tries again.
+
+use std::sync::Arc;
+
+use bellwether_core::machine::janitor::{self, Effect, Event, Found, FoundGroup, ROUND, Shelf};
+use bellwether_core::machine::worker::Look;
+use bellwether_core::metric;
+use bellwether_core::name::{GroupId, JobId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::port::{Node, ReadError, ReadResult, Requests};
+use bellwether_core::retention::Retention;
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn::Batch;
+use bellwether_core::wire;
+use metrics::counter;
+
+use super::FencedOut;
+use crate::unreadable::Unreadable;
+use crate::{Concern, Context};
+
+/// The timer of the janitor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The end of a rest, or the next round.
+    Next,
+}
+
+/// Removes what retention does not keep, in one term.
+pub struct Janitor {
+    machine: janitor::Janitor,
+    unreadable: Unreadable,
+}
+
+/// Messages to the janitor.
+pub enum JanitorMsg {
+    /// The connection is back.
+    Resume,
+    /// A rest is over.
+    Tick,
+    /// A round begins.
+    Sweep,
+    /// The setting, and when the epoch was last written.
+    Settings(ReadResult<(Look<Retention>, Option<WallMillis>)>),
+    /// How many children each bucket has.
+    Counted(Shelf, Vec<Bucket>, ReadResult<Vec<usize>>),
+    /// The names in a bucket.
+    Listed(Shelf, Bucket, ReadResult<Vec<String>>),
+    /// The records that were read.
+    Read(Vec<JobId>, ReadResult<Vec<Found>>),
+    /// The groups that were read.
+    Groups(Vec<GroupId>, ReadResult<Vec<Option<Node>>>),
+    /// The names below a group's parents.
+    Names(ReadResult<Vec<Option<Vec<String>>>>),
+    /// When each znode was last written, and how many children it has.
+    Stats(ReadResult<Vec<Option<(WallMillis, usize)>>>),
+    /// The outcome of a removal.
+    Committed(Batch<String>, Outcome<()>),
+}
+
+kinds!(JanitorMsg { Resume, Tick, Sweep, Settings, Counted, Listed, Read, Groups, Names, Stats, Committed });
+
+impl Concern for Janitor {
+    const NAME: &'static str = "janitor";
+    type Msg = JanitorMsg;
+    /// The epoch of the term.
+    type Args = i32;
+    type Key = Key;
+    type Tell = FencedOut;
+
+    fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
+        // A new leader has more urgent things to do.
+        cx.sweep(Key::Next, ROUND, JanitorMsg::Sweep);
+        Self { machine: janitor::Janitor::new(epoch), unreadable: Unreadable::default() }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: JanitorMsg) {
+        let event = match msg {
+            JanitorMsg::Resume | JanitorMsg::Tick | JanitorMsg::Sweep => Event::Go,
+            JanitorMsg::Settings(read) => {
+                // A setting that cannot be read counts as absent: without a setting nothing is removed.
+                let mut readable = |setting| self.unreadable.readable(|| path::RETENTION.into(), setting);
+                Event::Settings(read.map(|(setting, epoch)| (readable(setting), epoch)).map_err(note))
+            }
+            JanitorMsg::Counted(shelf, buckets, counts) => {
+                Event::Counted(shelf, buckets, counts.map_err(note))
+            }
+            JanitorMsg::Listed(shelf, bucket, names) => Event::Listed(shelf, bucket, names.map_err(note)),
+            JanitorMsg::Read(jobs, found) => Event::Read(jobs, found.map_err(note)),
+            JanitorMsg::Groups(groups, read) => {
+                let group = |(id, node): (&GroupId, Option<Node>)| self.group(id, &node?);
+                let found = read.map(|nodes| groups.iter().zip(nodes).map(group).collect());
+                Event::Groups(groups, found.map_err(note))
+            }
+            JanitorMsg::Names(names) => Event::Names(names.map_err(note)),
+            JanitorMsg::Stats(stats) => Event::Stats(stats.map_err(note)),
+            JanitorMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
+        };
+        self.feed(cx, event);
+    }
+}
+
+impl Janitor {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now, cx.wall, event, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Rest(wait) => cx.after(Key::Next, wait, JanitorMsg::Tick),
+                Effect::Idle => cx.sweep(Key::Next, ROUND, JanitorMsg::Sweep),
+                Effect::Settings => cx.task(|zk| async move { JanitorMsg::Settings(settings(zk).await) }),
+                Effect::Count(shelf, buckets) => {
+                    let paths = buckets.iter().map(|bucket| shelf.path(*bucket)).collect();
+                    cx.get_many(paths, move |nodes| {
+                        let count = |node: Option<Node>| node.map_or(0, |node| node.children);
+                        let counts = nodes.map(|nodes| nodes.into_iter().map(count).collect());
+                        JanitorMsg::Counted(shelf, buckets, counts)
+                    });
+                }
+                Effect::List(shelf, bucket) => cx.children(shelf.path(bucket), move |names| {
+                    JanitorMsg::Listed(shelf, bucket, names.map(Option::unwrap_or_default))
+                }),
+                Effect::Groups(groups) => {
+                    let paths = groups.iter().map(path::group).collect();
+                    cx.get_many(paths, move |nodes| JanitorMsg::Groups(groups, nodes));
+                }
+                Effect::Names(parents) => cx.children_many(parents, JanitorMsg::Names),
+                Effect::Stat(paths) => cx.get_many(paths, |nodes| {
+                    let stat = |node: Option<Node>| node.map(|node| (node.modified, node.children));
+                    JanitorMsg::Stats(nodes.map(|nodes| nodes.into_iter().map(stat).collect()))
+                }),
+                Effect::Read(jobs) => {
+                    let paths = jobs.iter().map(path::record).collect();
+                    cx.get_many(paths, move |nodes| {
+                        let found = nodes.map(|nodes| jobs.iter().zip(nodes).map(found).collect());
+                        JanitorMsg::Read(jobs, found)
+                    });
+                }
+                Effect::Commit(batch) => cx.commit_batch(batch, JanitorMsg::Committed),
+                Effect::Removed(count) => {
+                    tracing::debug!(count, "records of jobs that are over were removed");
+                    counter!(metric::RECORDS_REMOVED).increment(count as u64);
+                }
+                Effect::FencedOut => cx.tell(FencedOut),
+            }
+        }
+    }
+
+    fn group(&mut self, id: &GroupId, node: &Node) -> FoundGroup {
+        let record = wire::decode(&node.data);
+        let record =
+            record.inspect_err(|error| self.unreadable.tell(path::group(id), node.version, error)).ok()?;
+        Some((record, node.version, node.modified))
+    }
+}
+
+/// Reads the setting and the epoch after a sync: a server that lags can return the record of an earlier job with the same
+/// id.
+async fn settings(zk: Arc<dyn Requests>) -> ReadResult<(Look<Retention>, Option<WallMillis>)> {
+    let synced = zk.sync(path::JOBS.into());
+    let read = zk.get_many(vec![path::RETENTION.into(), path::EPOCH.into()]);
+    synced.await?;
+    let mut nodes = read.await?.into_iter();
+    let (setting, epoch) = (nodes.next().flatten(), nodes.next().flatten());
+    Ok((Node::look(&setting), epoch.map(|node| node.modified)))
+}
+
+fn found((job, node): (&JobId, Option<Node>)) -> Found {
+    node.map_or(Found::Absent, |node| Found::of(job, &node.data, node.version, node.modified))
+}
+
+/// The next round asks again.
+fn note(error: ReadError) {
+    tracing::debug!(%error, "the janitor had no answer");
+}

@@ -1,0 +1,233 @@
+//! The lease watcher: takes attempts from workers that live and give no sign of it.
+
+use std::time::Duration;
+
+use bellwether_core::job::Assignment;
+use bellwether_core::machine::assigner;
+use bellwether_core::machine::lease::{Case, Effect, Event, Leases, Place, Revocation, Stand};
+use bellwether_core::machine::recovery::Recovered;
+use bellwether_core::metric;
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_core::port::{ChangeKind, Node, ReadResult};
+use bellwether_core::time::Millis;
+use bellwether_core::txn::Batch;
+use bellwether_core::wire;
+use metrics::counter;
+
+use super::{SWEEP, stored};
+use crate::{Concern, Context, Feed};
+
+/// The watch and the timers of the lease watcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The watch on the assignments.
+    Assignments,
+    /// The periodic listing.
+    Sweep,
+    /// The end of the next lease.
+    Due,
+}
+
+/// Takes attempts from workers whose leases have ended, in one term.
+pub struct LeaseWatcher {
+    machine: Leases,
+    /// What the timer is set for.
+    armed: Option<Millis>,
+}
+
+/// What a look found: nothing, or an assignment's stand and its lease.
+type Looked = (Place, Option<(Stand, Duration)>);
+
+/// Messages to the lease watcher.
+pub enum LeaseWatcherMsg {
+    /// The connection is back.
+    Resume,
+    /// The next lease may have ended.
+    Tick,
+    /// From the watch on the assignments.
+    Feed(Feed),
+    /// The workers that have inboxes.
+    Inboxes(ReadResult<Vec<WorkerId>>),
+    /// The jobs in a worker's inbox.
+    Listed(WorkerId, ReadResult<Vec<JobId>>),
+    /// The assignments that were read, or those whose read was not answered.
+    Looked(Result<Vec<Looked>, Vec<Place>>),
+    /// The assignments and records that were read, or those whose read was not answered.
+    Judged(Result<Vec<Case>, Vec<Place>>),
+    /// The outcome of a revocation.
+    Committed(Batch<Revocation>, Outcome<()>),
+    /// The time of the periodic listing.
+    Sweep,
+}
+
+kinds!(LeaseWatcherMsg {
+    Resume,
+    Tick,
+    Feed => Feed,
+    Inboxes,
+    Listed,
+    Looked,
+    Judged,
+    Committed,
+    Sweep,
+});
+
+/// What it tells.
+pub enum Tell {
+    /// To the assigner.
+    Assigner(assigner::Event),
+    /// To the wing: another leader has claimed.
+    FencedOut,
+}
+
+impl Concern for LeaseWatcher {
+    const NAME: &'static str = "lease_watcher";
+    type Msg = LeaseWatcherMsg;
+    /// The epoch of the term.
+    type Args = i32;
+    type Key = Key;
+    type Tell = Tell;
+
+    fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
+        watch(cx);
+        cx.sweep(Key::Sweep, SWEEP, LeaseWatcherMsg::Sweep);
+        Self { machine: Leases::new(epoch), armed: None }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: LeaseWatcherMsg) {
+        let event = match msg {
+            LeaseWatcherMsg::Resume => return watch(cx),
+            LeaseWatcherMsg::Sweep => {
+                self.feed(cx, Event::Resync);
+                return cx.sweep(Key::Sweep, SWEEP, LeaseWatcherMsg::Sweep);
+            }
+            LeaseWatcherMsg::Tick => {
+                self.armed = None;
+                Event::Tick
+            }
+            LeaseWatcherMsg::Feed(Feed::Watching) => Event::Resync,
+            LeaseWatcherMsg::Feed(Feed::Changes(changes)) => {
+                for change in changes {
+                    let path::Place::Assignment(worker, job) = change.place else { continue };
+                    self.feed(
+                        cx,
+                        match change.kind {
+                            ChangeKind::Created | ChangeKind::DataChanged => Event::Changed((worker, job)),
+                            ChangeKind::Deleted => Event::Gone((worker, job)),
+                        },
+                    );
+                }
+                return;
+            }
+            LeaseWatcherMsg::Inboxes(Ok(workers)) => Event::Inboxes(workers),
+            LeaseWatcherMsg::Listed(worker, Ok(jobs)) => {
+                return jobs.into_iter().for_each(|job| self.feed(cx, Event::Seen((worker, job))));
+            }
+            // The session's return, or the next sweep, lists again.
+            LeaseWatcherMsg::Inboxes(Err(error)) | LeaseWatcherMsg::Listed(_, Err(error)) => {
+                return tracing::debug!(%error, "the inboxes were not listed");
+            }
+            LeaseWatcherMsg::Looked(Ok(looked)) => Event::Looked(looked),
+            LeaseWatcherMsg::Judged(Ok(cases)) => Event::Judged(cases),
+            LeaseWatcherMsg::Looked(Err(places)) | LeaseWatcherMsg::Judged(Err(places)) => {
+                Event::ReadFailed(places)
+            }
+            LeaseWatcherMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
+        };
+        self.feed(cx, event);
+    }
+}
+
+fn watch(cx: &mut Context<'_, LeaseWatcher>) {
+    cx.watch(Key::Assignments, path::ASSIGNMENTS.into(), LeaseWatcherMsg::Feed);
+}
+
+impl LeaseWatcher {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let mut effects = Vec::new();
+        self.machine.handle(cx.now, cx.wall, event, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::ListInboxes => cx.children(path::ASSIGNMENTS.into(), |names| {
+                    let worker = |name: &String| WorkerId::parse(name);
+                    LeaseWatcherMsg::Inboxes(
+                        names.map(|names| names.iter().flatten().filter_map(worker).collect()),
+                    )
+                }),
+                Effect::List(worker) => cx.children(path::inbox(worker), move |names| {
+                    let job = |name: &String| JobId::new(name).ok();
+                    LeaseWatcherMsg::Listed(
+                        worker,
+                        names.map(|names| names.iter().flatten().filter_map(job).collect()),
+                    )
+                }),
+                Effect::Look(places) => {
+                    let paths = places.iter().map(|(worker, job)| path::assignment(*worker, job));
+                    cx.get_many(paths.collect(), |nodes| {
+                        LeaseWatcherMsg::Looked(match nodes {
+                            Ok(nodes) => Ok(places.into_iter().zip(nodes.iter().map(stand)).collect()),
+                            Err(_) => Err(places),
+                        })
+                    });
+                }
+                Effect::Judge(places) => {
+                    let of = |(worker, job): &Place| [path::assignment(*worker, job), path::record(job)];
+                    cx.get_many(places.iter().flat_map(of).collect(), |nodes| {
+                        LeaseWatcherMsg::Judged(match nodes {
+                            Ok(nodes) => Ok(cases(places, nodes)),
+                            Err(_) => Err(places),
+                        })
+                    });
+                }
+                Effect::Commit(batch) => cx.commit_batch(batch, LeaseWatcherMsg::Committed),
+                Effect::Revoked(revoked) => {
+                    cx.tell(Tell::Assigner(assigner::Event::Hangs(revoked.worker)));
+                    note(&revoked);
+                }
+                Effect::FencedOut => cx.tell(Tell::FencedOut),
+            }
+        }
+        self.arm(cx);
+    }
+
+    fn arm(&mut self, cx: &mut Context<'_, Self>) {
+        let Some(due) = self.machine.next_due() else { return };
+        // What is due already waits for an answer, not for the time.
+        if due > cx.now && self.armed.is_none_or(|armed| due < armed) {
+            self.armed = Some(due);
+            cx.after(Key::Due, due.since(cx.now), LeaseWatcherMsg::Tick);
+        }
+    }
+}
+
+fn stand(node: &Option<Node>) -> Option<(Stand, Duration)> {
+    let node = node.as_ref()?;
+    // Its worker sets an assignment aside that cannot be read.
+    let assignment = wire::decode::<Assignment>(&node.data).ok()?;
+    Some((Stand { created: node.created, version: node.version }, assignment.lease))
+}
+
+/// Pairs each place with its two nodes, in the order in which they were asked for.
+fn cases(places: Vec<Place>, nodes: Vec<Option<Node>>) -> Vec<Case> {
+    let mut nodes = nodes.into_iter();
+    let cases = places.into_iter().map(|place| {
+        let (assignment, record) = (nodes.next().flatten(), nodes.next().flatten());
+        let created = assignment.as_ref().map_or(0, |node| node.created);
+        Case { place, created, assignment: stored(assignment), record: stored(record) }
+    });
+    cases.collect()
+}
+
+fn note(revoked: &Revocation) {
+    let Revocation { worker, job, kind, attempt, end } = revoked;
+    tracing::warn!(%job, %kind, %worker, attempt, ?end, "no sign of life within its lease: taken from its worker");
+    let kind = kind.to_string();
+    counter!(metric::LEASES_EXPIRED, "kind" => kind.clone()).increment(1);
+    match end {
+        Recovered::Cancelled => counter!(metric::JOBS_CANCELLED, "kind" => kind).increment(1),
+        Recovered::Dead => counter!(metric::JOBS_DEAD, "kind" => kind).increment(1),
+        Recovered::Queued => {}
+    }
+}

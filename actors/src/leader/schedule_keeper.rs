@@ -1,0 +1,222 @@
+//! The schedule keeper: makes the job of each schedule's tick.
+
+use bellwether_core::job::JobRecord;
+use bellwether_core::machine::schedule::{self, Effect, Event, Found, LastJob, Stamp};
+use bellwether_core::metric;
+use bellwether_core::name::ScheduleId;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::port::{ChangeKind, Node, ReadResult};
+use bellwether_core::schedule::{ScheduleRecord, instant, lane};
+use bellwether_core::txn::Batch;
+use bellwether_core::{path, wire};
+use metrics::{counter, gauge};
+
+use super::alarm::Alarm;
+use super::{FencedOut, SWEEP};
+use crate::trace::Ticking;
+use crate::unreadable::Unreadable;
+use crate::{Concern, Context, Feed};
+
+/// The watch and the timers of the schedule keeper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The watch on the schedules.
+    Schedules,
+    /// The periodic listing.
+    Sweep,
+    /// The time of the next tick.
+    Due,
+}
+
+/// Makes the job of each schedule's tick, in one term.
+pub struct ScheduleKeeper {
+    machine: schedule::Keeper,
+    unreadable: Unreadable,
+    alarm: Alarm<Key>,
+}
+
+/// Messages to the schedule keeper.
+pub enum ScheduleKeeperMsg {
+    /// The connection is back.
+    Resume,
+    /// The time of the next tick may have come.
+    Tick,
+    /// From the watch on the schedules.
+    Feed(Feed),
+    /// The version of the schedules' parent, and its children; nothing when it is absent.
+    Listed(ReadResult<Option<(i32, Vec<String>)>>),
+    /// The schedules that were read.
+    Read(Vec<ScheduleId>, ReadResult<Vec<Option<Node>>>),
+    /// The last jobs that were read, or those whose read was not answered.
+    JobsRead(Result<Vec<(schedule::Key, LastJob)>, Vec<schedule::Key>>),
+    /// The outcome of creating a lane.
+    LaneMade(schedule::Key, Outcome<()>),
+    /// The outcome of a batch of ticks.
+    Committed(Batch<schedule::Key>, Outcome<()>),
+    /// The time of the periodic listing.
+    Sweep,
+}
+
+kinds!(ScheduleKeeperMsg { Resume, Tick, Feed => Feed, Listed, Read, JobsRead, LaneMade, Committed, Sweep });
+
+impl Concern for ScheduleKeeper {
+    const NAME: &'static str = "schedule_keeper";
+    type Msg = ScheduleKeeperMsg;
+    /// The epoch of the term.
+    type Args = i32;
+    type Key = Key;
+    type Tell = FencedOut;
+
+    fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
+        watch(cx);
+        cx.sweep(Key::Sweep, SWEEP, ScheduleKeeperMsg::Sweep);
+        let alarm = Alarm::start(cx, Key::Due, ScheduleKeeperMsg::Tick);
+        Self { machine: schedule::Keeper::new(epoch), unreadable: Unreadable::default(), alarm }
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ScheduleKeeperMsg) {
+        let event = match msg {
+            ScheduleKeeperMsg::Resume => return watch(cx),
+            ScheduleKeeperMsg::Sweep => {
+                self.feed(cx, Event::Resync);
+                return cx.sweep(Key::Sweep, SWEEP, ScheduleKeeperMsg::Sweep);
+            }
+            ScheduleKeeperMsg::Tick => Event::Tick,
+            ScheduleKeeperMsg::Feed(Feed::Watching) => Event::Resync,
+            ScheduleKeeperMsg::Feed(Feed::Changes(changes)) => {
+                for change in changes {
+                    let path::Place::Schedule(schedule) = change.place else { continue };
+                    self.feed(
+                        cx,
+                        match change.kind {
+                            ChangeKind::Created | ChangeKind::DataChanged => Event::Changed(schedule),
+                            ChangeKind::Deleted => Event::Gone(schedule),
+                        },
+                    );
+                }
+                return;
+            }
+            ScheduleKeeperMsg::Listed(Ok(listed)) => {
+                // An operator may have removed the parent, too; nodes make it again when they connect.
+                let (removals, names) = listed.unwrap_or((0, Vec::new()));
+                let schedules = names.iter().filter_map(|name| ScheduleId::new(name).ok()).collect();
+                Event::Listed { removals, schedules }
+            }
+            // The session's return, or the next sweep, lists again.
+            ScheduleKeeperMsg::Listed(Err(error)) => {
+                tracing::debug!(%error, "the schedules were not listed");
+                Event::ListFailed
+            }
+            ScheduleKeeperMsg::Read(schedules, Ok(nodes)) => {
+                let found = |(schedule, node)| (self.found(&schedule, node), schedule);
+                let found = schedules.into_iter().zip(nodes).map(found);
+                Event::Read(found.map(|(found, schedule)| (schedule, found)).collect())
+            }
+            ScheduleKeeperMsg::Read(schedules, Err(_)) => Event::ReadFailed(schedules),
+            ScheduleKeeperMsg::JobsRead(Ok(jobs)) => Event::JobsRead(jobs),
+            ScheduleKeeperMsg::JobsRead(Err(keys)) => Event::JobsReadFailed(keys),
+            ScheduleKeeperMsg::LaneMade(key, outcome) => {
+                // The commit that needs the lane shows whether it is there.
+                tracing::debug!(schedule = %key.schedule, ?outcome, "the lane of a schedule was made");
+                Event::LaneMade(key)
+            }
+            ScheduleKeeperMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
+        };
+        self.feed(cx, event);
+    }
+}
+
+fn watch(cx: &mut Context<'_, ScheduleKeeper>) {
+    cx.watch(Key::Schedules, path::SCHEDULES.into(), ScheduleKeeperMsg::Feed);
+}
+
+fn list(cx: &mut Context<'_, ScheduleKeeper>) {
+    cx.task(|zk| {
+        // Requested in this order, so that the list is not older than the version.
+        let parent = zk.get(path::SCHEDULES.into());
+        let children = zk.children(path::SCHEDULES.into());
+        let listed = async move {
+            let parent = parent.await?;
+            let children = children.await?;
+            Ok(parent.map(|parent| parent.version).zip(children))
+        };
+        async move { ScheduleKeeperMsg::Listed(listed.await) }
+    });
+}
+
+impl ScheduleKeeper {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+        let ticked = event == Event::Tick;
+        let mut effects = Vec::new();
+        self.machine.handle(cx.wall, event, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::List => list(cx),
+                Effect::Read(schedules) => {
+                    let paths = schedules.iter().map(path::schedule).collect();
+                    cx.get_many(paths, move |nodes| ScheduleKeeperMsg::Read(schedules, nodes));
+                }
+                Effect::ReadJobs(jobs) => {
+                    let paths = jobs.iter().map(|(_, job)| path::record(job)).collect();
+                    cx.get_many(paths, move |nodes| {
+                        let keys = jobs.into_iter().map(|(key, _)| key);
+                        ScheduleKeeperMsg::JobsRead(match nodes {
+                            Ok(nodes) => Ok(keys.zip(nodes.iter().map(last_job)).collect()),
+                            Err(_) => Err(keys.collect()),
+                        })
+                    });
+                }
+                Effect::MakeLane(key) => cx
+                    .create_container(path::lane(&lane(&key.schedule)), move |outcome| {
+                        ScheduleKeeperMsg::LaneMade(key, outcome)
+                    }),
+                Effect::Commit(mut batch) => {
+                    let ticking = Ticking::begin(&mut batch);
+                    cx.commit_batch(batch, |batch, outcome| {
+                        ticking.end(&outcome);
+                        ScheduleKeeperMsg::Committed(batch, outcome)
+                    });
+                }
+                Effect::Ticked(schedule, at) => {
+                    tracing::debug!(%schedule, tick = instant::text(at), "ticked");
+                    counter!(metric::TICKS).increment(1);
+                }
+                Effect::PassedOver(schedule, passed) => {
+                    let (why, ticks) = (passed.why.as_str(), passed.ticks);
+                    let (from, through) = (instant::text(ticks.from), instant::text(ticks.through));
+                    tracing::warn!(%schedule, why, from, through, count = ticks.count, "ticks were passed over");
+                    counter!(metric::TICKS_PASSED_OVER, "why" => why).increment(u64::from(ticks.count));
+                }
+                Effect::FencedOut => cx.tell(FencedOut),
+            }
+        }
+        self.alarm.set(cx, self.machine.next_due(), ticked, ScheduleKeeperMsg::Tick);
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no count comes near 2^53")]
+        gauge!(metric::SCHEDULES).set(self.machine.len() as f64);
+    }
+
+    /// A record that is known is not decoded again: a sweep reads all of them, and a calendar is expensive to check.
+    fn found(&mut self, schedule: &ScheduleId, node: Option<Node>) -> Found {
+        let Some(node) = node else { return Found::Nothing };
+        let stamp = Stamp { created: node.created, version: node.version };
+        if self.machine.knows(schedule, stamp) {
+            return Found::Same;
+        }
+        match wire::decode::<ScheduleRecord>(&node.data) {
+            Ok(record) => Found::Record(stamp, Box::new(record)),
+            Err(error) => {
+                self.unreadable.tell(path::schedule(schedule), node.version, error);
+                Found::Nothing
+            }
+        }
+    }
+}
+
+/// A record that cannot be read may belong to a job that is not over.
+fn last_job(node: &Option<Node>) -> LastJob {
+    let Some(node) = node else { return LastJob::Over(None) };
+    match wire::decode::<JobRecord>(&node.data) {
+        Ok(record) if record.is_terminal() => LastJob::Over(Some(node.version)),
+        Ok(_) | Err(_) => LastJob::Open,
+    }
+}

@@ -1,0 +1,77 @@
+//! The neighbours of the leader's concerns.
+
+use bellwether_actors::Mail;
+use bellwether_actors::leader::FencedOut;
+use bellwether_actors::leader::assigner::{self, Assigner, AssignerMsg};
+use bellwether_actors::leader::expirer::{self, Expirer, ExpirerMsg};
+use bellwether_actors::leader::group_joiner::{self, GroupJoiner};
+use bellwether_actors::leader::janitor::{self, Janitor};
+use bellwether_actors::leader::job_watcher::{self, JobWatcher};
+use bellwether_actors::leader::lease_watcher::{self, LeaseWatcher};
+use bellwether_actors::leader::promoter::{self, Promoter};
+use bellwether_actors::leader::schedule_keeper::{self, ScheduleKeeper};
+use bellwether_actors::leader::wing::LeaderWingMsg;
+use bellwether_actors::leader::worker_registry::{self, WorkerRegistry};
+
+use super::{MemberMsg, Place, to};
+use crate::node::Msg;
+use crate::node::context::{Context, Route};
+use crate::node::host::Hosting;
+use crate::zk::Zk;
+
+impl Place {
+    fn fenced_out(self, cx: &mut Context<'_>) {
+        cx.tell(Route::MemberToWing, to(LeaderWingMsg::FencedOut(self.epoch)));
+    }
+
+    fn assigner(self, cx: &mut Context<'_>, route: Route, event: bellwether_core::machine::assigner::Event) {
+        cx.tell(route, Assigner::mail(self, AssignerMsg::Event(event).into()));
+    }
+}
+
+/// Connects a member: its messages, and what it tells its neighbours.
+macro_rules! hosted {
+    ($($concern:ident($module:ident, $tell:ty), |$place:ident, $cx:ident, $told:pat_param| $carry_out:block)*) => {
+        $(impl Hosting for $concern {
+            type Place = Place;
+            type Links = ();
+
+            fn mail(place: Place, mail: Mail<Self::Msg, $module::Key>) -> Msg {
+                Msg::Member(place.unit, MemberMsg::$concern(mail))
+            }
+
+            fn tell((): &mut (), $place: Place, _: Option<Zk>, $cx: &mut Context<'_>, $told: $tell) $carry_out
+        })*
+    };
+}
+
+hosted! {
+    Assigner(assigner, assigner::Tell), |place, cx, told| {
+        match told {
+            assigner::Tell::Overdue(jobs) => {
+                cx.tell(Route::AssignerToExpirer, Expirer::mail(place, ExpirerMsg::Overdue(jobs).into()));
+            }
+            assigner::Tell::FencedOut => place.fenced_out(cx),
+        }
+    }
+    JobWatcher(job_watcher, job_watcher::Tell), |place, cx, job_watcher::Tell::Assigner(event)| {
+        place.assigner(cx, Route::JobWatcherToAssigner, event);
+    }
+    LeaseWatcher(lease_watcher, lease_watcher::Tell), |place, cx, told| {
+        match told {
+            lease_watcher::Tell::Assigner(event) => place.assigner(cx, Route::LeasesToAssigner, event),
+            lease_watcher::Tell::FencedOut => place.fenced_out(cx),
+        }
+    }
+    WorkerRegistry(worker_registry, worker_registry::Tell), |place, cx, told| {
+        match told {
+            worker_registry::Tell::Assigner(event) => place.assigner(cx, Route::RegistryToAssigner, event),
+            worker_registry::Tell::FencedOut => place.fenced_out(cx),
+        }
+    }
+    Expirer(expirer, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
+    GroupJoiner(group_joiner, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
+    Janitor(janitor, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
+    Promoter(promoter, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
+    ScheduleKeeper(schedule_keeper, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
+}
