@@ -38,7 +38,8 @@ pub fn job(bytes: &[u8]) {
     let Ok(given) = given.map_err(|error| assert!(!error.to_string().contains('\n'), "{error}")) else {
         return;
     };
-    let (id, record) = given.tag(kind).lane(kind).into_record(WallMillis(1)).expect("a kind is a name");
+    let (id, record) =
+        given.tag(kind).lane(kind).into_record(WallMillis(1), uuid::Uuid::now_v7).expect("a kind is a name");
     assert_eq!(record.payload.bytes(), payload);
     assert_eq!(wire::decode(&wire::encode(&record)).as_ref(), Ok(&record));
     shown(id, record);

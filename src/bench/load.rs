@@ -117,8 +117,9 @@ pub(super) async fn load(
 
 /// The bytes of a job of the load, before and after.
 fn sample(worker: WorkerId) -> Result<Sample, String> {
-    let (_, record) =
-        job(1)?.into_record(WallMillis(1_700_000_000_000)).map_err(|error| error.to_string())?;
+    let (_, record) = job(1)?
+        .into_record(WallMillis(1_700_000_000_000), Uuid::now_v7)
+        .map_err(|error| error.to_string())?;
     let entry = record.entry();
     let assignment = Assignment::new(1, 1, record.submitted_at);
     let ending = Ending::Succeeded(record.payload.clone());

@@ -9,14 +9,14 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
 use bellwether_core::{path, txn};
-use bellwether_host::clock;
-use bellwether_zk::{Node, ReadResult, Tally, Zk};
+use bellwether_zk::{Node, ReadResult, Tally};
 use futures::future::try_join_all;
 
 use super::Client;
 use super::error::Error;
 use super::kinds::{Paused, pauses};
 use super::link::{Deadline, Written};
+use super::runtime::Zk;
 use super::view::Waiting;
 use bellwether_core::job::JobRecord;
 
@@ -72,7 +72,7 @@ impl Client {
     /// # Errors
     /// When ZooKeeper does not answer within the client's deadline.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
-        self.0.link.read(self.by(), |zk| workers(zk.clone())).await
+        self.0.link.read(self.by(), |zk| workers(zk.clone(), self.0.link.wall())).await
     }
 
     /// Tells a worker to drain: it gets no more jobs from the moment this returns, finishes what runs within its node's
@@ -126,11 +126,12 @@ impl Client {
     }
 
     pub(super) fn by(&self) -> Deadline {
-        Deadline::after(self.0.deadline)
+        self.0.link.by(self.0.deadline)
     }
 }
 
-pub(super) async fn workers(zk: Zk) -> ReadResult<Vec<WorkerView>> {
+/// `now` is by the wall clock.
+pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<WorkerView>> {
     let names = zk.children(path::WORKERS.to_owned()).await?.unwrap_or_default();
     let mut ids = names.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
     ids.sort();
@@ -144,7 +145,7 @@ pub(super) async fn workers(zk: Zk) -> ReadResult<Vec<WorkerView>> {
         let info = wire::decode(&registered.data);
         let (assigned, ended, shunned_until) = inbox.map_or((0, Tally::default(), None), |inbox| {
             let ended = inbox.children_ever.less(Tally::of(inbox.children));
-            (inbox.children, ended, shunned_until(&registered, &inbox, epoch.as_ref(), clock::wall()))
+            (inbox.children, ended, shunned_until(&registered, &inbox, epoch.as_ref(), now))
         });
         Some(WorkerView { id, info, assigned, ended, shunned_until })
     });
@@ -195,9 +196,9 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    pub(super) async fn read(zk: Zk) -> ReadResult<Self> {
+    pub(super) async fn read(zk: Zk, now: WallMillis) -> ReadResult<Self> {
         let (workers, leader, paused) =
-            futures::try_join!(workers(zk.clone()), leader(zk.clone()), pauses(zk.clone()))?;
+            futures::try_join!(workers(zk.clone(), now), leader(zk.clone()), pauses(zk.clone()))?;
         let led = leader.is_some_and(|leader| leader.standing);
         let workers = workers.into_iter().map(|worker| (worker.id, worker)).collect();
         Ok(Self { workers, paused, led })

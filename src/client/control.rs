@@ -12,7 +12,6 @@ use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op, Waiting as Entry};
 use bellwether_core::wire::WireError;
-use bellwether_host::clock;
 
 use super::Client;
 use super::error::Error;
@@ -192,7 +191,7 @@ impl Client {
         entry: Entry,
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
-        let ended = record.cancel(clock::wall());
+        let ended = record.cancel(self.0.link.wall());
         let mut ops = txn::cancel(id, version, &ended, entry);
         let mut looked = BTreeSet::new();
         loop {

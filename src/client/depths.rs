@@ -1,12 +1,13 @@
 //! How many jobs there are, without reading one of them: a parent tells how many children it has.
 
 use bellwether_core::path::{self, Bucket};
-use bellwether_zk::{Node, ReadResult, Tally, Zk};
+use bellwether_zk::{Node, ReadResult, Tally};
 
 use super::Client;
 use super::cluster::get_all;
 use super::error::Error;
 use super::list::minutes;
+use super::runtime::Zk;
 
 /// How many jobs there are, by where they are. Each number is of a moment of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

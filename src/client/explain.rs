@@ -21,7 +21,6 @@ use super::kinds::Paused;
 use super::locate::{Found, Place, locate};
 use super::timestamp::rfc3339;
 use super::view::{JobView, State, Waiting};
-use bellwether_host::clock;
 
 /// Why a job is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +159,7 @@ impl Client {
             Some(job) => self.get_by(job, by).await?,
             None => None,
         };
-        let why = why(&view, found.ok(), &cluster, behind.as_ref(), clock::wall());
+        let why = why(&view, found.ok(), &cluster, behind.as_ref(), self.0.link.wall());
         Ok(Explanation { id: id.clone(), state: view.state, why })
     }
 }

@@ -68,7 +68,7 @@ impl Client {
     }
 
     pub(super) async fn cluster(&self, by: Deadline) -> Result<Cluster, Error> {
-        self.0.link.read(by, |zk| Cluster::read(zk.clone())).await
+        self.0.link.read(by, |zk| Cluster::read(zk.clone(), self.0.link.wall())).await
     }
 }
 

@@ -274,6 +274,11 @@ impl<K> Job<K> {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), JobError> {
+        self.check_at(clock::wall())
+    }
+
+    /// As [`Job::check`], at this time.
+    pub(crate) fn check_at(&self, now: WallMillis) -> Result<(), JobError> {
         if let Some(problem) = &self.problem {
             return Err(problem.clone());
         }
@@ -285,7 +290,7 @@ impl<K> Job<K> {
         if self.if_exists == IfExists::Again && self.timing.start.is_some() {
             return Err(JobError::AgainLater);
         }
-        self.timing.at(clock::wall())?;
+        self.timing.at(now)?;
         Ok(self.policy.check()?)
     }
 
@@ -314,10 +319,14 @@ impl<K> Job<K> {
     }
 
     /// The id and record to store: checked, with an id and a token of their own.
-    pub(crate) fn into_record(self, submitted_at: WallMillis) -> Result<(JobId, JobRecord), JobError> {
-        self.check()?;
+    pub(crate) fn into_record(
+        self,
+        submitted_at: WallMillis,
+        uuid: impl Fn() -> Uuid,
+    ) -> Result<(JobId, JobRecord), JobError> {
+        self.check_at(submitted_at)?;
         let Times { not_before, expires_at } = self.timing.at(submitted_at)?;
-        let id = self.id.unwrap_or_else(|| JobId::from_uuid(Uuid::now_v7()));
+        let id = self.id.unwrap_or_else(|| JobId::from_uuid(uuid()));
         let record = JobRecord {
             policy: self.policy,
             placement: self.placement,
@@ -325,7 +334,7 @@ impl<K> Job<K> {
             expires_at,
             trace: self.trace,
             state: JobState::Open { not_before },
-            ..JobRecord::new(self.kind, self.payload, Uuid::now_v7(), submitted_at)
+            ..JobRecord::new(self.kind, self.payload, uuid(), submitted_at)
         };
         Ok((id, record))
     }

@@ -15,14 +15,14 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::wire;
 use bellwether_core::worker::PauseRecord;
-use bellwether_host::clock;
-use bellwether_zk::{ReadResult, Zk};
+use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
 
 use super::Client;
 use super::cluster::{WorkerView, workers};
 use super::error::Error;
 use super::link::Written;
+use super::runtime::Zk;
 
 /// How often a pause that comes and goes under our hands is tried.
 const TRIES: u32 = 16;
@@ -62,7 +62,7 @@ impl Client {
             let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{} bytes", by.len()));
             return Err(Error::Invalid { field: "by", allowed, given });
         }
-        let pause = PauseRecord { by: by.to_owned(), since: clock::wall() };
+        let pause = PauseRecord { by: by.to_owned(), since: self.0.link.wall() };
         let ours = wire::encode(&pause);
         self.change_pause(kind, vec![txn::pause(kind, &pause)], |there, unknown| {
             // Not by its version: a pause that was lifted and made again by another is theirs.
@@ -109,8 +109,8 @@ impl Client {
     /// When ZooKeeper does not answer within the client's deadline.
     pub async fn kinds(&self) -> Result<Vec<KindView>, Error> {
         let read = |zk: &Zk| {
-            let zk = zk.clone();
-            async move { futures::try_join!(workers(zk.clone()), pauses(zk)) }
+            let (zk, now) = (zk.clone(), self.0.link.wall());
+            async move { futures::try_join!(workers(zk.clone(), now), pauses(zk)) }
         };
         let (workers, paused) = self.0.link.read(self.by(), read).await?;
         Ok(served(&workers, &paused))

@@ -8,12 +8,13 @@ use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::path;
 use bellwether_core::wire;
-use bellwether_zk::{Node, ReadResult, Zk};
+use bellwether_zk::{Node, ReadResult};
 use futures::TryFutureExt;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::error::Error;
 use super::link::{Deadline, Link};
+use super::runtime::Zk;
 use super::view::{JobView, State, Waiting};
 
 /// Lists in flight, each with its reads.

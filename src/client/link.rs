@@ -1,32 +1,34 @@
 //! The client's way to a usable session.
 //!
-//! A [`Session`] actor without a supervisor owns the connection. Calls do not subscribe to its events: they wait
-//! for its status to say *connected* and then ask, and ask again after a reconnection or under a new session,
-//! until their deadline. The client has no ephemerals and no standing watches, so a new session is as good as
-//! the old one.
+//! Calls do not subscribe to the session's events: they wait for its status to say *connected* and then ask, and ask
+//! again after a reconnection or under a new session, until their deadline. The client has no ephemerals and no standing
+//! watches, so a new session is as good as the old one.
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::port::{ReadError, ReadResult};
+use bellwether_core::time::Millis;
 use bellwether_core::txn::Op;
-use bellwether_host::session::{Session, SessionConfig, SessionStatus};
-use bellwether_zk::{ReadError, ReadResult, SessionState, Zk};
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::{Error, Unavailable};
+use super::runtime::{Runtime, Status, Zk};
 
-/// How soon to look again when a session says *disconnected* and its actor has not said so yet.
+/// How soon to look again when a session says *disconnected* and its status does not say so yet.
 const LAG: Duration = Duration::from_millis(20);
 
-/// How long [`Link::close`] waits for the actor, which itself waits 2 s for ZooKeeper.
-const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+/// The session and the runtime of a client, cheap to clone.
+#[derive(Clone)]
+pub(super) struct Link(Arc<dyn Runtime>);
 
-/// A session actor of this client's own; dropping it ends the session.
-#[derive(Debug)]
-pub(super) struct Link {
-    session: Session,
-    servers: String,
+impl Deref for Link {
+    type Target = dyn Runtime;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
 }
 
 /// What a write did, as far as it is known.
@@ -40,58 +42,58 @@ pub(super) enum Written {
 }
 
 impl Link {
-    pub(super) async fn start(config: SessionConfig) -> Result<Self, Unavailable> {
-        let servers = config.connect.servers().join(", ");
-        let session = Session::start(config, None).await.map_err(|_| Unavailable::Closed)?;
-        Ok(Self { session, servers })
+    pub(super) fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Self(runtime)
+    }
+
+    /// The session that serves now, if there is one.
+    fn serving(&self) -> Option<Zk> {
+        match self.status() {
+            Status::Connected(zk) => Some(zk).filter(|zk| zk.is_connected()),
+            Status::Connecting { .. } | Status::Disconnected | Status::Refused(_) => None,
+        }
     }
 
     /// Whether there is a session that serves now.
     pub(super) fn is_usable(&self) -> bool {
-        match &*self.session.status().borrow() {
-            SessionStatus::Connected(zk) => zk.state() == SessionState::Connected,
-            SessionStatus::Connecting { .. } | SessionStatus::Disconnected | SessionStatus::Refused(_) => {
-                false
-            }
-        }
+        self.serving().is_some()
     }
 
     /// Waits for a session that serves, for as long as it takes.
     pub(super) async fn usable(&self) -> Result<Zk, Unavailable> {
-        let mut status = self.session.status();
+        if let Some(zk) = self.serving() {
+            return Ok(zk);
+        }
+        let mut statuses = self.statuses();
         loop {
-            let lagging = match &*status.borrow_and_update() {
-                SessionStatus::Connected(zk) if zk.state() == SessionState::Connected => {
-                    return Ok(zk.clone());
-                }
-                SessionStatus::Refused(error) => return Err(Unavailable::Refused(error.clone())),
-                SessionStatus::Connected(_) => true,
-                SessionStatus::Connecting { .. } | SessionStatus::Disconnected => false,
+            let lagging = match statuses.now() {
+                Status::Connected(zk) if zk.is_connected() => return Ok(zk),
+                Status::Refused(error) => return Err(Unavailable::Refused(error)),
+                Status::Connected(_) => true,
+                Status::Connecting { .. } | Status::Disconnected => false,
             };
-            let ended = if lagging {
-                timeout(LAG, status.changed()).await.is_ok_and(|changed| changed.is_err())
+            let open = if lagging {
+                self.timeout(LAG, statuses.changed()).await.unwrap_or(true)
             } else {
-                status.changed().await.is_err()
+                statuses.changed().await
             };
-            if ended {
-                return Err(Self::ended(&status));
+            if !open {
+                return Err(self.ended());
             }
         }
     }
 
-    /// The actor is gone: it was stopped, or it has just refused the namespace.
-    fn ended(status: &watch::Receiver<SessionStatus>) -> Unavailable {
-        match &*status.borrow() {
-            SessionStatus::Refused(error) => Unavailable::Refused(error.clone()),
-            SessionStatus::Connected(_) | SessionStatus::Connecting { .. } | SessionStatus::Disconnected => {
-                Unavailable::Closed
-            }
+    /// The session is closed, or its namespace has just been refused.
+    fn ended(&self) -> Unavailable {
+        match self.status() {
+            Status::Refused(error) => Unavailable::Refused(error),
+            Status::Connected(_) | Status::Connecting { .. } | Status::Disconnected => Unavailable::Closed,
         }
     }
 
     /// As [`Link::usable`], but no longer than `by`.
     pub(super) async fn usable_by(&self, by: Deadline) -> Result<Zk, Unavailable> {
-        timeout_at(by.at, self.usable()).await.unwrap_or_else(|_| Err(self.not_in_time(by)))
+        self.timeout_at(by.at, self.usable()).await.unwrap_or_else(|_| Err(self.not_in_time(by)))
     }
 
     /// Reads, and reads again after a lost connection, until there is an answer.
@@ -101,7 +103,7 @@ impl Link {
     {
         loop {
             let zk = self.usable_by(by).await?;
-            match timeout_at(by.at, ask(&zk)).await {
+            match self.timeout_at(by.at, ask(&zk)).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(ReadError::Refused(reason))) => return Err(Error::Refused(reason)),
                 Ok(Err(ReadError::Disconnected)) => {}
@@ -114,7 +116,7 @@ impl Link {
     /// waits for the session.
     pub(super) async fn commit(&self, by: Deadline, ops: Vec<Op>) -> Result<Written, Error> {
         let zk = self.usable_by(by).await?;
-        match timeout_at(by.at, zk.commit(ops)).await {
+        match self.timeout_at(by.at, zk.commit(ops)).await {
             Ok(Outcome::Applied(())) => Ok(Written::Applied),
             Ok(Outcome::Unknown) | Err(_) => Ok(Written::Unknown),
             Ok(Outcome::Rejected(rejection)) => match rejection.reason {
@@ -133,7 +135,7 @@ impl Link {
     /// Makes a container. Whether it is there, when that is not known, the write that needs it tells.
     pub(super) async fn make_container(&self, by: Deadline, path: String) -> Result<(), Error> {
         let zk = self.usable_by(by).await?;
-        match timeout_at(by.at, zk.create_container(path)).await {
+        match self.timeout_at(by.at, zk.create_container(path)).await {
             Ok(Outcome::Applied(()) | Outcome::Unknown) | Err(_) => Ok(()),
             Ok(Outcome::Rejected(rejection)) => match rejection.reason {
                 Reason::NodeExists | Reason::NotSent => Ok(()),
@@ -150,41 +152,28 @@ impl Link {
 
     /// Why nothing came in time, as the session tells it.
     pub(super) fn not_in_time(&self, by: Deadline) -> Unavailable {
-        let servers = &self.servers;
-        let (reason, served) = match &*self.session.status().borrow() {
-            SessionStatus::Connecting { error: Some(error) } => (error.clone(), false),
-            SessionStatus::Connecting { error: None } => (format!("no answer from {servers}"), false),
-            SessionStatus::Connected(_) => (format!("{servers} gave a session but no answer"), true),
-            SessionStatus::Disconnected => (format!("the connection to {servers} is lost"), false),
-            SessionStatus::Refused(error) => return Unavailable::Refused(error.clone()),
+        let servers = self.servers();
+        let (reason, served) = match self.status() {
+            Status::Connecting { error: Some(error) } => (error, false),
+            Status::Connecting { error: None } => (format!("no answer from {servers}"), false),
+            Status::Connected(_) => (format!("{servers} gave a session but no answer"), true),
+            Status::Disconnected => (format!("the connection to {servers} is lost"), false),
+            Status::Refused(error) => return Unavailable::Refused(error),
         };
         Unavailable::NotInTime { within: by.within, reason, served }
     }
 
-    pub(super) async fn close(&self) {
-        if self.session.cell().stop_and_wait(None, Some(CLOSE_WITHIN)).await.is_err() {
-            tracing::debug!("the session actor had ended, or did not end in time");
-        }
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.session.cell().stop(None);
+    /// The deadline of a call that begins now and may take so long.
+    pub(super) fn by(&self, within: Duration) -> Deadline {
+        // A wait that does not fit the clock is one without an end.
+        const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+        Deadline { at: self.now() + within.min(FOREVER), within }
     }
 }
 
 /// Until when a call may take, and how long that was, for its error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
-    pub(super) at: Instant,
+    pub(super) at: Millis,
     pub(super) within: Duration,
-}
-
-impl Deadline {
-    pub(super) fn after(within: Duration) -> Self {
-        // A wait that does not fit the clock is one without an end.
-        const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-        Self { at: Instant::now() + within.min(FOREVER), within }
-    }
 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
-use bellwether_zk::{ReadResult, Zk};
+use bellwether_zk::ReadResult;
 
 use super::Client;
 use super::cluster::Cluster;
@@ -19,6 +19,7 @@ use super::error::Error;
 use super::get::view;
 use super::lanes::Turns;
 use super::locate::{inboxes, locate};
+use super::runtime::Zk;
 use super::view::{JobView, State};
 
 /// Parents whose names are held at once: 8 full buckets are 40,000 names.

@@ -11,11 +11,12 @@ use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::wire::{self, WireError};
-use bellwether_zk::{Node, ReadResult, Zk};
+use bellwether_zk::{Node, ReadResult};
 use futures::future::try_join_all;
 
 use super::error::Error;
 use super::link::{Deadline, Link};
+use super::runtime::Zk;
 
 /// How often a job that was found nowhere is looked for again.
 const LOOKS: u32 = 5;

@@ -7,6 +7,7 @@
 //! | file | concern |
 //! | --- | --- |
 //! | `job` | what to submit, checked before anything is sent |
+//! | `runtime/` | what a client runs on: a session, clocks, timers, tasks, randomness |
 //! | `link` | waiting for a usable session |
 //! | `submit/` | batching, lost replies, full buckets |
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
@@ -37,6 +38,8 @@ mod locate;
 mod page;
 mod purge;
 mod retention;
+#[doc(hidden)]
+pub mod runtime;
 mod schedule;
 mod snapshot;
 mod submit;
@@ -62,6 +65,8 @@ pub use depths::{Churn, Depths};
 pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
 pub use events::{Event, Events, Heard, MAX_PENDING, RING};
 pub use explain::{Explanation, Why};
+#[doc(hidden)]
+pub use group::Attempt;
 pub use group::{
     Group, GroupCursor, GroupHandle, GroupPage, GroupSaid, GroupStage, GroupSummary, GroupView,
     GroupWaitError, Member, MemberEnd, Members, Spawn, SpawnError, SubJobs,
@@ -81,6 +86,7 @@ pub use view::{JobView, State, Waiting};
 pub use wait::MAX_WATCHED;
 
 use link::Link;
+use runtime::{OnTokio, Runtime};
 use submit::Inbox;
 
 use crate::session_timeout;
@@ -98,7 +104,7 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     inbox: Inbox,
-    link: Arc<Link>,
+    link: Link,
     deadline: Duration,
     /// A permit for each job that is watched.
     watches: Semaphore,
@@ -181,10 +187,7 @@ impl ClientBuilder {
         let Self { access, session_timeout, create_namespace, deadline } = self;
         let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig { connect, access, session_timeout, create_namespace };
-        let link = Arc::new(Link::start(config).await?);
-        let inbox = submit::start(Arc::clone(&link));
-        let watches = Semaphore::new(MAX_WATCHED);
-        Ok(Client(Arc::new(Inner { inbox, link, deadline, watches, events: events::Known::default() })))
+        Ok(Client::over(Arc::new(OnTokio::start(config).await?), deadline))
     }
 }
 
@@ -201,6 +204,16 @@ impl Client {
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
+    }
+
+    /// A client that runs on something else than tokio and a session of its own: in a simulator.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn over(runtime: Arc<dyn Runtime>, deadline: Duration) -> Self {
+        let link = Link::new(runtime);
+        let inbox = submit::start(link.clone());
+        let watches = Semaphore::new(MAX_WATCHED);
+        Self(Arc::new(Inner { inbox, link, deadline, watches, events: events::Known::default() }))
     }
 
     /// Whether ZooKeeper serves this client at the moment.

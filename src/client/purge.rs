@@ -9,14 +9,15 @@ use bellwether_core::budget::{MAX_READ_BATCH, MIN_RETENTION};
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::wire;
-use bellwether_host::clock;
-use bellwether_zk::{Node, Zk};
+use bellwether_zk::Node;
 
 use super::Client;
 use super::error::Error;
 use super::link::Written;
+use super::runtime::Zk;
 
 /// Buckets whose names are held at once: 8 full ones are 40,000 names.
 const BUCKETS_AT_ONCE: usize = 8;
@@ -139,7 +140,7 @@ impl Client {
             done.note(gone.count());
             let mut found = Vec::new();
             for (job, node) in page.iter().zip(nodes) {
-                match node.and_then(|node| matches(purge, &node)) {
+                match node.and_then(|node| matches(purge, &node, self.0.link.wall())) {
                     Some((version, false)) => found.push((job, version)),
                     Some((_, true)) if attempt == 0 => done.young += 1,
                     Some((_, true)) | None => {}
@@ -165,7 +166,7 @@ impl Client {
 }
 
 /// The version of a record that the purge is about, and whether it ended just now.
-fn matches(purge: &Purge, node: &Node) -> Option<(i32, bool)> {
+fn matches(purge: &Purge, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
     let record = wire::decode::<JobRecord>(&node.data).ok()?;
     let JobState::Terminal { verdict, at } = &record.state else { return None };
     // Its group, or that of its sub-jobs, may yet read it, and goes with all of them.
@@ -177,7 +178,6 @@ fn matches(purge: &Purge, node: &Node) -> Option<(i32, bool)> {
         Verdict::Cancelled => Ended::Cancelled,
         Verdict::Dead => Ended::Dead,
     };
-    let now = clock::wall();
     let is_meant = ended == purge.ended
         && purge.kind.as_ref().is_none_or(|kind| *kind == record.kind)
         && now.since(*at) >= purge.older_than;

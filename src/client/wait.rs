@@ -21,7 +21,6 @@ use bellwether_zk::Node;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
-use tokio::time::{sleep, timeout, timeout_at};
 
 use super::Client;
 use super::error::{Error, WaitError};
@@ -64,7 +63,7 @@ impl Client {
     /// # Connection loss
     /// The wait goes on after a reconnection or under a new session, until `within` is over.
     pub async fn wait(&self, id: &JobId, within: Duration) -> Result<JobView, WaitError> {
-        let by = Deadline::after(within);
+        let by = self.0.link.by(within);
         match self.watch(id, by).await {
             Err(error) => Err(self.timed_out(id, by, error).await),
             Ok(view) => Ok(view),
@@ -80,7 +79,7 @@ impl Client {
         within: Duration,
         mut progress: impl FnMut(usize),
     ) -> Vec<Result<JobView, WaitError>> {
-        let by = Deadline::after(within);
+        let by = self.0.link.by(within);
         let mut answers = (0..ids.len()).map(|_| None).collect::<Vec<Option<Result<JobView, Error>>>>();
         let mut over = 0;
         let mut note = |answers: &mut Vec<Option<Result<JobView, Error>>>, at: usize, answer| {
@@ -128,7 +127,8 @@ impl Client {
         // The first try takes what is free and does not wait.
         let mut pause = Duration::ZERO;
         let _permit = loop {
-            match timeout_at(by.at, timeout(pause, &mut permit)).await {
+            let link = &self.0.link;
+            match link.timeout_at(by.at, link.timeout(pause, &mut permit)).await {
                 Ok(Ok(permit)) => break permit.expect("the semaphore is never closed"),
                 Ok(Err(_)) => {}
                 Err(_) => return Err(self.0.link.not_in_time(by).into()),
@@ -145,7 +145,7 @@ impl Client {
             if let Some(wished) = wished(&node)? {
                 return Ok(wished);
             }
-            if timeout_at(by.at, glance.changed()).await.is_err() {
+            if self.0.link.timeout_at(by.at, glance).await.is_err() {
                 return Err(self.0.link.not_in_time(by).into());
             }
         }
@@ -186,7 +186,8 @@ impl Client {
                 pause = SHORTEST_PAUSE;
                 continue;
             }
-            if timeout_at(by.at, sleep(pause.min(turn(looked.len(), open.len())))).await.is_err() {
+            let slept = self.0.link.sleep(pause.min(turn(looked.len(), open.len())));
+            if self.0.link.timeout_at(by.at, slept).await.is_err() {
                 return;
             }
             pause = if still == looked.len() { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
@@ -197,7 +198,7 @@ impl Client {
     async fn timed_out(&self, id: &JobId, by: Deadline, error: Error) -> WaitError {
         match without_look(id, by, error) {
             WaitError::TimedOut { id, within, .. } => {
-                let last = self.get_by(&id, Deadline::after(LAST_LOOK)).await;
+                let last = self.get_by(&id, self.0.link.by(LAST_LOOK)).await;
                 WaitError::TimedOut { id, within, last: last.ok().flatten().map(Box::new) }
             }
             other @ WaitError::Client(_) => other,

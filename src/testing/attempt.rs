@@ -43,7 +43,7 @@ impl<K> Attempt<K> {
     /// # Errors
     /// What a submission would be refused for.
     pub fn of(job: Job<K>) -> Result<Self, JobError> {
-        let (id, record) = job.into_record(WallMillis(0))?;
+        let (id, record) = job.into_record(WallMillis(0), uuid::Uuid::now_v7)?;
         let context = JobContext::detached(id, record.kind, record.payload);
         Ok(Self { context, typed: PhantomData })
     }

@@ -3,6 +3,7 @@
 //! `bellwether-zk` implements it on a real session, the simulator on its own.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use crate::machine::worker::Look;
 use crate::outcome::{Outcome, Reason};
@@ -123,6 +124,12 @@ impl Transaction for Vec<Op> {
     }
 }
 
+impl Transaction for Arc<dyn Transaction + Send + Sync> {
+    fn ops(&self) -> Box<dyn Iterator<Item = &Op> + '_> {
+        (**self).ops()
+    }
+}
+
 impl Node {
     /// Decodes what a read found.
     pub fn look<T: Stored>(node: &Option<Self>) -> Look<T> {
@@ -154,4 +161,46 @@ pub trait Requests: Send + Sync {
     fn get_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Node>>>>;
     /// Lists the children of znodes, at most `MAX_READ_BATCH`.
     fn children_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Vec<String>>>>>;
+}
+
+/// A watch for one change: resolves at the change, or at the end of the session. Read again in either case.
+pub type Glance = Reply<()>;
+
+/// A recursive watch.
+pub trait Watch: Send {
+    /// All changes since the last call, in order; waits for the first. `None` when the connection was lost: the watch is
+    /// dead then. Dropping the future loses nothing.
+    fn changes(&mut self) -> Pin<Box<dyn Future<Output = Option<Vec<Change>>> + Send + '_>>;
+}
+
+/// One ZooKeeper session, as clients use it.
+pub trait Session: Requests {
+    /// Whether requests are served now.
+    fn is_connected(&self) -> bool;
+
+    /// As [`Requests::commit`], for a transaction that the caller needs again. The session drops its reference before the
+    /// reply resolves.
+    fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>>;
+
+    /// Watches a path and everything below it until the connection is lost.
+    fn watch(&self, path: String) -> Reply<ReadResult<Box<dyn Watch>>>;
+
+    /// Reads a znode and watches for its next change; `None` when it is absent, without a watch.
+    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>>;
+}
+
+impl dyn Session {
+    /// Commits a batch and gives it back with its outcome, without a copy of its operations.
+    pub fn commit_batch<K: Send + Sync + 'static>(
+        &self,
+        batch: Batch<K>,
+    ) -> impl Future<Output = (Batch<K>, Outcome<()>)> + Send + use<K> {
+        let batch = Arc::new(batch);
+        let reply = self.commit_shared(Arc::<Batch<K>>::clone(&batch));
+        async move {
+            let outcome = reply.await;
+            let batch = Arc::into_inner(batch).expect("a session drops a transaction before it answers");
+            (batch, outcome)
+        }
+    }
 }

@@ -1,10 +1,15 @@
 //! A real session as core's interface of one.
 
-use bellwether_core::outcome::Outcome;
-use bellwether_core::port::{Node, ReadResult, Reply, Requests};
-use bellwether_core::txn::Op;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::session::Zk;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::port::{Change, Glance, Node, ReadResult, Reply, Requests, Session, Transaction};
+use bellwether_core::txn::Op;
+use futures::FutureExt;
+
+use crate::session::{SessionState, Zk};
+use crate::watch::Watch;
 
 impl Requests for Zk {
     fn commit(&self, ops: Vec<Op>) -> Reply<Outcome<()>> {
@@ -37,5 +42,36 @@ impl Requests for Zk {
 
     fn children_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Vec<String>>>>> {
         Box::pin(self.children_many(paths))
+    }
+}
+
+impl Session for Zk {
+    fn is_connected(&self) -> bool {
+        self.state() == SessionState::Connected
+    }
+
+    fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>> {
+        // The reference that comes back is dropped here.
+        Box::pin(self.commit_of(transaction).map(|(_, outcome)| outcome))
+    }
+
+    fn watch(&self, path: String) -> Reply<ReadResult<Box<dyn bellwether_core::port::Watch>>> {
+        let watch = self.watch_path(path);
+        Box::pin(watch.map(|watch| watch.map(|watch| Box::new(watch) as Box<_>)))
+    }
+
+    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>> {
+        let read = self.get_and_glance(path);
+        let boxed = |(node, glance): (Node, crate::watch::Glance)| {
+            let glance: Glance = Box::pin(glance.changed());
+            (node, glance)
+        };
+        Box::pin(read.map(move |read| read.map(|found| found.map(boxed))))
+    }
+}
+
+impl bellwether_core::port::Watch for Watch {
+    fn changes(&mut self) -> Pin<Box<dyn Future<Output = Option<Vec<Change>>> + Send + '_>> {
+        Box::pin(self.changes())
     }
 }

@@ -8,16 +8,15 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
+use bellwether_core::port::{Change, ChangeKind, Node, ReadResult, Watch};
 use bellwether_core::wire;
-use bellwether_zk::{Change, ChangeKind, Node, ReadResult, Watch, Zk};
-use futures::future::BoxFuture;
+use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{broadcast, watch};
-use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
 use super::{Event, Heard, MAX_PENDING, RING};
 use crate::client::link::Link;
+use crate::client::runtime::Zk;
 use crate::client::view::{JobView, State};
 
 /// Until a watch that was refused, or that a connection ended under, is asked for again.
@@ -37,7 +36,7 @@ pub(super) enum Sent {
 pub(in crate::client) struct Hub {
     to: broadcast::Sender<Sent>,
     watching: watch::Receiver<bool>,
-    task: JoinHandle<()>,
+    task: AbortHandle,
 }
 
 impl Drop for Hub {
@@ -47,10 +46,11 @@ impl Drop for Hub {
 }
 
 impl Hub {
-    pub(super) fn start(link: Arc<Link>) -> Self {
+    pub(super) fn start(link: Link) -> Self {
         let (to, _) = broadcast::channel(RING);
         let (set, watching) = watch::channel(false);
-        let task = tokio::spawn(run(link, to.clone(), set));
+        let (run, task) = abortable(run(link.clone(), to.clone(), set));
+        link.spawn(Box::pin(run.map(drop)));
         Self { to, watching, task }
     }
 
@@ -59,7 +59,8 @@ impl Hub {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.task.is_finished()
+        // Its end of the channel goes with the task.
+        self.watching.has_changed().is_err()
     }
 
     pub(super) async fn watching(&self) -> bool {
@@ -74,10 +75,10 @@ fn tell(to: &broadcast::Sender<Sent>, sent: Sent) {
     }
 }
 
-async fn run(link: Arc<Link>, to: broadcast::Sender<Sent>, watching: watch::Sender<bool>) {
+async fn run(link: Link, to: broadcast::Sender<Sent>, watching: watch::Sender<bool>) {
     let mut first = true;
     while let Ok(zk) = link.usable().await {
-        match zk.watch(ROOT).await {
+        match zk.watch(ROOT.to_owned()).await {
             Ok(watch) => {
                 if !std::mem::take(&mut first) {
                     tell(&to, Sent::Heard(Heard::Gap));
@@ -88,7 +89,7 @@ async fn run(link: Arc<Link>, to: broadcast::Sender<Sent>, watching: watch::Send
             }
             Err(error) => tracing::debug!(%error, "no watch: asking again"),
         }
-        sleep(RETRY).await;
+        link.sleep(RETRY).await;
     }
     tell(&to, Sent::End);
 }
@@ -139,7 +140,7 @@ impl Pending {
 type Read = (Vec<(JobId, Seen)>, ReadResult<Vec<Option<Node>>>);
 
 /// Returns when the connection is lost.
-async fn follow(zk: &Zk, mut watch: Watch, to: &broadcast::Sender<Sent>) {
+async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>) {
     let mut pending = Pending::default();
     let mut reading: FuturesUnordered<BoxFuture<'static, Read>> = FuturesUnordered::new();
     loop {

@@ -78,7 +78,7 @@ impl Client {
     pub fn events(&self) -> Events {
         let mut known = self.0.events.lock().unwrap_or_else(PoisonError::into_inner);
         let hub = known.upgrade().filter(|hub| !hub.has_ended()).unwrap_or_else(|| {
-            let hub = Arc::new(Hub::start(Arc::clone(&self.0.link)));
+            let hub = Arc::new(Hub::start(self.0.link.clone()));
             *known = Arc::downgrade(&hub);
             hub
         });

@@ -59,7 +59,7 @@ impl GroupHandle {
     /// As [`GroupHandle::submit`], and [`SubmitError::Client`] when the group cannot be sealed.
     pub async fn submit_last<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         self.admit(number, &job)?;
-        job.check()?;
+        job.check_at(self.client.0.link.wall())?;
         // First, so that a total that cannot stand is told before anything is written.
         self.seal(number.saturating_add(1)).await.map_err(|error| match error {
             Error::Group(error) => SubmitError::Group(error),

@@ -20,11 +20,11 @@ use std::sync::Arc;
 
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::name::{GroupId, Kind};
+use bellwether_core::time::WallMillis;
 use bellwether_core::trace::TraceContextError;
 use bellwether_core::txn;
 use bellwether_core::{path, wire};
-use bellwether_host::worker::JobContext;
-use bellwether_host::{clock, trace};
+use bellwether_host::trace;
 use bellwether_zk::Node;
 use uuid::Uuid;
 
@@ -32,6 +32,8 @@ pub use handle::GroupHandle;
 pub(super) use known::{Entrant, Known};
 pub use list::{GroupCursor, GroupPage, GroupSaid, GroupSummary};
 pub use members::{Member, MemberEnd, Members};
+#[doc(hidden)]
+pub use spawn::Attempt;
 pub use spawn::{Spawn, SpawnError, SubJobs};
 pub use view::{GroupStage, GroupView, GroupWaitError};
 
@@ -55,7 +57,8 @@ impl Group {
     /// # Errors
     /// When one of them is not a name. That both together are too long is told when the group is made.
     pub fn new(kind: impl AsRef<str>, name: impl AsRef<str>) -> Result<Self, GroupError> {
-        let record = GroupRecord::new(Kind::new(kind)?, Uuid::now_v7(), clock::wall());
+        // Its token and its time are set when it is made.
+        let record = GroupRecord::new(Kind::new(kind)?, Uuid::nil(), WallMillis(0));
         Ok(Self { id: GroupId::plain(name)?, record })
     }
 
@@ -137,8 +140,10 @@ impl Client {
         &self,
         id: GroupId,
         record: GroupRecord,
-        parent: Option<&JobContext>,
+        parent: Option<&Attempt>,
     ) -> Result<GroupHandle, Error> {
+        let (token, created_at) = (self.0.link.uuid(), self.0.link.wall());
+        let record = GroupRecord { token, created_at, ..record };
         record.check(&id)?;
         let by = self.by();
         for _ in 0..TRIES {

@@ -6,7 +6,7 @@
 
 use bellwether_core::group::{GroupError, GroupRecord, Parent, finished_kind};
 use bellwether_core::job::{Assignment, JobRecord};
-use bellwether_core::name::GroupId;
+use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
 use bellwether_host::worker::JobContext;
@@ -23,6 +23,26 @@ pub trait Spawn {
     ///
     /// It is done after this job has ended: a handler that waits for it waits for itself.
     fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs;
+}
+
+/// The running attempt of a job that has sub-jobs.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// Which job.
+    pub job: JobId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its generation.
+    pub generation: u32,
+    /// Which attempt of the generation.
+    pub attempt: u32,
+    /// The version of the job's record.
+    pub fencing_token: i32,
+    /// The worker that runs it.
+    pub worker: WorkerId,
+    /// Whether the job's finished handler runs after the join.
+    pub finish: bool,
 }
 
 /// The group of a running job's sub-jobs, to be made. Its total need not be said: it is what was submitted when the
@@ -92,21 +112,38 @@ impl SubJobs {
     /// Resolved here, by reading back, for up to a minute.
     pub async fn open(self) -> Result<GroupHandle, SpawnError> {
         let Self { context, group } = self;
-        let Group { mut record, .. } = group?;
+        let Group { id, mut record } = group?;
         let tools = context.tools::<Tools>().ok_or(SpawnError::Detached)?;
         let client = tools.client().await?;
-        let finish = finished_kind(context.kind()).is_ok_and(|kind| tools.handles(&kind));
-        let (id, parent) = client.parent(&context, finish).await?;
-        record.parent = Some(parent);
+        let attempt = Attempt {
+            job: context.job().clone(),
+            kind: context.kind().clone(),
+            generation: context.generation(),
+            attempt: context.attempt(),
+            fencing_token: context.fencing_token(),
+            worker: context.worker(),
+            finish: finished_kind(context.kind()).is_ok_and(|kind| tools.handles(&kind)),
+        };
         record.trace = context.trace_context().copied();
-        Ok(client.open_group(id, record, Some(&context)).await?)
+        Ok(client.sub_group(&attempt, Group { id, record }).await?)
     }
 }
 
 impl Client {
+    /// Makes the group of an attempt's sub-jobs, or finds the one that an earlier attempt made. Its id is made of the job's.
+    ///
+    /// # Errors
+    /// As [`Client::group`]; [`GroupError::AttemptOver`] when the attempt was closed meanwhile.
+    #[doc(hidden)]
+    pub async fn sub_group(&self, attempt: &Attempt, group: Group) -> Result<GroupHandle, Error> {
+        let (id, parent) = self.parent(attempt).await?;
+        let record = GroupRecord { parent: Some(parent), ..group.record };
+        self.open_group(id, record, Some(attempt)).await
+    }
+
     /// The group's id, and what it says of its parent.
-    async fn parent(&self, context: &JobContext, finish: bool) -> Result<(GroupId, Parent), Error> {
-        let (job, by) = (context.job(), self.by());
+    async fn parent(&self, attempt: &Attempt) -> Result<(GroupId, Parent), Error> {
+        let (job, by) = (&attempt.job, self.by());
         self.catch_up(by).await?;
         let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
         let node = node.ok_or_else(|| Error::NotFound(job.clone()))?;
@@ -123,9 +160,9 @@ impl Client {
         let id = GroupId::of_sub_jobs(job, &record);
         let parent = Parent {
             job: job.clone(),
-            kind: context.kind().clone(),
-            generation: context.generation(),
-            finish,
+            kind: attempt.kind.clone(),
+            generation: attempt.generation,
+            finish: attempt.finish,
             membership: record.membership,
             depth,
         };
@@ -137,30 +174,29 @@ impl Client {
         &self,
         id: &GroupId,
         record: &GroupRecord,
-        context: &JobContext,
+        parent: &Attempt,
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
-        let (version, assignment) = self.assignment(context, by).await?;
-        let (job, worker) = (context.job(), context.worker());
-        let token = context.fencing_token();
-        Ok(txn::make_sub_group(id, record, job, token, worker, version, &assignment))
+        let (version, assignment) = self.assignment(parent, by).await?;
+        let Attempt { job, worker, fencing_token, .. } = parent;
+        Ok(txn::make_sub_group(id, record, job, *fencing_token, *worker, version, &assignment))
     }
 
     /// The group was there: made by this attempt, whose reply was lost, or by an earlier one. Its mark stands in the
     /// record or in the assignment, unless a hand took it away.
-    pub(super) async fn make_sure_spawned(&self, context: &JobContext, by: Deadline) -> Result<(), Error> {
-        let (job, worker, token) = (context.job(), context.worker(), context.fencing_token());
+    pub(super) async fn make_sure_spawned(&self, parent: &Attempt, by: Deadline) -> Result<(), Error> {
+        let Attempt { job, worker, fencing_token, .. } = parent;
         for _ in 0..TRIES {
             let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
             let spawned = node.and_then(|node| wire::decode::<JobRecord>(&node.data).ok());
             if spawned.is_some_and(|record| record.spawned) {
                 return Ok(());
             }
-            let (version, assignment) = self.assignment(context, by).await?;
+            let (version, assignment) = self.assignment(parent, by).await?;
             if assignment.spawned {
                 return Ok(());
             }
-            let ops = txn::mark_spawned(job, token, worker, version, &assignment);
+            let ops = txn::mark_spawned(job, *fencing_token, *worker, version, &assignment);
             // Whatever the answer, the next look tells.
             self.0.link.commit(by, ops).await?;
         }
@@ -168,13 +204,13 @@ impl Client {
     }
 
     /// The assignment of this very attempt.
-    async fn assignment(&self, context: &JobContext, by: Deadline) -> Result<(i32, Assignment), Error> {
-        let path = path::assignment(context.worker(), context.job());
-        let over = || GroupError::AttemptOver { job: context.job().clone() };
+    async fn assignment(&self, parent: &Attempt, by: Deadline) -> Result<(i32, Assignment), Error> {
+        let path = path::assignment(parent.worker, &parent.job);
+        let over = || GroupError::AttemptOver { job: parent.job.clone() };
         let node = self.0.link.read(by, |zk| zk.get(path.clone())).await?.ok_or_else(over)?;
         let assignment = wire::decode::<Assignment>(&node.data)
-            .map_err(|reason| Error::Unreadable { id: context.job().clone(), reason })?;
-        if assignment.attempt != context.attempt() {
+            .map_err(|reason| Error::Unreadable { id: parent.job.clone(), reason })?;
+        if assignment.attempt != parent.attempt {
             return Err(over().into());
         }
         Ok((node.version, assignment))

@@ -8,13 +8,14 @@ use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_host::group::{Members as Numbers, members_of};
-use bellwether_zk::{Node, ReadResult, Zk};
+use bellwether_zk::{Node, ReadResult};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::super::Client;
 use super::super::error::{Error, Unavailable};
 use super::super::link::Deadline;
+use super::super::runtime::Zk;
 use super::super::timestamp::rfc3339;
 use super::decode;
 
@@ -223,11 +224,11 @@ impl Client {
     /// # Connection loss
     /// The wait goes on after a reconnection or under a new session, until `within` is over.
     pub async fn wait_group(&self, id: &GroupId, within: Duration) -> Result<GroupView, GroupWaitError> {
-        let by = Deadline::after(within);
+        let by = self.0.link.by(within);
         match self.until_done(id, by).await {
             Ok(view) => Ok(view),
             Err(Error::Unavailable(Unavailable::NotInTime { served: true, .. })) => {
-                let last = self.group_by(id, Deadline::after(LAST_LOOK)).await;
+                let last = self.group_by(id, self.0.link.by(LAST_LOOK)).await;
                 let last = last.ok().flatten().map(Box::new);
                 Err(GroupWaitError::TimedOut { group: id.clone(), within, last })
             }
@@ -265,5 +266,5 @@ impl Client {
 }
 
 pub(super) async fn numbers(zk: Zk, id: GroupId, chunk: u32) -> ReadResult<Numbers> {
-    members_of(&zk, &id, chunk).await
+    members_of(&*zk, &id, chunk).await
 }

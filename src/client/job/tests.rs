@@ -51,13 +51,14 @@ fn the_first_problem_is_told_and_a_later_setter_does_not_hide_it() {
 
 #[test]
 fn json_text_is_kept_byte_for_byte() {
-    let (_, record) = Job::json("sum", " {\"n\": 1e400} ").unwrap().into_record(WallMillis(1)).unwrap();
+    let (_, record) =
+        Job::json("sum", " {\"n\": 1e400} ").unwrap().into_record(WallMillis(1), Uuid::now_v7).unwrap();
     assert_eq!(record.payload.bytes(), b" {\"n\": 1e400} ");
 }
 
 #[test]
 fn tags_are_sorted_and_named_once() {
-    let (_, record) = sum().tag("b").tag("a").tag("b").into_record(WallMillis(1)).unwrap();
+    let (_, record) = sum().tag("b").tag("a").tag("b").into_record(WallMillis(1), Uuid::now_v7).unwrap();
     let tags = record.placement.tags.iter().map(Tag::as_str).collect::<Vec<_>>();
     assert_eq!(tags, ["a", "b"]);
 }

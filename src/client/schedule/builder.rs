@@ -11,6 +11,7 @@ use bellwether_core::schedule::{
 };
 use bellwether_core::time::{WallMillis, as_millis};
 use bellwether_host::clock;
+use uuid::Uuid;
 
 use super::error::ScheduleError;
 use crate::client::job::Job;
@@ -196,7 +197,7 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     if job.is_named() {
         return owns("id", "each tick's job has its own, from the schedule and the instant");
     }
-    let (_, record) = job.into_record(clock::wall())?;
+    let (_, record) = job.into_record(clock::wall(), Uuid::nil)?;
     if record.expires_at.is_some() {
         return owns("expiry", "give the schedule one with expires_after");
     }

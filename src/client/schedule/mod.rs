@@ -15,9 +15,7 @@ use bellwether_core::path;
 use bellwether_core::schedule::{Overlap, ScheduleRecord, ScheduleSpec, SpecError, When, lane};
 use bellwether_core::txn;
 use bellwether_core::wire::{self, WireError};
-use bellwether_host::clock;
 use bellwether_zk::Node;
-use uuid::Uuid;
 
 pub use builder::Schedule;
 pub use error::ScheduleError;
@@ -83,7 +81,7 @@ impl Schedules {
         let by = self.0.by();
         let mut sent = None;
         for _ in 0..TRIES {
-            let now = clock::wall();
+            let now = self.0.0.link.wall();
             let found = self.read(&id, by).await.map_err(|error| unsure(error, &id, by, sent.is_some()))?;
             let (ops, done) = match found {
                 None => {
@@ -162,8 +160,10 @@ impl Schedules {
     /// # Errors
     /// As [`Schedules::pause`].
     pub async fn resume(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        self.change(id, |record| Ok(if record.paused { Some(record.resume(clock::wall())?) } else { None }))
-            .await
+        self.change(id, |record| {
+            Ok(if record.paused { Some(record.resume(self.0.0.link.wall())?) } else { None })
+        })
+        .await
     }
 
     /// Submits its job now, beside its ticks: they, its cursor and its pause are not touched, and a schedule that forbids
@@ -177,7 +177,7 @@ impl Schedules {
     pub async fn trigger(&self, id: &ScheduleId) -> Result<JobHandle, ScheduleError> {
         let by = self.0.by();
         let link = &self.0.0.link;
-        let token = Uuid::now_v7();
+        let token = link.uuid();
         let mut sent: Option<JobId> = None;
         for _ in 0..TRIES {
             let unsure = |error: ScheduleError| unsure(error, id, by, sent.is_some());
@@ -189,7 +189,7 @@ impl Schedules {
             }
             let Stored { version, record } = self.found(id, by).await.map_err(unsure)?;
             let record = readable(id, record)?;
-            let (job, made) = record.triggered_job(id, token, clock::wall());
+            let (job, made) = record.triggered_job(id, token, self.0.0.link.wall());
             if record.spec.overlap == Overlap::Queue {
                 link.make_container(by, path::lane(&lane(id))).await?;
             }

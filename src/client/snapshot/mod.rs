@@ -19,8 +19,7 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::WorkerId;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
-use bellwether_host::clock;
-use bellwether_zk::{ReadResult, Zk};
+use bellwether_zk::ReadResult;
 
 pub use sample::{Estimate, SAMPLE, Shares};
 
@@ -29,6 +28,7 @@ use super::cluster::{LeaderView, WorkerView, get_all, leader, workers};
 use super::depths::{Churn, Depths, counts};
 use super::error::Error;
 use super::kinds::{KindView, pauses, served};
+use super::runtime::Zk;
 
 /// How closely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,17 +93,16 @@ impl Client {
     /// # Errors
     /// When ZooKeeper does not answer within the client's deadline.
     pub async fn snapshot(&self, look: Look) -> Result<Snapshot, Error> {
-        self.0.link.read(self.by(), |zk| snapshot(zk.clone(), look)).await
+        self.0.link.read(self.by(), |zk| snapshot(zk.clone(), look, self.0.link.wall())).await
     }
 }
 
-async fn snapshot(zk: Zk, look: Look) -> ReadResult<Snapshot> {
-    let at = clock::wall();
+async fn snapshot(zk: Zk, look: Look, at: WallMillis) -> ReadResult<Snapshot> {
     // The inboxes are listed before the workers: whoever has one and is no worker after that is gone.
     let (inboxes, leader, workers, paused, counts) = futures::try_join!(
         zk.children(path::ASSIGNMENTS.to_owned()),
         leader(zk.clone()),
-        workers(zk.clone()),
+        workers(zk.clone(), at),
         pauses(zk.clone()),
         counts(zk.clone(), look.minutes),
     )?;

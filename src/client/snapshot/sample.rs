@@ -11,10 +11,11 @@ use bellwether_core::job::{JobRecord, QueueEntry};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::wire;
-use bellwether_zk::{ReadResult, Zk};
+use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
 
 use crate::client::cluster::{WorkerView, get_all};
+use crate::client::runtime::Zk;
 
 /// So many are asked: a kind that a tenth of them are of is told to within two in a hundred, most of the time.
 pub const SAMPLE: usize = 200;

@@ -46,13 +46,13 @@ const ABANDONED: usize = 2 * BATCH_JOBS;
 pub(in crate::client) type Inbox = mpsc::UnboundedSender<Submission>;
 
 /// Starts the batcher. It ends when the inbox is closed and everything has its answer.
-pub(in crate::client) fn start(link: Arc<Link>) -> Inbox {
+pub(in crate::client) fn start(link: Link) -> Inbox {
     let (inbox, submissions) = mpsc::unbounded_channel();
-    tokio::spawn(run(link, submissions));
+    link.clone().spawn(Box::pin(run(link, submissions)));
     inbox
 }
 
-async fn run(link: Arc<Link>, mut submissions: mpsc::UnboundedReceiver<Submission>) {
+async fn run(link: Link, mut submissions: mpsc::UnboundedReceiver<Submission>) {
     let room = Arc::new(Room::default());
     let mut pending = Pending::default();
     let mut in_flight = FuturesUnordered::new();
@@ -64,12 +64,14 @@ async fn run(link: Arc<Link>, mut submissions: mpsc::UnboundedReceiver<Submissio
         let idle = in_flight.is_empty() && !pending.is_empty();
         if idle || (pending.fills_a_round() && in_flight.len() < WINDOW) {
             let (jobs, lanes) = pending.take();
-            let round = round(Arc::clone(&link), Arc::clone(&room), jobs);
+            let round = round(link.clone(), Arc::clone(&room), jobs);
             in_flight.push(async move { (round.await, lanes) });
             continue;
         }
         let mut gathered = Vec::new();
+        // Answers come first: there are few, and callers wait for them.
         tokio::select! {
+            biased;
             Some((again, lanes)) = in_flight.next(), if !in_flight.is_empty() => pending.put_back(again, lanes),
             count = submissions.recv_many(&mut gathered, BATCH_JOBS), if open => {
                 open = count > 0;

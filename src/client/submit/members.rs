@@ -10,11 +10,12 @@ use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::txn::{self, Batch};
 use bellwether_core::wire;
-use bellwether_zk::{Node, Zk};
+use bellwether_zk::Node;
 use futures::future::join_all;
 
 use super::super::error::SubmitError;
 use super::super::group::Known;
+use super::super::runtime::Zk;
 use super::Submission;
 use super::round::{decide, refuse};
 

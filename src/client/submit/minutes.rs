@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use bellwether_core::budget::{MAX_BUCKET_ENTRIES, MAX_MINUTES};
 use bellwether_core::path;
-use bellwether_zk::{ReadResult, Zk};
+use bellwether_core::time::Millis;
+use bellwether_zk::ReadResult;
 use futures::future::try_join;
 
+use super::super::runtime::Zk;
 use super::occupancy::is_fresh;
 
 /// Minutes that are remembered: a forgotten one costs a read.
@@ -39,7 +40,7 @@ pub(super) enum Full {
 
 #[derive(Debug)]
 struct Count {
-    read: Instant,
+    read: Millis,
     /// As read, and what was made here since.
     entries: usize,
     /// Whether it was there.
@@ -48,18 +49,17 @@ struct Count {
 
 impl Minutes {
     /// Reads anew the counts that are not good enough. At most as many minutes as one batched read takes.
-    pub(super) async fn refresh(&self, zk: &Zk, mut minutes: Vec<u64>) -> ReadResult<()> {
+    pub(super) async fn refresh(&self, zk: &Zk, now: Millis, mut minutes: Vec<u64>) -> ReadResult<()> {
         minutes.sort_unstable();
         minutes.dedup();
         self.with(|known| {
             minutes.retain(|minute| {
-                known.minutes.get(minute).is_none_or(|count| !is_fresh(count.entries, count.read))
+                known.minutes.get(minute).is_none_or(|count| !is_fresh(count.entries, now.since(count.read)))
             });
         });
         if minutes.is_empty() {
             return Ok(());
         }
-        let read = Instant::now();
         let paths = minutes.iter().map(|minute| path::delayed_minute(*minute)).collect();
         let (nodes, delayed) = try_join(zk.get_many(paths), zk.get(path::DELAYED.to_owned())).await?;
         let all = delayed.map_or(0, |node| node.children);
@@ -70,7 +70,7 @@ impl Minutes {
             }
             for (minute, node) in minutes.into_iter().zip(nodes) {
                 let (entries, there) = node.map_or((0, false), |node| (node.children, true));
-                known.minutes.insert(minute, Count { read, entries, there });
+                known.minutes.insert(minute, Count { read: now, entries, there });
             }
         });
         Ok(())
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn known(entries: usize, all: usize) -> Minutes {
-        let count = |entries, there| Count { read: Instant::now(), entries, there };
+        let count = |entries, there| Count { read: Millis(0), entries, there };
         let minutes = BTreeMap::from([(7, count(entries, true)), (8, count(0, false)), (9, count(0, false))]);
         Minutes(Mutex::new(Known { minutes, all }))
     }

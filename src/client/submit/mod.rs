@@ -30,11 +30,10 @@ use std::time::Duration;
 
 use bellwether_core::job::{JobRecord, Membership};
 use bellwether_core::name::{GroupId, JobId};
-use bellwether_host::{clock, trace};
+use bellwether_host::trace;
 use futures::{Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
-use tokio::time::timeout_at;
 use tracing::{Instrument, Span};
 
 pub(super) use batcher::{Inbox, start};
@@ -43,7 +42,6 @@ use super::Client;
 use super::error::{ResultError, SubmitError, Unavailable, WaitError};
 use super::group::Entrant;
 use super::job::{Job, JobKind, Untyped};
-use super::link::Deadline;
 use super::view::{JobView, State};
 use bellwether_core::job::identity::{Accepted, IfExists};
 use fate::Fate;
@@ -116,7 +114,8 @@ impl Submission {
 impl Submission {
     /// One like any other, and where its answer comes.
     fn sample() -> (Self, oneshot::Receiver<Reply>) {
-        let (id, record) = Job::new("sum", &1).unwrap().into_record(clock::wall()).unwrap();
+        let now = bellwether_core::time::WallMillis(1);
+        let (id, record) = Job::new("sum", &1).unwrap().into_record(now, uuid::Uuid::now_v7).unwrap();
         let (reply, accepted) = oneshot::channel();
         (Self::new(id, record, IfExists::Same, Arc::default(), reply), accepted)
     }
@@ -211,7 +210,7 @@ impl Client {
     /// Resolved here, by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let if_exists = job.mode();
-        let (id, record) = job.into_record(clock::wall())?;
+        let (id, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
         self.send(id, record, if_exists, None).await
     }
 
@@ -224,7 +223,7 @@ impl Client {
         entrant: Entrant,
     ) -> Result<JobHandle<K>, SubmitError> {
         let if_exists = job.mode();
-        let (_, record) = job.into_record(clock::wall())?;
+        let (_, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
         // A group is one trace, whoever submits its members.
         let trace = record.trace.or_else(|| entrant.known.look().0.trace);
         let record = JobRecord { membership: Some(membership), trace, ..record };
@@ -254,7 +253,7 @@ impl Client {
         if_exists: IfExists,
         entrant: Option<Entrant>,
     ) -> Result<JobHandle<K>, SubmitError> {
-        let by = Deadline::after(self.0.deadline);
+        let by = self.by();
         let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
         let mut submission = Submission::new(id.clone(), record, if_exists, Arc::clone(&fate), reply);
         submission.entrant = entrant;
@@ -263,7 +262,7 @@ impl Client {
         if self.0.inbox.send(submission).is_err() {
             tracing::debug!(job = %id, "the batcher is gone");
         }
-        let accepted = match timeout_at(by.at, accepted).await {
+        let accepted = match self.0.link.timeout_at(by.at, accepted).await {
             Ok(Ok(reply)) => reply?,
             // The batcher is gone; it answers everything before it goes, unless its runtime was shut down.
             Ok(Err(_)) if fate.abandon() => {

@@ -12,13 +12,14 @@ use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Batch, Locus};
 use bellwether_core::wire;
-use bellwether_zk::{Node, ReadError, ReadResult, Zk};
+use bellwether_zk::{Node, ReadError, ReadResult};
 use futures::future::{join_all, try_join};
 use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
 use super::super::group::Entrant;
 use super::super::link::Link;
+use super::super::runtime::Zk;
 use super::Submission;
 use super::members;
 use super::minutes::{Full, Minutes};
@@ -43,10 +44,11 @@ pub(super) struct Room {
 }
 
 impl Room {
-    async fn refresh(&self, zk: &Zk, jobs: &[Submission]) -> ReadResult<()> {
+    async fn refresh(&self, link: &Link, zk: &Zk, jobs: &[Submission]) -> ReadResult<()> {
         let minutes = jobs.iter().filter_map(|job| job.record.minute()).collect();
-        try_join(self.buckets.refresh(zk, jobs.iter().map(|job| &job.id)), self.minutes.refresh(zk, minutes))
-            .await?;
+        let now = link.now();
+        let buckets = self.buckets.refresh(zk, now, jobs.iter().map(|job| &job.id));
+        try_join(buckets, self.minutes.refresh(zk, now, minutes)).await?;
         Ok(())
     }
 
@@ -67,12 +69,12 @@ impl Room {
 }
 
 /// Sends these jobs and answers those that are decided. What comes back is to be sent again.
-pub(super) async fn round(link: Arc<Link>, room: Arc<Room>, jobs: Vec<Submission>) -> Vec<Submission> {
+pub(super) async fn round(link: Link, room: Arc<Room>, jobs: Vec<Submission>) -> Vec<Submission> {
     let zk = match link.usable().await {
         Ok(zk) => zk,
         Err(reason) => return end(jobs, &reason),
     };
-    match room.refresh(&zk, &jobs).await {
+    match room.refresh(&link, &zk, &jobs).await {
         Ok(()) => {}
         Err(ReadError::Disconnected) => return jobs,
         Err(ReadError::Refused(reason)) => return refuse(jobs, &reason),

@@ -1,0 +1,102 @@
+//! A client's runtime in production: tokio, the machine's clocks and a [`Session`] actor without a supervisor.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::port::Reply;
+use bellwether_core::time::{Millis, WallMillis};
+use bellwether_host::clock;
+use bellwether_host::session::{Session, SessionConfig, SessionStatus};
+use futures::future::{BoxFuture, Either};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{Runtime, Sleep, Status, Statuses};
+use crate::client::error::Unavailable;
+
+/// How long [`Runtime::close`] waits for the actor, which itself waits 2 s for ZooKeeper.
+const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+
+/// A session actor of this client's own; dropping it ends the session.
+#[derive(Debug)]
+pub(in crate::client) struct OnTokio {
+    session: Session,
+    servers: String,
+}
+
+impl OnTokio {
+    pub(in crate::client) async fn start(config: SessionConfig) -> Result<Self, Unavailable> {
+        let servers = config.connect.servers().join(", ");
+        let session = Session::start(config, None).await.map_err(|_| Unavailable::Closed)?;
+        Ok(Self { session, servers })
+    }
+}
+
+impl Drop for OnTokio {
+    fn drop(&mut self) {
+        self.session.cell().stop(None);
+    }
+}
+
+impl Runtime for OnTokio {
+    fn status(&self) -> Status {
+        status(&self.session.status().borrow())
+    }
+
+    fn statuses(&self) -> Box<dyn Statuses> {
+        Box::new(self.session.status())
+    }
+
+    fn servers(&self) -> &str {
+        &self.servers
+    }
+
+    fn close(&self) -> Reply<()> {
+        let cell = self.session.cell();
+        Box::pin(async move {
+            if cell.stop_and_wait(None, Some(CLOSE_WITHIN)).await.is_err() {
+                tracing::debug!("the session actor had ended, or did not end in time");
+            }
+        })
+    }
+
+    fn now(&self) -> Millis {
+        clock::now()
+    }
+
+    fn wall(&self) -> WallMillis {
+        clock::wall()
+    }
+
+    fn sleep_until(&self, at: Millis) -> Sleep {
+        Sleep(Either::Left(tokio::time::sleep_until(clock::instant(at).into())))
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(tokio::spawn(task));
+    }
+
+    fn uuid(&self) -> Uuid {
+        Uuid::now_v7()
+    }
+}
+
+impl Statuses for watch::Receiver<SessionStatus> {
+    fn now(&mut self) -> Status {
+        status(&self.borrow_and_update())
+    }
+
+    fn changed(&mut self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async { watch::Receiver::changed(self).await.is_ok() })
+    }
+}
+
+fn status(status: &SessionStatus) -> Status {
+    match status {
+        SessionStatus::Connecting { error } => Status::Connecting { error: error.clone() },
+        SessionStatus::Connected(zk) => Status::Connected(Arc::new(zk.clone())),
+        SessionStatus::Disconnected => Status::Disconnected,
+        SessionStatus::Refused(error) => Status::Refused(error.clone()),
+    }
+}
