@@ -63,6 +63,7 @@ situations![
     stands_again,
     closed_by_another,
     handed_back,
+    set_aside_before,
     inbox_removed,
     inbox_forbidden(sweeping),
     close_forbidden,
@@ -298,6 +299,28 @@ async fn inbox_removed(stage: &Stage) {
     let (zk, path) = (stage.onlooker().await, stage.inbox(None).await);
     assert_eq!(zk.commit(vec![Op::Delete { path, version: None }]).await, Outcome::Applied(()));
     stage.submit_some("removed").await;
+    stage.over().await;
+}
+
+/// A job that cannot be read is assigned, and it was set aside before: only its assignment is removed.
+async fn set_aside_before(stage: &Stage) {
+    let (zk, job) = (stage.onlooker().await, JobId::new("unreadable").unwrap());
+    let assignment = format!("{}/{job}", stage.inbox(None).await);
+    let create = |path: String, data: &[u8]| Op::Create {
+        path,
+        data: data.to_vec(),
+        lifetime: txn::Lifetime::Persistent,
+    };
+    let ops = vec![
+        create(path::quarantine(&job), b"set aside before"),
+        create(assignment.clone(), b"no assignment"),
+    ];
+    assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
+    eventually("the assignment is removed", SOON, async || {
+        zk.get(assignment.clone()).await.expect("an answer").is_none()
+    })
+    .await;
+    stage.submit_some("beside").await;
     stage.over().await;
 }
 

@@ -8,7 +8,6 @@ use crate::situations::SITUATIONS;
 
 /// What an enum allows and nobody sends, and why.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
-    ("executor_pool", "Tell.Start", "ExecutorMsg::Start brings it"),
     ("executor_pool", "Tell.SlotGranted", "ExecutorMsg::Slot brings it, or the actor itself"),
     ("executor_pool", "Tell.Ended", "ExecutorMsg::Ended brings it"),
     ("status_reporter", "Tell.Report", "ReporterMsg::Report brings it"),
@@ -35,7 +34,6 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("group_joiner", "Joiner.Changed", "GroupJoinerMsg::Feed brings it"),
     ("group_joiner", "Joiner.Ended", "GroupJoinerMsg::Feed brings it"),
     ("group_joiner", "Joiner.Gone", "GroupJoinerMsg::Feed brings it"),
-    ("inbox_watcher", "SetAside", "SPIKE ONLY: no situation sets a job aside twice yet"),
     ("worker_registry", "Recovery.Lost", "Feed and Workers bring it"),
     ("worker_registry", "Recovery.Sweep", "the actor itself makes it of Sweep and Feed"),
 ];
@@ -129,6 +127,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("stands_again", &[("election", &["Stand"])]),
     ("closed_by_another", &[("inbox_watcher", &["Recheck"]), ("executor_pool", &["Tell.Zombie"])]),
     ("handed_back", &[("inbox_watcher", &["Refused"])]),
+    ("set_aside_before", &[("inbox_watcher", &["SetAside"])]),
     ("inbox_removed", &[("worker_wing", &["InboxGone"])]),
     ("inbox_forbidden", &[("inbox_watcher", &["Again.Watch"])]),
     ("close_forbidden", &[("status_reporter", &["Tell.Wake"])]),
