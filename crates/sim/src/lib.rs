@@ -10,6 +10,7 @@ pub mod history;
 mod node;
 pub mod plan;
 mod report;
+mod runtime;
 mod trace;
 mod world;
 mod zk;

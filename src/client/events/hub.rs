@@ -151,22 +151,24 @@ async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>
                 reading.push(async move { (jobs, asked.await) }.boxed());
             }
         }
+        // Answers come first: there is one read at a time, and the changes that wait are one message.
         tokio::select! {
-            changes = watch.changes() => {
-                let Some(changes) = changes else { return };
-                for change in &changes {
-                    if !pending.note(change) {
-                        pending = Pending::default();
-                        tell(to, Sent::Heard(Heard::Gap));
-                    }
-                }
-            }
+            biased;
             Some((jobs, read)) = reading.next(), if !reading.is_empty() => {
                 // Lost with the connection: the watch ends too, and all are told of the gap.
                 let Ok(nodes) = read else { return };
                 for ((job, seen), node) in jobs.into_iter().zip(nodes) {
                     if let Some(event) = event(job, seen, node) {
                         tell(to, Sent::Heard(Heard::Event(Arc::new(event))));
+                    }
+                }
+            }
+            changes = watch.changes() => {
+                let Some(changes) = changes else { return };
+                for change in &changes {
+                    if !pending.note(change) {
+                        pending = Pending::default();
+                        tell(to, Sent::Heard(Heard::Gap));
                     }
                 }
             }

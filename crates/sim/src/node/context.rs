@@ -7,9 +7,11 @@ use bellwether_core::time::{Millis, WallMillis, as_millis};
 use bellwether_keeper::proto::{Request, WatchedEvent};
 
 use super::Msg;
-use crate::client::{Shell, Task};
+use crate::client::Env;
 use crate::history::{EventKind, Leading};
+use crate::runtime::Task;
 use crate::zk::ask::{self, Answer};
+use crate::zk::link::Changed;
 use crate::zk::link::{Heard, Then};
 use crate::zk::{View, Zk};
 
@@ -21,6 +23,8 @@ pub(crate) enum Out {
     Watch { zk: Zk, path: String, set: Then<Msg>, heard: Heard<Msg> },
     /// Set the campaign's one-shot watch.
     Glance { zk: Zk, path: String, there: Then<Msg>, changed: Box<dyn FnOnce() -> Msg> },
+    /// Read a znode and set a one-shot watch on it.
+    Peek { zk: Zk, path: String, then: Then<Msg>, changed: Changed },
     /// Tell another part; what one part tells another stays in order.
     Tell(Route, Msg),
     /// Wake up then.
@@ -28,7 +32,7 @@ pub(crate) enum Out {
     /// Note it in the history.
     Record(EventKind),
     /// Begin a task.
-    Begin(Box<dyn FnOnce(Shell) -> Task>),
+    Begin(Box<dyn FnOnce(Env) -> Task>),
     /// The process is killed by what it runs.
     Die,
     /// The process ends because a supervisor gave up.
@@ -103,11 +107,8 @@ impl Context<'_> {
     }
 
     /// Begins a task: several requests, one after the other.
-    pub(crate) fn begin<F: Future<Output = ()> + 'static>(
-        &mut self,
-        task: impl FnOnce(Shell) -> F + 'static,
-    ) {
-        self.out.push(Out::Begin(Box::new(|shell| Box::pin(task(shell)))));
+    pub(crate) fn begin<F: Future<Output = ()> + 'static>(&mut self, task: impl FnOnce(Env) -> F + 'static) {
+        self.out.push(Out::Begin(Box::new(|env| Box::pin(task(env)))));
     }
 
     pub(crate) fn leads(&mut self, session: i64, epoch: i32, state: Leading, until: Option<Millis>) {

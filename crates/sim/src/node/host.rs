@@ -186,7 +186,7 @@ fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, place: C::Place, ask: Ask<C
     }
 }
 
-fn change(event: &WatchedEvent) -> Option<Change> {
+pub(crate) fn change(event: &WatchedEvent) -> Option<Change> {
     let kind = match event.kind {
         EventKind::NodeCreated => ChangeKind::Created,
         EventKind::NodeDeleted => ChangeKind::Deleted,

@@ -27,8 +27,7 @@ use self::context::Context;
 use self::host::{Hosted, Letter};
 use self::leader::MemberMsg;
 use self::worker::{ChildMsg, Offer, RunMsg};
-use crate::client::{Client, Shell, Task};
-use crate::zk::{SessionEvent, View};
+use crate::zk::SessionEvent;
 
 pub(crate) use self::context::{Out, Route};
 
@@ -48,8 +47,12 @@ pub(crate) enum Msg {
     /// To a child of the incarnation with this term.
     Child(u64, ChildMsg),
     Run(RunMsg),
-    /// To a task.
+    /// To a task that was woken.
     Task(u64),
+    /// To the tasks: the time of a timer has come.
+    Timer(u64),
+    /// To the tasks: the session has changed.
+    Status,
     /// To the session: the namespace of the new session with this number is open.
     Opened(u64),
     /// An answer that nobody waits for.
@@ -66,15 +69,13 @@ pub(crate) struct NodeConfig {
 }
 
 pub(crate) struct Node {
-    tasks: Client,
     election: Hosted<Election>,
     leader: Hosted<LeaderWing>,
     worker: Hosted<WorkerWing>,
 }
 
 impl Node {
-    /// `number` is of this process: its tasks' calls are told by it.
-    pub(crate) fn start(cx: &mut Context<'_>, config: &NodeConfig, seed: u64, number: u32) -> Self {
+    pub(crate) fn start(cx: &mut Context<'_>, config: &NodeConfig, seed: u64) -> Self {
         let campaign = Config {
             node: config.name.clone(),
             strategy: config.campaign,
@@ -85,8 +86,7 @@ impl Node {
         let election = Hosted::start(cx, None, (), campaign);
         let leader = leader::start(cx, config.strategy);
         let worker = worker::start(cx, config.offer.clone(), seed);
-        let tasks = Client::of_node(number, cx.skew_ms, seed ^ u64::from(number));
-        Self { tasks, election, leader, worker }
+        Self { election, leader, worker }
     }
 
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: Msg) {
@@ -109,24 +109,9 @@ impl Node {
             }
             Msg::Child(term, msg) => self.worker.links.child(cx, term, msg),
             Msg::Run(msg) => self.worker.links.run(cx, msg),
-            Msg::Task(task) => cx.out.extend(self.tasks.poll(cx.now_us, cx.view, task)),
-            Msg::Opened(_) | Msg::Nothing => {}
+            // The world hands these to others.
+            Msg::Task(_) | Msg::Timer(_) | Msg::Status | Msg::Opened(_) | Msg::Nothing => {}
         }
-    }
-
-    /// Begins a task of one of its parts.
-    pub(crate) fn begin(
-        &mut self,
-        now_us: u64,
-        view: View,
-        task: Box<dyn FnOnce(Shell) -> Task>,
-    ) -> Vec<Out> {
-        self.tasks.begin(now_us, view, task)
-    }
-
-    /// Those that have something to wait for.
-    pub(crate) fn tasks(&self) -> Vec<u64> {
-        self.tasks.tasks()
     }
 
     /// What the session actor tells its subscribers.

@@ -96,7 +96,6 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         timeout_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..5_000)),
         lease_ms: short.then(|| *choose(rng, &[1_000, 2_000, 5_000])),
         renews: kind != "hangs" && rng.bool(),
-        member: None,
     }
 }
 
@@ -111,13 +110,7 @@ fn group(rng: &mut Rng, number: usize, jobs: &mut Vec<JobPlan>) -> GroupPlan {
         let drawn = job(rng, 0);
         // What waits for long keeps its group open.
         let delay_ms = drawn.delay_ms.map(|ms| ms / 4);
-        jobs.push(JobPlan {
-            id: name,
-            kind: kind.clone(),
-            delay_ms,
-            member: Some((id.clone(), number)),
-            ..drawn
-        });
+        jobs.push(JobPlan { id: name, kind: kind.clone(), delay_ms, ..drawn });
     }
     GroupPlan {
         id,

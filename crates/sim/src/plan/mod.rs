@@ -10,10 +10,9 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use bellwether_core::backoff::Backoff;
+use bellwether::client::IfExists;
+use bellwether::{Group, Job};
 use bellwether_core::group::GroupRecord;
-use bellwether_core::job::identity::IfExists;
-use bellwether_core::job::{JobRecord, Membership, Payload, Placement, Policy, Priority, Role};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::campaign::Strategy;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
@@ -127,7 +126,7 @@ pub struct JobPlan {
     pub priority: u8,
     /// How long after its submission it may start.
     pub delay_ms: Option<u64>,
-    /// How long after its submission it expires.
+    /// How long after its submission it expires, or after it may start.
     pub expires_ms: Option<u64>,
     /// How often it may fail.
     pub max_attempts: u32,
@@ -141,8 +140,6 @@ pub struct JobPlan {
     pub lease_ms: Option<u64>,
     /// Whether it is renewed automatically.
     pub renews: bool,
-    /// The group that it is a member of, and its number there.
-    pub member: Option<(GroupId, u32)>,
 }
 
 /// Something that a client does.
@@ -331,15 +328,8 @@ impl FaultKind {
 impl GroupPlan {
     /// The id of its join, whether it has one or not.
     pub(crate) fn join_id(&self) -> JobId {
-        self.record().join_id(&self.id).expect("short names")
-    }
-
-    fn record(&self) -> GroupRecord {
-        GroupRecord {
-            fail_fast: self.fail_fast,
-            join: self.join,
-            ..GroupRecord::new(self.kind.clone(), Uuid::nil(), WallMillis(0))
-        }
+        let record = GroupRecord::new(self.kind.clone(), Uuid::nil(), WallMillis(0));
+        record.join_id(&self.id).expect("short names")
     }
 
     /// As it is submitted: its first members. Without a seal somebody was stopped on the way.
@@ -352,53 +342,53 @@ impl GroupPlan {
     ) -> Generation {
         let seal = if seal || self.seal == Seal::First { self.seal } else { Seal::Never };
         let all = &jobs[self.members.clone()];
-        let total = u32::try_from(all.len()).expect("few members");
-        let record = GroupRecord { total: (seal == Seal::First).then_some(total), ..self.record() };
+        let mut group = Group::new(self.kind.as_str(), self.id.as_str()).expect("short names");
+        if seal == Seal::First {
+            group = group.total(u32::try_from(all.len()).expect("few members"));
+        }
+        if self.fail_fast {
+            group = group.fail_fast();
+        }
+        if !self.join {
+            group = group.without_join();
+        }
         let members = all.iter().take(members).map(|job| job.wish(false, IfExists::Same)).collect();
-        Generation { id: self.id.clone(), record, members, seal, pace_ms }
+        Generation { group, members, seal, pace: Duration::from_millis(pace_ms) }
     }
 }
 
 impl JobPlan {
     /// As it is submitted; `other` is another job under the same id.
     pub(crate) fn wish(&self, other: bool, if_exists: IfExists) -> Wish {
-        Wish {
-            id: self.id.clone(),
-            record: self.record(other),
-            // What is opened again is not put off: the client refuses that.
-            delay: self.delay_ms.filter(|_| if_exists != IfExists::Again).map(Duration::from_millis),
-            expires_in: self.expires_ms.map(Duration::from_millis),
-            if_exists,
-        }
-    }
-
-    /// The record as it is submitted, but for what the submission adds.
-    pub(crate) fn record(&self, other: bool) -> JobRecord {
         let text = if other { format!("{} of another", self.id) } else { format!("{} as planned", self.id) };
         let initial = Duration::from_millis(self.backoff_ms);
-        JobRecord {
-            policy: Policy {
-                max_attempts: self.max_attempts,
-                max_losses: self.max_losses,
-                backoff: Backoff { initial, max: initial * 4 },
-                timeout: self.timeout_ms.map(Duration::from_millis),
-                lease: self.lease_ms.map(Duration::from_millis),
-                auto_renew: Some(self.renews),
-            },
-            placement: Placement { lane: self.lane.clone(), ..Placement::default() },
-            priority: Priority::new(self.priority).expect("it is drawn below 10"),
-            membership: self.member.clone().map(|(group, number)| Membership {
-                group,
-                role: Role::Member(number),
-                counted: true,
-            }),
-            ..JobRecord::new(
-                self.kind.clone(),
-                Payload::json(text.into_bytes()).expect("a short text is within the budget"),
-                Uuid::nil(),
-                WallMillis(0),
-            )
+        let mut job = Job::new(self.kind.as_str(), &text)
+            .expect("a short text")
+            .if_exists(if_exists)
+            .priority(self.priority)
+            .max_attempts(self.max_attempts)
+            .max_losses(self.max_losses)
+            .backoff(initial, initial * 4)
+            .renew_lease_automatically(self.renews);
+        // What is opened again is not put off: the client refuses that.
+        let delay = self.delay_ms.filter(|_| if_exists != IfExists::Again);
+        if let Some(delay) = delay {
+            job = job.delay(Duration::from_millis(delay));
         }
+        if let Some(expires) = self.expires_ms {
+            // The client refuses what would expire before it may start.
+            job = job.expires_in(Duration::from_millis(delay.unwrap_or(0) + expires));
+        }
+        if let Some(timeout) = self.timeout_ms {
+            job = job.timeout(Duration::from_millis(timeout));
+        }
+        if let Some(lease) = self.lease_ms {
+            job = job.lease(Duration::from_millis(lease));
+        }
+        if let Some(lane) = &self.lane {
+            job = job.lane(lane.as_str());
+        }
+        Wish::new(self.kind.clone(), self.lane.clone(), &text, job)
     }
 }
 

@@ -1,62 +1,48 @@
 //! What the clients of a plan do.
 
-use bellwether_core::job::identity::IfExists;
+use std::time::Duration;
+
+use bellwether::client::IfExists;
 
 use super::{Who, World};
-use crate::plan::PlannedCall;
+use crate::client::Env;
+use crate::plan::{Plan, PlannedCall};
+use crate::runtime::Task;
 
 impl World {
     /// A client does what it planned.
     pub(super) fn act(&mut self, at: usize, action: usize) {
-        let (now_us, jobs) = (self.now_us, &self.plan.jobs);
+        let (now_us, plan) = (self.now_us, &self.plan);
         let peer = &mut self.peers[at];
-        let view = peer.link.view;
-        let Who::Client(client) = &mut peer.who else { return };
-        let id = |job: &usize| jobs[*job].id.clone();
-        let out = match &self.plan.actions[action].call {
-            PlannedCall::Submit(round) => {
-                let round = round.iter().map(|job| jobs[*job].wish(false, IfExists::Same)).collect();
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::SubmitOther(job) => {
-                let round = vec![jobs[*job].wish(true, IfExists::Same)];
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::SubmitIgnoring(job) => {
-                let round = vec![jobs[*job].wish(true, IfExists::Ignore)];
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::SubmitAgain(job) => {
-                let round = vec![jobs[*job].wish(false, IfExists::Again)];
-                client.begin(now_us, view, |shell| shell.submit(round))
-            }
-            PlannedCall::Generate { group, members, seal, pace_ms } => {
-                let group = &self.plan.groups[*group];
-                let (members, seal, pace_ms) = (*members, *seal, *pace_ms);
-                let generation = group.generation(&self.plan.jobs, members, seal, pace_ms);
-                client.begin(now_us, view, |shell| shell.generate(generation))
-            }
-            PlannedCall::CancelJoin(group) => {
-                let join = self.plan.groups[*group].join_id();
-                client.begin(now_us, view, |shell| shell.cancel(join))
-            }
-            PlannedCall::RetryJoin(group) => {
-                let join = self.plan.groups[*group].join_id();
-                client.begin(now_us, view, |shell| shell.retry(join))
-            }
-            PlannedCall::Pause(kind, ms) => {
-                let (kind, ms) = (kind.clone(), *ms);
-                client.begin(now_us, view, move |shell| shell.pause(kind, ms))
-            }
-            PlannedCall::DrainWorker(which) => {
-                let which = *which;
-                client.begin(now_us, view, move |shell| shell.drain_one(which))
-            }
-            PlannedCall::Cancel(job) => client.begin(now_us, view, |shell| shell.cancel(id(job))),
-            PlannedCall::Retry(job) => client.begin(now_us, view, |shell| shell.retry(id(job))),
-            PlannedCall::RetryAtEnd(job) => client.begin(now_us, view, |shell| shell.retry_at_end(id(job))),
-            PlannedCall::Wait(job) => client.begin(now_us, view, |shell| shell.wait(id(job))),
-        };
+        let (Who::Client, Some(tasks)) = (&peer.who, &mut peer.tasks) else { return };
+        let out = tasks.begin(now_us, peer.link.view, |env| workload(env, plan, &plan.actions[action].call));
         self.carry_out(at, out);
+    }
+}
+
+fn workload(env: Env, plan: &Plan, call: &PlannedCall) -> Task {
+    let id = |job: &usize| plan.jobs[*job].id.clone();
+    let join = |group: &usize| plan.groups[*group].join_id();
+    let submit = |jobs: &[usize], other, if_exists| {
+        let wishes = jobs.iter().map(|job| (id(job), plan.jobs[*job].wish(other, if_exists))).collect();
+        Box::pin(env.clone().submit(wishes))
+    };
+    match call {
+        PlannedCall::Submit(round) => submit(round, false, IfExists::Same),
+        PlannedCall::SubmitOther(job) => submit(&[*job], true, IfExists::Same),
+        PlannedCall::SubmitIgnoring(job) => submit(&[*job], true, IfExists::Ignore),
+        PlannedCall::SubmitAgain(job) => submit(&[*job], false, IfExists::Again),
+        PlannedCall::Generate { group, members, seal, pace_ms } => {
+            let group = &plan.groups[*group];
+            Box::pin(env.generate(group.generation(&plan.jobs, *members, *seal, *pace_ms)))
+        }
+        PlannedCall::CancelJoin(group) => Box::pin(env.cancel(join(group))),
+        PlannedCall::RetryJoin(group) => Box::pin(env.retry(join(group))),
+        PlannedCall::Pause(kind, ms) => Box::pin(env.pause(kind.clone(), Duration::from_millis(*ms))),
+        PlannedCall::DrainWorker(which) => Box::pin(env.drain_one(*which)),
+        PlannedCall::Cancel(job) => Box::pin(env.cancel(id(job))),
+        PlannedCall::Retry(job) => Box::pin(env.retry(id(job))),
+        PlannedCall::RetryAtEnd(job) => Box::pin(env.retry_at_end(id(job))),
+        PlannedCall::Wait(job) => Box::pin(env.wait(id(job))),
     }
 }

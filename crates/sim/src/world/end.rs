@@ -8,6 +8,7 @@ use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 
 use super::{Happening, Who, World};
+use crate::client::Process;
 use crate::node::context::WALL_MS;
 use crate::report::Report;
 
@@ -47,7 +48,7 @@ impl World {
         let registered = |id| jobs.worker(id).is_some_and(|worker| worker.registered);
         let quiet = jobs.all().all(over) && jobs.inboxes().all(registered);
         let busy = self.peers.iter().any(|peer| match &peer.who {
-            Who::Client(client) => !client.tasks().is_empty(),
+            Who::Client => peer.tasks.as_ref().is_some_and(Process::is_busy),
             Who::Node(_, node) => node.is_none(),
         });
         if quiet && rest && !busy && !ticks {

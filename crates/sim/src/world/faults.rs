@@ -48,7 +48,7 @@ impl World {
         let EventKind::Leadership { node, epoch, state, .. } = what else { return false };
         let at = self.peers.iter().position(|peer| match &peer.who {
             Who::Node(config, _) => config.name == *node,
-            Who::Client(_) => false,
+            Who::Client => false,
         });
         match state {
             Leading::Active => self.leader = at,

@@ -41,7 +41,7 @@ use fastrand::Rng;
 use self::end::LOOK_US;
 use self::net::Connection;
 use self::server::Server;
-use crate::client::Client;
+use crate::client::Process;
 use crate::history::{Bounds, Checker, Event, EventKind, Leading, Violation};
 use crate::node::worker::{Offer, kinds};
 use crate::node::{Msg, Node, NodeConfig, Route};
@@ -108,7 +108,7 @@ enum Happening {
 
 enum Who {
     Node(NodeConfig, Option<Box<Node>>),
-    Client(Client),
+    Client,
 }
 
 /// A process's place: the same before and after its restart.
@@ -117,6 +117,8 @@ struct Peer {
     skew_ms: i64,
     /// Counts the processes.
     process: u64,
+    /// Of the process, while there is one.
+    tasks: Option<Process>,
     /// What waits while it stands still.
     frozen: Option<Vec<Incoming>>,
     /// Set while it is told to leave: how long it is down afterwards.
@@ -165,13 +167,12 @@ impl World {
             };
             (Who::Node(config, None), node.skew_ms)
         });
-        let clients = (0u32..).zip(&plan.clients).map(|(number, skew_ms)| {
-            (Who::Client(Client::new(number, *skew_ms, plan.seed ^ u64::from(number))), *skew_ms)
-        });
+        let clients = plan.clients.iter().map(|skew_ms| (Who::Client, *skew_ms));
         let peers = nodes.chain(clients).map(|(who, skew_ms)| Peer {
             who,
             skew_ms,
             process: 0,
+            tasks: None,
             frozen: None,
             leaves_ms: None,
             link: Link::new(),
@@ -244,6 +245,16 @@ impl World {
     }
 
     fn happen(&mut self, next: Happening) {
+        let of = match &next {
+            Happening::ToPeer(peer, ..) => *peer..*peer + 1,
+            Happening::ToServer(..) | Happening::ServerTick | Happening::Late(..) | Happening::Look => 0..0,
+            Happening::Fault(_) | Happening::Mended(_) | Happening::Heal => 0..self.peers.len(),
+        };
+        self.happens(next);
+        of.for_each(|peer| self.wake(peer));
+    }
+
+    fn happens(&mut self, next: Happening) {
         match next {
             Happening::ToServer(conn, frame) => self.frame_up(conn, frame),
             Happening::ToPeer(peer, process, incoming) => self.incoming(peer, process, incoming),
@@ -287,7 +298,7 @@ impl World {
     fn name(&self, at: usize) -> String {
         match &self.peers[at].who {
             Who::Node(config, _) => config.name.to_string(),
-            Who::Client(_) => format!("c{}", at - self.plan.nodes.len()),
+            Who::Client => format!("c{}", at - self.plan.nodes.len()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Processes: how they begin and end, what comes to them, and what they do of it.
 
 use super::{Incoming, Who, World, session};
+use crate::client::Process;
 use crate::history::{EventKind, Life};
 use crate::node::context::Context;
 use crate::node::{Msg, Node, Out, Route};
@@ -22,6 +23,8 @@ impl World {
                 // Clients have the small numbers.
                 let number =
                     u32::try_from((peer.process << 8) + at as u64).expect("few processes") + 1_000_000;
+                let seed = self.plan.seed ^ u64::from(number);
+                peer.tasks = Some(Process::of_node(number, peer.skew_ms, seed));
                 let mut context = Context {
                     now_us: self.now_us,
                     skew_ms: peer.skew_ms,
@@ -30,11 +33,15 @@ impl World {
                     rng: &mut peer.rng,
                     out: &mut out,
                 };
-                let started = Node::start(&mut context, config, self.plan.seed, number);
+                let started = Node::start(&mut context, config, self.plan.seed);
                 *node = Some(Box::new(started));
                 Some(config.name.clone())
             }
-            Who::Client(_) => None,
+            Who::Client => {
+                let number = u32::try_from(at - self.plan.nodes.len()).expect("few clients");
+                peer.tasks = Some(Process::new(number, peer.skew_ms, self.plan.seed ^ u64::from(number)));
+                None
+            }
         };
         if let Some(node) = name {
             self.record(EventKind::Node { node, is: Life::Started });
@@ -51,6 +58,7 @@ impl World {
             return;
         }
         let name = config.name.clone();
+        peer.tasks = None;
         peer.process += 1;
         peer.frozen = None;
         self.record(EventKind::Node { node: name, is: how });
@@ -85,12 +93,18 @@ impl World {
         }
         let now_us = self.now_us;
         let peer = &mut self.peers[at];
-        let out = match &mut peer.who {
-            Who::Client(client) => match msg {
-                Msg::Task(task) => client.poll(now_us, peer.link.view, task),
-                _ => Vec::new(),
-            },
-            Who::Node(config, Some(node)) => {
+        let Some(tasks) = &mut peer.tasks else { return };
+        let out = match (&mut peer.who, msg) {
+            (_, Msg::Task(task)) => tasks.poll(now_us, peer.link.view, task),
+            (_, Msg::Timer(timer)) => {
+                tasks.fire(timer);
+                Vec::new()
+            }
+            (_, Msg::Status) => {
+                tasks.publish(peer.link.view);
+                Vec::new()
+            }
+            (Who::Node(config, Some(node)), msg) => {
                 let mut out = Vec::new();
                 let mut context = Context {
                     now_us,
@@ -103,7 +117,7 @@ impl World {
                 node.handle(&mut context, msg);
                 out
             }
-            Who::Node(_, None) => Vec::new(),
+            (Who::Node(_, None) | Who::Client, _) => Vec::new(),
         };
         self.carry_out(at, out);
     }
@@ -118,13 +132,14 @@ impl World {
                 Out::Ask { zk, request, then } => self.ask(at, zk, request, then),
                 Out::Watch { zk, path, set, heard } => self.watch(at, zk, path, set, heard),
                 Out::Glance { zk, path, there, changed } => self.glance(at, zk, path, there, changed),
+                Out::Peek { zk, path, then, changed } => self.peek(at, zk, path, then, changed),
                 Out::Tell(route, msg) => self.tell(at, route, msg),
                 Out::At(at_us, msg) => self.put_peer(at_us, at, Incoming::Msg(msg)),
                 Out::Record(what) => self.record(what),
                 Out::Begin(task) => {
                     let (now_us, peer) = (self.now_us, &mut self.peers[at]);
-                    let Who::Node(_, Some(node)) = &mut peer.who else { return };
-                    let out = node.begin(now_us, peer.link.view, task);
+                    let Some(tasks) = &mut peer.tasks else { return };
+                    let out = tasks.begin(now_us, peer.link.view, task);
                     self.carry_out(at, out);
                 }
                 Out::Die => self.crash(at, self.plan.session_timeout_ms / 2),
@@ -135,8 +150,19 @@ impl World {
         }
     }
 
+    /// Has the tasks of a process polled that were woken.
+    pub(super) fn wake(&mut self, at: usize) {
+        let Some(tasks) = &mut self.peers[at].tasks else { return };
+        for task in tasks.woken() {
+            self.report(at, Msg::Task(task));
+        }
+    }
+
     /// From part to part, in the order of a route.
     pub(super) fn tell(&mut self, at: usize, route: Route, msg: Msg) {
+        if let Msg::Nothing = msg {
+            return;
+        }
         let late = self.now_us + self.jitter(at);
         let last = self.peers[at].routes.entry(route).or_default();
         *last = late.max(*last + 1);
@@ -146,6 +172,9 @@ impl World {
 
     /// From a task that awaited something: in no order.
     pub(super) fn report(&mut self, at: usize, msg: Msg) {
+        if let Msg::Nothing = msg {
+            return;
+        }
         let late = self.now_us + self.jitter(at);
         self.put_peer(late, at, Incoming::Msg(msg));
     }

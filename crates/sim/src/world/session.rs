@@ -15,7 +15,7 @@ use crate::history::EventKind;
 use crate::node::context::Context;
 use crate::node::{Msg, Node, Route};
 use crate::zk::ask::{self, Answer};
-use crate::zk::link::{Conn, Heard, Link, State, Then};
+use crate::zk::link::{Changed, Conn, Heard, Link, State, Then};
 use crate::zk::{SessionEvent, Zk};
 
 /// Attempts to connect, of one process.
@@ -178,7 +178,7 @@ impl World {
         self.heartbeat(at, generation);
     }
 
-    /// Tells subscribers. A client's calls look by themselves.
+    /// Tells subscribers, and publishes the status that clients follow.
     fn session(&mut self, at: usize, event: SessionEvent) {
         let name = self.name(at);
         self.trace.note(self.now_us, || format!("{name}: session {event:?}"));
@@ -191,8 +191,7 @@ impl World {
         let peer = &mut self.peers[at];
         let mut out = Vec::new();
         match &peer.who {
-            Who::Node(config, node) => {
-                let tasks = node.as_ref().map(|node| node.tasks()).unwrap_or_default();
+            Who::Node(config, _) => {
                 let mut context = Context {
                     now_us,
                     skew_ms: peer.skew_ms,
@@ -202,16 +201,10 @@ impl World {
                     out: &mut out,
                 };
                 Node::session(&mut context, event);
-                for task in tasks {
-                    self.report(at, Msg::Task(task));
-                }
             }
-            Who::Client(client) => {
-                for task in client.tasks() {
-                    self.report(at, Msg::Task(task));
-                }
-            }
+            Who::Client => {}
         }
+        self.report(at, Msg::Status);
         self.carry_out(at, out);
     }
 
@@ -321,6 +314,22 @@ impl World {
         };
         let xid = link.sending(now_us, Some(Box::new(then)));
         self.send_up(conn, Up::Request(xid, ask::watch(path)));
+    }
+
+    pub(super) fn peek(&mut self, at: usize, zk: Zk, path: String, then: Then<Msg>, changed: Changed) {
+        let now_us = self.now_us;
+        let link = &mut self.peers[at].link;
+        let Some(conn) = serves(link, zk) else {
+            let msg = then(Answer::NotSent);
+            return self.report(at, msg);
+        };
+        let is_set = link.peek(path.clone(), changed);
+        let then = move |answer: Answer| {
+            is_set.set(matches!(answer, Answer::Reply(Ok(_))));
+            then(answer)
+        };
+        let xid = link.sending(now_us, Some(Box::new(then)));
+        self.send_up(conn, Up::Request(xid, ask::get_and_watch(path)));
     }
 
     pub(super) fn glance(

@@ -68,6 +68,11 @@ pub(crate) fn get(path: String) -> Request {
     Request::GetData { path, watch: false }
 }
 
+/// With a one-shot watch, if the znode is there.
+pub(crate) fn get_and_watch(path: String) -> Request {
+    Request::GetData { path, watch: true }
+}
+
 pub(crate) fn children(path: String) -> Request {
     Request::GetChildren { path, watch: false, stat: false }
 }

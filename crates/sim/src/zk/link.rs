@@ -10,10 +10,11 @@
 //! a one-shot watch is set anew and told what it missed. It makes no decision about time: the world wakes it.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use bellwether_keeper::proto::{Reply, Request, WatchedEvent};
+use futures::channel::oneshot;
 
 use super::ask::Answer;
 use super::{View, Zk};
@@ -57,6 +58,17 @@ struct Glance<M> {
     then: Box<dyn FnOnce() -> M>,
 }
 
+/// Resolved by a change, or dropped with the session.
+pub(crate) type Changed = oneshot::Sender<()>;
+
+/// A one-shot watch on a znode's data.
+struct Peek {
+    path: String,
+    /// Whether the read found the znode, which sets the watch.
+    set: Rc<Cell<bool>>,
+    changed: Changed,
+}
+
 pub(crate) struct Link<M> {
     pub(crate) state: State,
     pub(crate) view: View,
@@ -68,6 +80,7 @@ pub(crate) struct Link<M> {
     pending: VecDeque<Pending<M>>,
     feeds: Vec<Feed<M>>,
     glance: Option<Glance<M>>,
+    peeks: Vec<Peek>,
     next_feed: u64,
 }
 
@@ -86,6 +99,7 @@ impl<M> Link<M> {
             pending: VecDeque::new(),
             feeds: Vec::new(),
             glance: None,
+            peeks: Vec::new(),
             next_feed: 0,
         }
     }
@@ -118,6 +132,14 @@ impl<M> Link<M> {
         self.glance = Some(Glance { path, then });
     }
 
+    /// Makes a one-shot watch, which is deaf until the answer to its read switches it on.
+    pub(crate) fn peek(&mut self, path: String, changed: Changed) -> Rc<Cell<bool>> {
+        self.peeks.retain(|peek| !peek.changed.is_canceled());
+        let set = Rc::new(Cell::new(false));
+        self.peeks.push(Peek { path, set: Rc::clone(&set), changed });
+        set
+    }
+
     /// The time at which the oldest request was sent that has no answer.
     pub(crate) fn oldest_request_us(&self) -> Option<u64> {
         self.pending.front().map(|pending| pending.sent_us)
@@ -145,6 +167,14 @@ impl<M> Link<M> {
         };
         let feeds = self.feeds.iter().filter(|feed| feed.set.get() && below(&feed.path));
         let heard = feeds.map(|feed| (feed.id, (feed.heard)(event))).collect();
+        let peeks = std::mem::take(&mut self.peeks).into_iter();
+        let (fired, left): (Vec<_>, Vec<_>) =
+            peeks.partition(|peek| peek.set.get() && peek.path == event.path);
+        self.peeks = left;
+        for Peek { changed, .. } in fired {
+            // An error: its task has given up.
+            let _heard = changed.send(());
+        }
         let glance = self.glance.take_if(|glance| glance.path == event.path);
         (heard, glance.map(|glance| (glance.then)()))
     }
@@ -153,16 +183,21 @@ impl<M> Link<M> {
     pub(crate) fn lost(&mut self) -> Vec<M> {
         self.state = State::Down;
         self.feeds.clear();
+        self.peeks.retain(|peek| peek.set.get());
         let pending = std::mem::take(&mut self.pending);
         pending.into_iter().filter_map(|pending| Some(pending.then?(Answer::Lost))).collect()
     }
 
     /// What a new connection of the old session begins with: the one-shot watches.
     pub(crate) fn set_watches(&self) -> Option<(i32, Request)> {
-        let glance = self.glance.as_ref()?;
+        let peeks = self.peeks.iter().filter(|peek| !peek.changed.is_canceled()).map(|peek| &peek.path);
+        let paths = self.glance.iter().map(|glance| &glance.path).chain(peeks).collect::<BTreeSet<_>>();
+        if paths.is_empty() {
+            return None;
+        }
         let request = Request::SetWatches {
             relative_zxid: self.last_zxid,
-            data: vec![glance.path.clone()],
+            data: paths.into_iter().cloned().collect(),
             exist: Vec::new(),
             child: Vec::new(),
             persistent: Vec::new(),
@@ -175,6 +210,7 @@ impl<M> Link<M> {
     pub(crate) fn ended(&mut self) -> Option<M> {
         self.state = State::Away;
         self.view.connected = false;
+        self.peeks.clear();
         self.glance.take().map(|glance| (glance.then)())
     }
 }

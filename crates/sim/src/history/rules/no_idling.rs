@@ -2,25 +2,32 @@
 //!
 //! Once all is healed and somebody leads, a job that waits in the queue, that comes first in its lane and that a worker
 //! with a free slot serves, of a kind that is not paused, is assigned within [`IDLE`]: a sweep of the leader, should every hint have been lost, and
-//! some seconds.
+//! some seconds. A worker from which the leader took an attempt has no free slot: it gets nothing for a while, until it
+//! registers anew or another leads.
 
 use std::collections::BTreeMap;
 
-use bellwether_core::name::JobId;
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::path::Place;
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Life};
-use crate::history::truth::JobPlace;
+use crate::history::truth::{JobPlace, Spot};
 
 const IDLE: u64 = 20_000;
 
 /// How often the whole is looked at: it costs a look at every job.
 const EVERY: u64 = 1_000;
 
+/// For how long a worker that is shunned gets nothing: a minute, and up to a sweep of the leader.
+const SHUNNED: u64 = 75_000;
+
 #[derive(Default)]
 pub(super) struct NoIdling {
     next: u64,
+    /// Since when workers are shunned.
+    shunned: BTreeMap<WorkerId, u64>,
     could_run: BTreeMap<JobId, u64>,
 }
 
@@ -28,6 +35,17 @@ impl Predicate for NoIdling {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         if let EventKind::Node { node, is: Life::Failed } = step.event {
             found.push(format!("{node} ended by itself"));
+        }
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            match &change.spot {
+                Spot::Epoch => self.shunned.clear(),
+                Spot::Place(Place::Worker(worker)) => drop(self.shunned.remove(worker)),
+                // A revocation sets it.
+                Spot::Place(Place::Inbox(worker)) if change.before.is_some() && change.after.is_some() => {
+                    self.shunned.insert(*worker, world.now);
+                }
+                _ => {}
+            }
         }
         self.look(world, found);
     }
@@ -50,7 +68,10 @@ impl NoIdling {
         let free: Vec<_> = truth
             .jobs()
             .workers()
-            .filter(|(_, worker)| worker.registered)
+            .filter(|(id, worker)| {
+                let shunned = self.shunned.get(id).is_some_and(|since| world.now < since + SHUNNED);
+                worker.registered && !shunned
+            })
             .filter_map(|(id, worker)| {
                 let info = truth.get(&bellwether_core::path::worker(id))?.worker()?;
                 (!info.draining && worker.jobs.len() < info.slots as usize).then_some(info)
@@ -121,6 +142,35 @@ mod tests {
         story.pause();
         story.pass(IDLE + EVERY);
         story.assert_keeps("L8");
+    }
+
+    fn shunned() -> Story {
+        let mut story = Story::new();
+        story.register(W1, "n1");
+        story.leads("n1", 1, Leading::Active);
+        story.push(EventKind::Healed);
+        story.set_inbox(W1);
+        story.submit("a");
+        story.pass(EVERY + 1);
+        story.submit("b");
+        story
+    }
+
+    #[test]
+    fn a_job_beside_a_worker_that_is_shunned_may_wait() {
+        let mut story = shunned();
+        story.pass(IDLE + EVERY);
+        story.assert_keeps("L8");
+    }
+
+    #[test]
+    fn a_job_that_is_left_beside_a_worker_that_registered_anew_is_found() {
+        let mut story = shunned();
+        story.mark(W1, false);
+        story.pass(EVERY + 1);
+        story.submit("c");
+        story.pass(IDLE + EVERY);
+        story.assert_breaks("L8");
     }
 
     #[test]

@@ -4,17 +4,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bellwether_core::backoff::Backoff;
-use bellwether_core::group::GroupRecord;
-use bellwether_core::job::identity::IfExists;
-use bellwether_core::job::{JobRecord, Payload, Policy};
+use bellwether::client::Attempt;
+use bellwether::{Group, Job};
 use bellwether_core::machine::worker::Start;
 use bellwether_core::name::{Kind, WorkerId};
-use bellwether_core::time::WallMillis;
-use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::client::{Parent, Spawned, Wish};
+use crate::client::{Spawned, Wish};
 
 /// Most sub-jobs of one job.
 const MOST: u64 = 3;
@@ -33,37 +29,36 @@ pub(super) fn of(start: &Start, worker: WorkerId, seed: u64, runs: Rc<Cell<bool>
     let bit = |at: u32| (drawn >> at).is_multiple_of(2);
     // At times more are said than there are: what counts is what was submitted by the end.
     let total = (bit(12) && bit(13)).then(|| u32::try_from(count).unwrap_or(0) + u32::from(bit(14)));
-    let group = GroupRecord {
-        total,
-        fail_fast: bit(16) && bit(17),
-        join: bit(18) || bit(19),
-        ..GroupRecord::new(kind.clone(), Uuid::nil(), WallMillis(0))
-    };
-    let parent = Parent {
+    // Its id is made of its job's.
+    let mut group = Group::new(kind.as_str(), "sub-jobs").expect("short names");
+    if let Some(total) = total {
+        group = group.total(total);
+    }
+    if bit(16) && bit(17) {
+        group = group.fail_fast();
+    }
+    if !(bit(18) || bit(19)) {
+        group = group.without_join();
+    }
+    let attempt = Attempt {
         job: start.job.clone(),
         kind: start.record.kind.clone(),
         generation: start.record.generation,
         attempt: start.assignment.attempt,
-        token: start.version,
+        fencing_token: start.version,
         worker,
+        finish: bit(20) || bit(21),
     };
     let members = (0..count).map(|number| member(&kind, start, number)).collect();
-    Spawned { parent, group, finish: bit(20) || bit(21), members, runs }
+    Spawned { attempt, group, members, runs }
 }
 
 fn member(kind: &Kind, start: &Start, number: u64) -> Wish {
     let text = format!("{number} of {}", start.job);
-    let payload = Payload::json(text.into_bytes()).expect("a short text is within the budget");
-    let record = JobRecord {
-        policy: Policy {
-            max_attempts: 3,
-            backoff: Backoff { initial: Duration::from_millis(200), max: Duration::from_secs(2) },
-            ..Policy::default()
-        },
-        priority: start.record.priority,
-        ..JobRecord::new(kind.clone(), payload, Uuid::nil(), WallMillis(0))
-    };
-    // Its id is made of its group's.
-    let (id, delay, expires_in) = (start.job.clone(), None, None);
-    Wish { id, record, delay, expires_in, if_exists: IfExists::Same }
+    let job = Job::new(kind.as_str(), &text)
+        .expect("a short text")
+        .max_attempts(3)
+        .backoff(Duration::from_millis(200), Duration::from_secs(2))
+        .priority(start.record.priority.get());
+    Wish::new(kind.clone(), None, &text, job)
 }

@@ -1,0 +1,96 @@
+//! From the client's answers to the history's.
+
+use bellwether::client::{Accepted, Cancelled, Error, Retried, SubmitError, WaitError};
+use bellwether::{JobHandle, JobView, State};
+
+use crate::history::{Answer, JobSight, Seen};
+
+pub(super) fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
+    match done {
+        Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
+        Ok(_) => Answer::Accepted,
+        Err(SubmitError::Conflict { .. }) => Answer::Conflict,
+        Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
+        Err(
+            error @ (SubmitError::Invalid(_)
+            | SubmitError::Group(_)
+            | SubmitError::Client(_)
+            | SubmitError::Overloaded { .. }
+            | SubmitError::MinuteFull { .. }
+            | SubmitError::TooManyMinutes { .. }
+            | SubmitError::NotSent { .. }
+            | SubmitError::Refused { .. }
+            | SubmitError::Unreadable { .. }),
+        ) => Answer::Failed { why: error.to_string() },
+    }
+}
+
+/// Of an end that a cancel found, the client does not say which generation's it is.
+pub(super) fn cancelled(done: Result<Cancelled, Error>) -> Answer {
+    match done {
+        Ok(Cancelled::Cancelled) => Answer::Cancelled,
+        Ok(Cancelled::Requested(_)) => Answer::CancelRequested,
+        Ok(Cancelled::AlreadyTerminal(state)) => Answer::Failed { why: format!("it is {state}") },
+        Err(error) => not_done(&error),
+    }
+}
+
+pub(super) fn retried(done: Result<Retried, Error>) -> Answer {
+    match done {
+        Ok(Retried::Reopened(generation)) => Answer::Reopened { generation },
+        Ok(done @ (Retried::Released | Retried::StillOpen | Retried::Succeeded)) => {
+            Answer::Failed { why: format!("{done:?}") }
+        }
+        Err(error) => not_done(&error),
+    }
+}
+
+pub(super) fn waited(done: Result<JobView, WaitError>) -> Answer {
+    match done {
+        Ok(view) => seen(&view),
+        Err(WaitError::TimedOut { last: Some(view), .. }) => seen(&view),
+        Err(WaitError::Client(Error::NotFound(_))) => Answer::Seen { job: JobSight::Absent },
+        Err(error @ (WaitError::TimedOut { last: None, .. } | WaitError::Client(_))) => {
+            Answer::Unknown { why: error.to_string() }
+        }
+    }
+}
+
+pub(super) fn read(done: Result<Option<JobView>, Error>) -> Answer {
+    match done {
+        Ok(Some(view)) => seen(&view),
+        Ok(None) => Answer::Seen { job: JobSight::Absent },
+        Err(error) => Answer::Unknown { why: error.to_string() },
+    }
+}
+
+/// A change that was not said to be made.
+pub(super) fn not_done(error: &Error) -> Answer {
+    let why = error.to_string();
+    match error {
+        Error::NotFound(_) => Answer::Seen { job: JobSight::Absent },
+        Error::Unreadable { .. }
+        | Error::Refused(_)
+        | Error::WorkerUnreadable { .. }
+        | Error::Settings { .. }
+        | Error::Group(_)
+        | Error::GroupUnreadable { .. }
+        | Error::Invalid { .. } => Answer::Failed { why },
+        Error::Unavailable(_)
+        | Error::Contended { .. }
+        | Error::GroupContended { .. }
+        | Error::PauseContended(_)
+        | Error::Busy { .. } => Answer::Unknown { why },
+    }
+}
+
+fn seen(view: &JobView) -> Answer {
+    let is = match view.state {
+        State::Queued | State::Delayed | State::Running => Seen::Open,
+        State::Succeeded => Seen::Succeeded,
+        State::Cancelled => Seen::Cancelled,
+        State::Dead => Seen::Dead,
+        State::Quarantined => return Answer::Seen { job: JobSight::Quarantined },
+    };
+    Answer::Seen { job: JobSight::There { generation: view.generation, is } }
+}

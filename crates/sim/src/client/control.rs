@@ -1,0 +1,85 @@
+//! Cancelling, retrying, waiting; pausing kinds and draining workers.
+
+use std::time::Duration;
+
+use bellwether::client::DrainedWorker;
+use bellwether_core::name::{JobId, Kind};
+
+use super::{Env, answer};
+use crate::history::{Answer, Call, JobSight, Seen};
+
+/// How long one wait for a job's end may take.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// How long a wait that ran out may take to say how the job is, as the client has it.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
+/// How long the end of a job is waited for that is to be retried at once.
+const END: Duration = Duration::from_secs(18);
+
+impl Env {
+    pub(crate) async fn cancel(self, job: JobId) {
+        let call = self.invoke(Call::Cancel { job: job.clone() });
+        let done = self.client.cancel(&job).await;
+        self.answer(call, answer::cancelled(done));
+    }
+
+    pub(crate) async fn retry(self, job: JobId) {
+        let call = self.invoke(Call::Retry { job: job.clone() });
+        let done = self.client.retry(&job).await;
+        self.answer(call, answer::retried(done));
+    }
+
+    /// Waits until the job is over, for a while, and opens it again.
+    pub(crate) async fn retry_at_end(self, job: JobId) {
+        // Whatever the answer: the retry says how the job is.
+        drop(self.client.wait(&job, END).await);
+        self.retry(job).await;
+    }
+
+    /// Waits and reads until the job is over, or there is no answer.
+    pub(crate) async fn wait(self, job: JobId) {
+        loop {
+            let what = Call::Read { job: job.clone() };
+            let call = self.invoke_within(what.clone(), Some(WAIT + LAST_LOOK));
+            let waited = answer::waited(self.client.wait(&job, WAIT).await);
+            let open = is_open(&waited);
+            self.answer(call, waited);
+            if !open {
+                return;
+            }
+            let call = self.invoke(what);
+            let read = answer::read(self.client.get(&job).await);
+            let open = is_open(&read);
+            self.answer(call, read);
+            if !open {
+                return;
+            }
+        }
+    }
+
+    /// Pauses a kind, and resumes it after a while, however often that has to be tried: the jobs of a kind that stays
+    /// paused would not end.
+    pub(crate) async fn pause(self, kind: Kind, wait: Duration) {
+        while self.client.pause_kind(&kind, "the plan").await.is_err() {}
+        self.sleep(wait).await;
+        while self.client.resume_kind(&kind).await.is_err() {}
+    }
+
+    /// Lists the workers, and has one of them drain.
+    pub(crate) async fn drain_one(self, which: usize) {
+        let Ok(workers) = self.client.workers().await else { return };
+        let Some(worker) = workers.get(which % workers.len().max(1)).map(|view| view.id) else { return };
+        let call = self.invoke(Call::Drain { worker });
+        let answer = match self.client.drain_worker(worker).await {
+            Ok(DrainedWorker::Told | DrainedWorker::Already) => Answer::Drains,
+            Ok(DrainedWorker::Gone) => Answer::WorkerGone,
+            Err(error) => answer::not_done(&error),
+        };
+        self.answer(call, answer);
+    }
+}
+
+fn is_open(answer: &Answer) -> bool {
+    matches!(answer, Answer::Seen { job: JobSight::There { is: Seen::Open, .. } })
+}

@@ -1,0 +1,133 @@
+//! A simulated session as core's interface of one.
+
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bellwether_core::outcome::Outcome;
+use bellwether_core::port::{
+    Change, Glance, Node, ReadResult, Reply, Requests, Session as Port, Transaction, Watch,
+};
+use bellwether_core::txn::Op;
+use bellwether_keeper::proto::Request;
+use futures::channel::{mpsc, oneshot};
+use futures::{FutureExt, StreamExt};
+
+use super::{Shared, Want};
+use crate::zk::Zk;
+use crate::zk::ask::{self, Answer};
+
+/// One session of a process. Of a later one it is not a handle.
+pub(super) struct Session {
+    pub(super) shared: Arc<Shared>,
+    pub(super) zk: Zk,
+}
+
+impl Session {
+    /// As the client library: while the session is not connected, nothing is sent.
+    fn ask<T: Send + 'static>(&self, request: Request, decode: fn(Answer) -> T) -> Reply<T> {
+        if !self.is_connected() {
+            return Box::pin(ready(decode(Answer::NotSent)));
+        }
+        let (answer, answered) = oneshot::channel();
+        self.shared.want(Want::Ask { zk: self.zk, request, answer });
+        Box::pin(async move { decode(received(answered).await) })
+    }
+}
+
+/// An answer is dropped only with the process that waits for it.
+async fn received(answer: oneshot::Receiver<Answer>) -> Answer {
+    answer.await.unwrap_or(Answer::Lost)
+}
+
+impl Requests for Session {
+    fn commit(&self, ops: Vec<Op>) -> Reply<Outcome<()>> {
+        self.ask(ask::commit(&ops), ask::written)
+    }
+
+    fn create_container(&self, path: String) -> Reply<Outcome<()>> {
+        self.ask(ask::create_container(path), ask::written)
+    }
+
+    fn create_sequential(&self, prefix: String, data: Vec<u8>) -> Reply<Outcome<String>> {
+        self.ask(ask::create_sequential(prefix, data), ask::created)
+    }
+
+    fn sync(&self, path: String) -> Reply<ReadResult<()>> {
+        self.ask(Request::Sync { path }, ask::answered)
+    }
+
+    fn get(&self, path: String) -> Reply<ReadResult<Option<Node>>> {
+        self.ask(ask::get(path), ask::got)
+    }
+
+    fn children(&self, path: String) -> Reply<ReadResult<Option<Vec<String>>>> {
+        self.ask(ask::children(path), ask::listed)
+    }
+
+    fn get_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Node>>>> {
+        // As the client library: nothing is sent.
+        if paths.is_empty() {
+            return Box::pin(ready(Ok(Vec::new())));
+        }
+        self.ask(ask::get_many(paths), ask::got_many)
+    }
+
+    fn children_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Vec<String>>>>> {
+        if paths.is_empty() {
+            return Box::pin(ready(Ok(Vec::new())));
+        }
+        self.ask(ask::children_many(paths), ask::listed_many)
+    }
+}
+
+impl Port for Session {
+    fn is_connected(&self) -> bool {
+        let view = self.shared.view();
+        view.connected && view.generation == self.zk.0
+    }
+
+    fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>> {
+        self.ask(ask::commit(transaction.ops()), ask::written)
+    }
+
+    fn watch(&self, path: String) -> Reply<ReadResult<Box<dyn Watch>>> {
+        if !self.is_connected() {
+            return Box::pin(ready(ask::answered(Answer::NotSent).map(|()| unreachable!("it was not sent"))));
+        }
+        let ((set, answered), (changes, heard)) = (oneshot::channel(), mpsc::unbounded());
+        self.shared.want(Want::Watch { zk: self.zk, path, set, changes });
+        Box::pin(async move {
+            ask::answered(received(answered).await)?;
+            Ok(Box::new(Changes(heard)) as Box<dyn Watch>)
+        })
+    }
+
+    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>> {
+        if !self.is_connected() {
+            return Box::pin(ready(ask::got(Answer::NotSent).map(|_| None)));
+        }
+        let ((answer, answered), (changed, change)) = (oneshot::channel(), oneshot::channel());
+        self.shared.want(Want::Glance { zk: self.zk, path, answer, changed });
+        Box::pin(async move {
+            let node = ask::got(received(answered).await)?;
+            // The end of the session drops its sender.
+            let glance: Glance = Box::pin(change.map(|_| ()));
+            Ok(node.map(|node| (node, glance)))
+        })
+    }
+}
+
+struct Changes(mpsc::UnboundedReceiver<Change>);
+
+impl Watch for Changes {
+    fn changes(&mut self) -> Pin<Box<dyn Future<Output = Option<Vec<Change>>> + Send + '_>> {
+        Box::pin(async {
+            let mut changes = vec![self.0.next().await?];
+            while let Some(Some(change)) = self.0.next().now_or_never() {
+                changes.push(change);
+            }
+            Some(changes)
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! What the tasks of a process and the world share.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use bellwether_core::port::Change;
+use bellwether_core::time::WallMillis;
+use bellwether_keeper::proto::Request;
+use fastrand::Rng;
+use futures::channel::{mpsc, oneshot};
+use futures::future::BoxFuture;
+
+use super::lock;
+use crate::node::context::WALL_MS;
+use crate::zk::ask::Answer;
+use crate::zk::{View, Zk};
+
+/// What a task asked of the world during a poll.
+pub(crate) enum Want {
+    /// Send a request.
+    Ask { zk: Zk, request: Request, answer: oneshot::Sender<Answer> },
+    /// Set a recursive watch.
+    Watch { zk: Zk, path: String, set: oneshot::Sender<Answer>, changes: mpsc::UnboundedSender<Change> },
+    /// Read a znode and set a one-shot watch on it.
+    Glance { zk: Zk, path: String, answer: oneshot::Sender<Answer>, changed: oneshot::Sender<()> },
+    /// Call [`Shared::fire`] with this timer then.
+    Timer { at_us: u64, timer: u64 },
+}
+
+/// The clock, the session as the process knows it, and what its tasks wait for.
+pub(crate) struct Shared(Mutex<Inner>);
+
+struct Inner {
+    skew_ms: i64,
+    now_us: u64,
+    /// The session, as the client library knows it.
+    view: View,
+    /// The session, as its actor published it last.
+    published: View,
+    /// Counts the publications.
+    publications: u64,
+    followers: Vec<Waker>,
+    timers: BTreeMap<u64, Waker>,
+    last_timer: u64,
+    rng: Rng,
+    wants: Vec<Want>,
+    spawned: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Shared {
+    pub(crate) fn new(skew_ms: i64, seed: u64) -> Self {
+        Self(Mutex::new(Inner {
+            skew_ms,
+            now_us: 0,
+            view: View::default(),
+            published: View::default(),
+            publications: 0,
+            followers: Vec::new(),
+            timers: BTreeMap::new(),
+            last_timer: 0,
+            rng: Rng::with_seed(seed),
+            wants: Vec::new(),
+            spawned: Vec::new(),
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.0)
+    }
+
+    pub(super) fn set(&self, now_us: u64, view: View) {
+        let mut inner = self.lock();
+        (inner.now_us, inner.view) = (now_us, view);
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        self.lock().now_us
+    }
+
+    pub(super) fn wall(&self) -> WallMillis {
+        let inner = self.lock();
+        let ms = WALL_MS + inner.skew_ms + (inner.now_us / 1_000).cast_signed();
+        WallMillis(ms.cast_unsigned())
+    }
+
+    pub(super) fn view(&self) -> View {
+        self.lock().view
+    }
+
+    pub(super) fn random(&self) -> u128 {
+        self.lock().rng.u128(..)
+    }
+
+    pub(super) fn want(&self, want: Want) {
+        self.lock().wants.push(want);
+    }
+
+    /// What was asked for since the last call, in order.
+    pub(crate) fn wants(&self) -> Vec<Want> {
+        std::mem::take(&mut self.lock().wants)
+    }
+
+    pub(super) fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.lock().spawned.push(task);
+    }
+
+    pub(super) fn spawned(&self) -> Vec<BoxFuture<'static, ()>> {
+        std::mem::take(&mut self.lock().spawned)
+    }
+
+    /// The session's actor says how it is now.
+    pub(crate) fn publish(&self, view: View) {
+        let mut inner = self.lock();
+        inner.published = view;
+        inner.publications += 1;
+        let followers = std::mem::take(&mut inner.followers);
+        drop(inner);
+        followers.into_iter().for_each(Waker::wake);
+    }
+
+    /// What was published last, and its number.
+    pub(super) fn published(&self) -> (View, u64) {
+        let inner = self.lock();
+        (inner.published, inner.publications)
+    }
+
+    /// Waits for a publication after this one.
+    pub(super) fn poll_published(&self, seen: u64, context: &Context<'_>) -> Poll<()> {
+        let mut inner = self.lock();
+        if inner.publications > seen {
+            return Poll::Ready(());
+        }
+        if !inner.followers.iter().any(|waker| waker.will_wake(context.waker())) {
+            inner.followers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// A timer's time has come.
+    pub(crate) fn fire(&self, timer: u64) {
+        let waker = self.lock().timers.remove(&timer);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Sleeps until a time of the world's clock.
+pub(super) struct Until {
+    shared: Arc<Shared>,
+    at_us: u64,
+    timer: Option<u64>,
+}
+
+impl Until {
+    pub(super) fn new(shared: Arc<Shared>, at_us: u64) -> Self {
+        Self { shared, at_us, timer: None }
+    }
+}
+
+impl Future for Until {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let mut inner = this.shared.lock();
+        if this.at_us <= inner.now_us {
+            return Poll::Ready(());
+        }
+        let timer = *this.timer.get_or_insert_with(|| {
+            inner.last_timer += 1;
+            let timer = inner.last_timer;
+            inner.wants.push(Want::Timer { at_us: this.at_us, timer });
+            timer
+        });
+        inner.timers.insert(timer, context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            let waker = self.shared.lock().timers.remove(&timer);
+            drop(waker);
+        }
+    }
+}
