@@ -41,3 +41,27 @@ fn a_seed_is_one_run() {
         assert_eq!(first.trace.lines(), second.trace.lines(), "seed {seed}");
     }
 }
+
+#[test]
+fn every_call_is_made_and_has_an_effect() {
+    let lines = (0..60).flat_map(|seed| {
+        let report = simulate(&Plan::generate(seed, Size::default()), Trace::told());
+        report.trace.lines().to_vec()
+    });
+    let lines = lines.collect::<Vec<_>>();
+    for answer in [
+        "Accepted",
+        "Conflict",
+        "Ignored",
+        "Cancelled",
+        "CancelRequested",
+        "Reopened {",
+        "Drains",
+        "Purged { removed: 1",
+        "is: Succeeded",
+        "Unknown {",
+    ] {
+        let given = lines.iter().filter(|line| line.contains(" call ") && line.contains(answer)).count();
+        assert!(given > 0, "no call is answered with {answer}");
+    }
+}

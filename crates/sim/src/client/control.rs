@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::DrainedWorker;
+use bellwether::client::{DrainedWorker, Ended, Purge};
 use bellwether_core::name::{JobId, Kind};
 
 use super::{Env, answer};
@@ -64,6 +64,18 @@ impl Env {
         while self.client.pause_kind(&kind, "the plan").await.is_err() {}
         self.sleep(wait).await;
         while self.client.resume_kind(&kind).await.is_err() {}
+    }
+
+    /// Removes the records of jobs that ended so.
+    pub(crate) async fn purge(self, ended: Ended) {
+        // Each of its pages has a deadline of its own.
+        let call = self.invoke_within(Call::Purge, None);
+        let purge = Purge { ended, ..Purge::default() };
+        let answer = match self.client.purge(&purge, |_| {}).await {
+            Ok(purged) => Answer::Purged { removed: purged.removed },
+            Err(error) => answer::not_done(&error),
+        };
+        self.answer(call, answer);
     }
 
     /// Lists the workers, and has one of them drain.

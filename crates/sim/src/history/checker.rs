@@ -75,6 +75,8 @@ pub(super) struct World {
     active: BTreeSet<NodeId>,
     /// Calls without an answer; the one that is being answered among them.
     pub(super) calls: BTreeMap<u64, Invoked>,
+    /// Whether a client purged, or is about to.
+    pub(super) purged: bool,
     /// Since when nothing goes wrong any more.
     pub(super) healed: Option<u64>,
 }
@@ -133,6 +135,7 @@ impl Checker {
             nodes: BTreeMap::new(),
             active: BTreeSet::new(),
             calls: BTreeMap::new(),
+            purged: false,
             healed: None,
         };
         Self { world, rules: RULES.iter().map(|rule| (rule.id, (rule.make)())).collect() }
@@ -155,6 +158,7 @@ impl Checker {
         let mut commit = None;
         match &event.what {
             EventKind::Invoke { client, call, what, deadline } => {
+                world.purged |= *what == Call::Purge;
                 let invoked = Invoked { client: *client, what: what.clone(), deadline: *deadline };
                 if world.calls.insert(*call, invoked).is_some() {
                     flaws.push(format!("call {call} was made twice"));

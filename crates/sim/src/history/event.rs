@@ -154,6 +154,8 @@ pub enum Call {
         /// Which.
         worker: WorkerId,
     },
+    /// To remove the records of jobs that are over.
+    Purge,
 }
 
 impl Call {
@@ -164,7 +166,7 @@ impl Call {
             Self::Submit { job, .. } | Self::Cancel { job } | Self::Retry { job } | Self::Read { job } => {
                 Some(job)
             }
-            Self::Drain { .. } => None,
+            Self::Drain { .. } | Self::Purge => None,
         }
     }
 }
@@ -192,6 +194,11 @@ pub enum Answer {
     Drains,
     /// There is no such worker.
     WorkerGone,
+    /// So many records were removed.
+    Purged {
+        /// How many.
+        removed: u64,
+    },
     /// A read, or a call that found nothing to do: how the job is.
     Seen {
         /// As it was seen.

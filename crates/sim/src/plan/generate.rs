@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether::client::Ended;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Payload, Placement, Policy, Priority};
 use bellwether_core::machine::assigner;
@@ -37,6 +38,12 @@ impl Plan {
         let groups: Vec<_> = (0..count).map(|number| group(rng, number, &mut jobs)).collect();
         for (number, group) in groups.iter().enumerate() {
             generations(rng, number, group, clients.len(), heal_ms, &mut actions);
+        }
+        // Records that ended a minute ago are purged: so late in the run.
+        for _ in 0..rng.usize(..=2) {
+            let ended = *choose(rng, &[Ended::Succeeded, Ended::Succeeded, Ended::Cancelled, Ended::Dead]);
+            let (at_ms, client) = (rng.u64(60_000..150_000), rng.usize(..clients.len()));
+            actions.push(Action { at_ms, client, call: PlannedCall::Purge(ended) });
         }
         actions.sort_by_key(|action| action.at_ms);
         Self {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use bellwether::client::IfExists;
+use bellwether::client::{Ended, IfExists};
 use bellwether::{Group, Job};
 use bellwether_core::group::GroupRecord;
 use bellwether_core::machine::assigner;
@@ -183,6 +183,8 @@ pub enum PlannedCall {
     Pause(Kind, u64),
     /// Has one of the workers drain that there are then, by its position among them.
     DrainWorker(usize),
+    /// Purges the records of jobs that ended so.
+    Purge(Ended),
     /// Cancels this one.
     Cancel(usize),
     /// Opens this one again.
@@ -447,6 +449,7 @@ impl fmt::Display for Plan {
                 PlannedCall::RetryJoin(group) => format!("retries {}", self.groups[*group].join_id()),
                 PlannedCall::Pause(kind, ms) => format!("pauses {kind} for {ms} ms"),
                 PlannedCall::DrainWorker(which) => format!("has worker {which} of those there drain"),
+                PlannedCall::Purge(ended) => format!("purges what ended as {ended:?}"),
                 PlannedCall::Cancel(job) => format!("cancels {}", name(job)),
                 PlannedCall::Retry(job) => format!("retries {}", name(job)),
                 PlannedCall::RetryAtEnd(job) => format!("retries {} as soon as it is over", name(job)),

@@ -40,6 +40,7 @@ fn workload(env: Env, plan: &Plan, call: &PlannedCall) -> Task {
         PlannedCall::RetryJoin(group) => Box::pin(env.retry(join(group))),
         PlannedCall::Pause(kind, ms) => Box::pin(env.pause(kind.clone(), Duration::from_millis(*ms))),
         PlannedCall::DrainWorker(which) => Box::pin(env.drain_one(*which)),
+        PlannedCall::Purge(ended) => Box::pin(env.purge(*ended)),
         PlannedCall::Cancel(job) => Box::pin(env.cancel(id(job))),
         PlannedCall::Retry(job) => Box::pin(env.retry(id(job))),
         PlannedCall::RetryAtEnd(job) => Box::pin(env.retry_at_end(id(job))),

@@ -1,10 +1,12 @@
 //! S1: an acknowledged job is there, until its retention is over.
 //!
 //! Every submission that was accepted has a record when the answer comes, and a submission makes one record. A record is
-//! deleted only when its job is over, and has been for as long as the setting says.
+//! deleted only when its job is over, and has been for as long as the setting says; by a purge, when it has been for a
+//! minute and belongs to no group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bellwether_core::budget::MIN_RETENTION;
 use bellwether_core::job::JobState;
 use bellwether_core::name::JobId;
 use bellwether_core::path;
@@ -72,11 +74,16 @@ impl Accepted {
         let (Some(ended), Some(verdict)) = (self.ended.remove(job), verdict) else {
             return found.push(format!("the record of {job} was deleted, and the job is not over"));
         };
+        let kept = world.now - ended;
+        let alone = before.is_some_and(|record| record.membership.is_none() && !record.spawned);
+        if world.purged && alone && kept + SKEW >= as_millis(MIN_RETENTION) {
+            return;
+        }
         let setting = world.truth.get(path::RETENTION).and_then(|znode| znode.retention());
         let Some(retention) = setting else {
             return found.push(format!("the record of {job} was deleted, and nothing says that it may be"));
         };
-        let (kept, wanted) = (world.now - ended, as_millis(retention.of(verdict)));
+        let wanted = as_millis(retention.of(verdict));
         if kept + SKEW < wanted {
             found.push(format!("the record of {job} was deleted after {kept} ms instead of {wanted}"));
         }
@@ -142,6 +149,19 @@ mod tests {
             story.pass(50_000);
             story.remove_record("a");
             story.assert_breaks("S1");
+        }
+    }
+
+    #[test]
+    fn a_purge_removes_what_has_been_over_for_a_minute_and_nothing_younger() {
+        for (over_for, keeps) in [(60_000, true), (50_000, false)] {
+            let mut story = Story::new();
+            story.submit("a");
+            story.cancel("a");
+            story.pass(over_for);
+            story.invoke_purge();
+            story.delete(&["/jobs/1f/a"]);
+            if keeps { story.assert_keeps("S1") } else { story.assert_breaks("S1") }
         }
     }
 

@@ -1,8 +1,8 @@
 //! S3: a stale leader's writes do not commit.
 //!
 //! What only a leader does is known by its effect: it makes an assignment, moves a delayed job to the queue, takes an
-//! assignment or an inbox of another session's worker away, removes a record, makes the job of a tick, takes a group on or makes its join. (A client's purge does so without being a
-//! leader: histories have none.) Each such transaction checks the epoch, and it is the epoch of
+//! assignment or an inbox of another session's worker away, removes a record, makes the job of a tick, takes a group on or makes its join. (Once
+//! a client purges, a transaction that only removes records may be its own.) Each such transaction checks the epoch, and it is the epoch of
 //! the session that sends it.
 
 use bellwether_core::group::GroupRecord;
@@ -44,6 +44,9 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
         owner != Some(commit.session)
     };
     if let (Spot::Record(job), None) = (&change.spot, &change.after) {
+        if world.purged && commit.changes.iter().all(is_removal) {
+            return None;
+        }
         return Some(format!("removes the record of {job}"));
     }
     if let (Spot::Record(job), None) = (&change.spot, &change.before)
@@ -83,6 +86,10 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
     }
 }
 
+fn is_removal(change: &Change) -> bool {
+    matches!((&change.spot, &change.after), (Spot::Record(_), None))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::history::rules::fixture::{LEADER, OTHER, Story, W1};
@@ -103,6 +110,13 @@ mod tests {
         story.cancel("a");
         story.delete(&["/jobs/1f/a"]);
         story.assert_breaks("S3");
+        let mut story = Story::new();
+        story.submit("a");
+        story.cancel("a");
+        story.pass(60_000);
+        story.invoke_purge();
+        story.delete(&["/jobs/1f/a"]);
+        story.assert_keeps("S3");
     }
 
     #[test]
