@@ -20,8 +20,8 @@
 
 use bellwether_core::job::Ending;
 use bellwether_core::machine::worker::Finished;
-use bellwether_core::machine::worker::executor::Run;
-use bellwether_core::machine::{assigner, schedule};
+use bellwether_core::machine::worker::executor_pool::Run;
+use bellwether_core::machine::{assigner, schedule_keeper};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::trace::TraceContext;
@@ -53,7 +53,7 @@ pub struct Ticking(Vec<Span>);
 
 impl Ticking {
     /// Begins the spans, and puts their contexts into the jobs if OpenTelemetry gave them any.
-    pub fn begin(batch: &mut Batch<schedule::Key>) -> Self {
+    pub fn begin(batch: &mut Batch<schedule_keeper::Key>) -> Self {
         let mut spans = Vec::new();
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
             return Self(spans);

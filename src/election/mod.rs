@@ -45,8 +45,8 @@ use bellwether_core::path;
 use bellwether_host::election::{Election as Actor, LeadershipEvent};
 use bellwether_host::session::Session;
 
-pub use bellwether_core::machine::campaign::Strategy;
-pub use bellwether_core::machine::leadership::Policy;
+pub use bellwether_core::machine::election::campaign::Strategy;
+pub use bellwether_core::machine::election::leadership::Policy;
 pub use bellwether_core::txn::{Lifetime, Op};
 pub use builder::{Builder, StartError};
 pub use commit::CommitError;

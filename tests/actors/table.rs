@@ -8,12 +8,12 @@ use crate::situations::SITUATIONS;
 
 /// What an enum allows and nobody sends, and why.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
-    ("executor_pool", "Tell.SlotGranted", "ExecutorMsg::Slot brings it, or the actor itself"),
-    ("executor_pool", "Tell.Ended", "ExecutorMsg::Ended brings it"),
-    ("status_reporter", "Tell.Report", "ReporterMsg::Report brings it"),
-    ("status_reporter", "Beat.Begun", "ReporterMsg::Begun brings it"),
-    ("status_reporter", "Beat.Asked", "ReporterMsg::Said brings it"),
-    ("status_reporter", "Beat.Finished", "ReporterMsg::Report brings it"),
+    ("executor_pool", "Tell.SlotGranted", "ExecutorPoolMsg::Slot brings it, or the actor itself"),
+    ("executor_pool", "Tell.Ended", "ExecutorPoolMsg::Ended brings it"),
+    ("status_reporter", "Tell.Report", "StatusReporterMsg::Report brings it"),
+    ("status_reporter", "Beat.Begun", "StatusReporterMsg::Begun brings it"),
+    ("status_reporter", "Beat.Asked", "StatusReporterMsg::Said brings it"),
+    ("status_reporter", "Beat.Finished", "StatusReporterMsg::Report brings it"),
     ("status_reporter", "Beat.Hold", "Tell.Hold brings it"),
     ("status_reporter", "Beat.Resume", "Tell.Resume brings it"),
     ("assigner", "Event.InboxChanged", "AssignerMsg::Feed brings it"),

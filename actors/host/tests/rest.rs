@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Role};
-use bellwether_core::machine::group::{Cursor, Standing};
+use bellwether_core::machine::group_joiner::{Cursor, Standing};
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;

@@ -15,8 +15,10 @@ mod requests;
 
 use std::time::Duration;
 
-use bellwether_core::machine::campaign::Ticket;
-use bellwether_core::machine::leadership::{Config, Effect, Event, Inactive, Leadership, Reply, Status, Why};
+use bellwether_core::machine::election::campaign::Ticket;
+use bellwether_core::machine::election::leadership::{
+    Config, Effect, Event, Inactive, Leadership, Reply, Status, Why,
+};
 use bellwether_core::name::NodeId;
 use bellwether_core::time::Millis;
 

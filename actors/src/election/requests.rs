@@ -1,7 +1,7 @@
 //! The machine's requests as ZooKeeper's, pushed in the machine's order.
 
-use bellwether_core::machine::campaign::{self, Ticket};
-use bellwether_core::machine::leadership::{Findings, Reply, Request, Sighting};
+use bellwether_core::machine::election::campaign::{self, Ticket};
+use bellwether_core::machine::election::leadership::{Findings, Reply, Request, Sighting};
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use bellwether_core::machine::{assigner, group, leadership, recovery, worker};
+use bellwether_core::machine::election::leadership;
+use bellwether_core::machine::worker_registry::recovery;
+use bellwether_core::machine::{assigner, group_joiner, worker};
 
 use crate::{Feed, kinds};
 
@@ -57,7 +59,7 @@ impl fmt::Display for Kind {
 kinds!(Feed { Watching, Changes });
 kinds!(leadership::Reply { Campaign, Epoch, Claimed, Verified });
 kinds!(recovery::Event { Lost, Listed, Read, Committed, Removed, Sweep });
-kinds!(group::Event { Seen, Changed, Ended, Gone, Looked, Committed, Found, Cancelled, Resync });
+kinds!(group_joiner::Event { Seen, Changed, Ended, Gone, Looked, Committed, Found, Cancelled, Resync });
 kinds!(assigner::Event {
     Queued,
     Unqueued,
@@ -78,7 +80,7 @@ kinds!(assigner::Event {
     Pause,
     Resume,
 });
-kinds!(worker::executor::Event {
+kinds!(worker::executor_pool::Event {
     Start,
     SlotGranted,
     Ended,
@@ -94,7 +96,7 @@ kinds!(worker::executor::Event {
     Drain,
     Wake,
 });
-kinds!(worker::beats::Event {
+kinds!(worker::status_reporter::beats::Event {
     Begun,
     Asked,
     Finished,
@@ -106,4 +108,13 @@ kinds!(worker::beats::Event {
     Resume,
     Wake
 });
-kinds!(worker::reporter::Event { Report, Committed, Read, ReadFailed, MinuteMade, Hold, Resume, Wake });
+kinds!(worker::status_reporter::reporter::Event {
+    Report,
+    Committed,
+    Read,
+    ReadFailed,
+    MinuteMade,
+    Hold,
+    Resume,
+    Wake
+});

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::Stage;
-use bellwether_core::machine::group::{Effect, Event, Joiner, Look};
+use bellwether_core::machine::group_joiner::{Effect, Event, Joiner, Look};
 use bellwether_core::metric;
 use bellwether_core::name::GroupId;
 use bellwether_core::path::{self, Bucket, GroupPlace, Place};

@@ -3,7 +3,7 @@
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::backlog::{Backlog, Effect, Event};
+use bellwether_core::machine::job_watcher::{Backlog, Effect, Event};
 use bellwether_core::machine::worker::Look;
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Bucket, Place};

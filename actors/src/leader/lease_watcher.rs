@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::lease::{Case, Effect, Event, Leases, Place, Revocation, Stand};
-use bellwether_core::machine::recovery::Recovered;
+use bellwether_core::machine::lease_watcher::{Case, Effect, Event, Leases, Place, Revocation, Stand};
+use bellwether_core::machine::worker_registry::recovery::Recovered;
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;

@@ -15,7 +15,7 @@ pub mod worker_registry;
 
 use std::time::Duration;
 
-use bellwether_core::machine::recovery::Stored;
+use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::port::Node;
 use bellwether_core::wire;
 

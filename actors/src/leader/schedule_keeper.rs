@@ -1,7 +1,7 @@
 //! The schedule keeper: makes the job of each schedule's tick.
 
 use bellwether_core::job::JobRecord;
-use bellwether_core::machine::schedule::{self, Effect, Event, Found, LastJob, Stamp};
+use bellwether_core::machine::schedule_keeper::{self, Effect, Event, Found, LastJob, Stamp};
 use bellwether_core::metric;
 use bellwether_core::name::ScheduleId;
 use bellwether_core::outcome::Outcome;
@@ -30,7 +30,7 @@ pub enum Key {
 
 /// Makes the job of each schedule's tick, in one term.
 pub struct ScheduleKeeper {
-    machine: schedule::Keeper,
+    machine: schedule_keeper::Keeper,
     unreadable: Unreadable,
     alarm: Alarm<Key>,
 }
@@ -48,11 +48,11 @@ pub enum ScheduleKeeperMsg {
     /// The schedules that were read.
     Read(Vec<ScheduleId>, ReadResult<Vec<Option<Node>>>),
     /// The last jobs that were read, or those whose read was not answered.
-    JobsRead(Result<Vec<(schedule::Key, LastJob)>, Vec<schedule::Key>>),
+    JobsRead(Result<Vec<(schedule_keeper::Key, LastJob)>, Vec<schedule_keeper::Key>>),
     /// The outcome of creating a lane.
-    LaneMade(schedule::Key, Outcome<()>),
+    LaneMade(schedule_keeper::Key, Outcome<()>),
     /// The outcome of a batch of ticks.
-    Committed(Batch<schedule::Key>, Outcome<()>),
+    Committed(Batch<schedule_keeper::Key>, Outcome<()>),
     /// The time of the periodic listing.
     Sweep,
 }
@@ -71,7 +71,7 @@ impl Concern for ScheduleKeeper {
         watch(cx);
         cx.sweep(Key::Sweep, SWEEP, ScheduleKeeperMsg::Sweep);
         let alarm = Alarm::start(cx, Key::Due, ScheduleKeeperMsg::Tick);
-        Self { machine: schedule::Keeper::new(epoch), unreadable: Unreadable::default(), alarm }
+        Self { machine: schedule_keeper::Keeper::new(epoch), unreadable: Unreadable::default(), alarm }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ScheduleKeeperMsg) {

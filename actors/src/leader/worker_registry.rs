@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::membership::{self, Membership};
-use bellwether_core::machine::recovery::{self, Fate, Item, Orphan, Recovered, Recovery, Stored};
+use bellwether_core::machine::worker_registry::membership::{self, Membership};
+use bellwether_core::machine::worker_registry::recovery::{
+    self, Fate, Item, Orphan, Recovered, Recovery, Stored,
+};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::machine::worker::beats::{self, Begun};
-use bellwether_core::machine::worker::executor::{CANCEL_GRACE, Effect, Ended, Event, Executor};
+use bellwether_core::machine::worker::executor_pool::{CANCEL_GRACE, Effect, Ended, Event, Executor};
+use bellwether_core::machine::worker::status_reporter::beats::{self, Begun};
 use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
 use bellwether_core::name::JobId;
@@ -53,7 +53,7 @@ pub struct ExecutorPool {
 }
 
 /// Messages to the executor pool.
-pub enum ExecutorMsg {
+pub enum ExecutorPoolMsg {
     /// From the inbox watcher, the reporter, the wing, or a timer.
     Tell(Event),
     /// From runs.
@@ -64,7 +64,7 @@ pub enum ExecutorMsg {
     Count,
 }
 
-kinds!(ExecutorMsg { Tell => Event, Ended, Slot, Count });
+kinds!(ExecutorPoolMsg { Tell => Event, Ended, Slot, Count });
 
 /// What the executor pool tells its neighbours.
 pub enum Tell {
@@ -96,7 +96,7 @@ struct Outgoing {
 
 impl Concern for ExecutorPool {
     const NAME: &'static str = "executor_pool";
-    type Msg = ExecutorMsg;
+    type Msg = ExecutorPoolMsg;
     type Args = Args;
     type Key = Key;
     type Tell = Tell;
@@ -110,9 +110,9 @@ impl Concern for ExecutorPool {
         pool
     }
 
-    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ExecutorMsg) {
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ExecutorPoolMsg) {
         let event = match msg {
-            ExecutorMsg::Tell(event) => {
+            ExecutorPoolMsg::Tell(event) => {
                 match &event {
                     Event::Start(starts) => self.begin(cx, starts),
                     Event::Zombie(job, attempt) => {
@@ -134,12 +134,12 @@ impl Concern for ExecutorPool {
                 }
                 event
             }
-            ExecutorMsg::Ended(ended) => {
+            ExecutorPoolMsg::Ended(ended) => {
                 ended.iter().for_each(|Ended { job, .. }| self.runs.forget(job));
                 Event::Ended(ended)
             }
-            ExecutorMsg::Slot => Event::SlotGranted(cx.wall),
-            ExecutorMsg::Count => {
+            ExecutorPoolMsg::Slot => Event::SlotGranted(cx.wall),
+            ExecutorPoolMsg::Count => {
                 self.recount(cx);
                 return self.count_later(cx);
             }
@@ -214,7 +214,7 @@ impl ExecutorPool {
             Effect::Signal(job, attempt) => {
                 // The end of a run that has just ended is in the mailbox already.
                 if self.runs.signal(&job) {
-                    let over = ExecutorMsg::Tell(Event::GraceOver(job.clone(), attempt));
+                    let over = ExecutorPoolMsg::Tell(Event::GraceOver(job.clone(), attempt));
                     cx.after(Key::Grace(job), CANCEL_GRACE, over);
                 }
             }
@@ -232,7 +232,7 @@ impl ExecutorPool {
                 tracing::warn!(%job, "a run outlived its attempt: its result is dropped");
                 counter!(metric::ZOMBIES).increment(1);
             }
-            Effect::WakeAt(at) => cx.after(Key::Wake, at.since(cx.now), ExecutorMsg::Tell(Event::Wake)),
+            Effect::WakeAt(at) => cx.after(Key::Wake, at.since(cx.now), ExecutorPoolMsg::Tell(Event::Wake)),
             Effect::Idle => cx.tell(Tell::Idle),
         }
         None
@@ -249,7 +249,7 @@ impl ExecutorPool {
     fn count_later(&mut self, cx: &mut Context<'_, Self>) {
         if !self.counting && (self.stuck > 0 || self.stuck_now() > 0) {
             self.counting = true;
-            cx.after(Key::Count, COUNT_AFTER, ExecutorMsg::Count);
+            cx.after(Key::Count, COUNT_AFTER, ExecutorPoolMsg::Count);
         }
     }
 

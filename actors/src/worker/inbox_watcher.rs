@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use bellwether_core::machine::worker::executor::Event as ToExecutor;
-use bellwether_core::machine::worker::inbox::{Effect, Event, Inbox, Requeue};
+use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
+use bellwether_core::machine::worker::inbox_watcher::{Effect, Event, Inbox, Requeue};
 use bellwether_core::machine::worker::{Found, Start};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -44,7 +44,7 @@ pub struct InboxWatcher {
 }
 
 /// Messages to the inbox watcher.
-pub enum InboxMsg {
+pub enum InboxWatcherMsg {
     /// The connection is lost.
     Hold,
     /// It is back.
@@ -81,7 +81,7 @@ pub enum Again {
 }
 
 kinds!(Again { Periodic, Watch });
-kinds!(InboxMsg {
+kinds!(InboxWatcherMsg {
     Hold,
     Resume,
     Relist,
@@ -108,7 +108,7 @@ pub enum Tell {
 
 impl Concern for InboxWatcher {
     const NAME: &'static str = "inbox_watcher";
-    type Msg = InboxMsg;
+    type Msg = InboxWatcherMsg;
     type Args = WorkerId;
     type Key = Key;
     type Tell = Tell;
@@ -116,45 +116,47 @@ impl Concern for InboxWatcher {
     fn start(cx: &mut Context<'_, Self>, worker: WorkerId) -> Self {
         let mut inbox = Self { worker, machine: Inbox::new(), up: true, trying: false };
         inbox.watch(cx);
-        cx.sweep(Key::Sweep, RELIST, InboxMsg::Again(Again::Periodic));
+        cx.sweep(Key::Sweep, RELIST, InboxWatcherMsg::Again(Again::Periodic));
         inbox
     }
 
-    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: InboxMsg) {
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: InboxWatcherMsg) {
         match msg {
-            InboxMsg::Hold => {
+            InboxWatcherMsg::Hold => {
                 self.up = false;
                 self.feed(cx, Event::Hold);
             }
-            InboxMsg::Resume => {
+            InboxWatcherMsg::Resume => {
                 self.up = true;
                 self.feed(cx, Event::Resume);
                 self.watch(cx);
             }
-            InboxMsg::Relist => self.list(cx),
-            InboxMsg::Closed(jobs) => self.feed(cx, Event::Closed(jobs)),
-            InboxMsg::Recheck(jobs) => jobs.into_iter().for_each(|job| self.feed(cx, Event::Recheck(job))),
-            InboxMsg::Feed(Feed::Watching) => {}
-            InboxMsg::Feed(Feed::Changes(changes)) => self.changed(cx, changes),
-            InboxMsg::Listed(Ok(None)) => cx.tell(Tell::InboxGone),
-            InboxMsg::Listed(Ok(Some(jobs))) => self.feed(cx, Event::Listed(jobs)),
-            InboxMsg::Listed(Err(error)) => self.refused(cx, &error),
-            InboxMsg::Read(found) => self.feed(cx, Event::Read(found)),
-            InboxMsg::Unread(jobs, error) => {
+            InboxWatcherMsg::Relist => self.list(cx),
+            InboxWatcherMsg::Closed(jobs) => self.feed(cx, Event::Closed(jobs)),
+            InboxWatcherMsg::Recheck(jobs) => {
+                jobs.into_iter().for_each(|job| self.feed(cx, Event::Recheck(job)))
+            }
+            InboxWatcherMsg::Feed(Feed::Watching) => {}
+            InboxWatcherMsg::Feed(Feed::Changes(changes)) => self.changed(cx, changes),
+            InboxWatcherMsg::Listed(Ok(None)) => cx.tell(Tell::InboxGone),
+            InboxWatcherMsg::Listed(Ok(Some(jobs))) => self.feed(cx, Event::Listed(jobs)),
+            InboxWatcherMsg::Listed(Err(error)) => self.refused(cx, &error),
+            InboxWatcherMsg::Read(found) => self.feed(cx, Event::Read(found)),
+            InboxWatcherMsg::Unread(jobs, error) => {
                 tracing::debug!(%error, "jobs of the inbox could not be read");
                 self.feed(cx, Event::ReadFailed(jobs));
                 self.refused(cx, &error);
             }
-            InboxMsg::Refused(requeue) => self.feed(cx, Event::Refused(requeue)),
-            InboxMsg::SetAside(job, note) => {
+            InboxWatcherMsg::Refused(requeue) => self.feed(cx, Event::Refused(requeue)),
+            InboxWatcherMsg::SetAside(job, note) => {
                 let assignment = txn::quarantine(&job, self.worker, &note).drain(..1).collect();
                 cx.commit(assignment, move |_, outcome| set_aside(&job, &outcome));
             }
-            InboxMsg::Again(Again::Periodic) => {
+            InboxWatcherMsg::Again(Again::Periodic) => {
                 self.list(cx);
-                cx.sweep(Key::Sweep, RELIST, InboxMsg::Again(Again::Periodic));
+                cx.sweep(Key::Sweep, RELIST, InboxWatcherMsg::Again(Again::Periodic));
             }
-            InboxMsg::Again(Again::Watch) => self.watch(cx),
+            InboxWatcherMsg::Again(Again::Watch) => self.watch(cx),
         }
     }
 }
@@ -164,14 +166,14 @@ impl InboxWatcher {
     fn watch(&mut self, cx: &mut Context<'_, Self>) {
         self.trying = false;
         cx.disarm(Key::Retry);
-        cx.watch(Key::Inbox, path::inbox(self.worker), InboxMsg::Feed);
+        cx.watch(Key::Inbox, path::inbox(self.worker), InboxWatcherMsg::Feed);
         self.list(cx);
     }
 
     fn list(&self, cx: &mut Context<'_, Self>) {
         if self.up {
             cx.children(path::inbox(self.worker), |listed| {
-                InboxMsg::Listed(
+                InboxWatcherMsg::Listed(
                     listed.map(|names| names.map(|names| names.iter().filter_map(job).collect())),
                 )
             });
@@ -185,7 +187,7 @@ impl InboxWatcher {
             ReadError::Refused(_) => {
                 tracing::error!(%error, "ZooKeeper refuses to show the inbox");
                 if !std::mem::replace(&mut self.trying, true) {
-                    cx.after(Key::Retry, RETRY, InboxMsg::Again(Again::Watch));
+                    cx.after(Key::Retry, RETRY, InboxWatcherMsg::Again(Again::Watch));
                 }
             }
         }
@@ -236,7 +238,7 @@ impl InboxWatcher {
                     cx.commit(txn::quarantine(&job, self.worker, &note), |_, outcome| match outcome {
                         // It was set aside before, retried, and is as unreadable as it was.
                         Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. }) => {
-                            Some(InboxMsg::SetAside(job, note))
+                            Some(InboxWatcherMsg::SetAside(job, note))
                         }
                         outcome => set_aside(&job, &outcome),
                     });
@@ -267,14 +269,14 @@ impl InboxWatcher {
         );
         cx.commit(requeue.ops(self.worker, cx.wall), move |ops, outcome| {
             tracing::debug!(job = %requeue.job(), ?outcome, "the next listing tells what became of it");
-            requeue.answered(&ops, &outcome).map(InboxMsg::Refused)
+            requeue.answered(&ops, &outcome).map(InboxWatcherMsg::Refused)
         });
     }
 
     fn read(&self, cx: &mut Context<'_, Self>, jobs: Vec<JobId>) {
         cx.get_many(paths(self.worker, jobs.iter()), move |nodes| match nodes {
-            Ok(nodes) => InboxMsg::Read(jobs.into_iter().zip(found(&nodes)).collect()),
-            Err(error) => InboxMsg::Unread(jobs, error),
+            Ok(nodes) => InboxWatcherMsg::Read(jobs.into_iter().zip(found(&nodes)).collect()),
+            Err(error) => InboxWatcherMsg::Unread(jobs, error),
         });
     }
 }
@@ -286,7 +288,7 @@ fn job(name: &String) -> Option<JobId> {
 }
 
 /// What is not applied is found again by the next listing.
-fn set_aside(job: &JobId, outcome: &Outcome<()>) -> Option<InboxMsg> {
+fn set_aside(job: &JobId, outcome: &Outcome<()>) -> Option<InboxWatcherMsg> {
     match outcome {
         Outcome::Applied(()) => counter!(metric::QUARANTINED).increment(1),
         Outcome::Rejected(_) | Outcome::Unknown => tracing::debug!(%job, ?outcome, "not set aside yet"),

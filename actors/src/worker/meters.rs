@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bellwether_core::job::AttemptEndKind;
-use bellwether_core::machine::worker::reporter::{Close, Settled};
+use bellwether_core::machine::worker::status_reporter::reporter::{Close, Settled};
 use bellwether_core::metric;
 use bellwether_core::name::Kind;
 use metrics::{Counter, Histogram, counter, histogram};

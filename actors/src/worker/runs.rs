@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bellwether_core::job::Progress;
 use bellwether_core::machine::worker::Start;
-use bellwether_core::machine::worker::executor::Run;
+use bellwether_core::machine::worker::executor_pool::Run;
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::time::Millis;
 
@@ -21,7 +21,7 @@ pub trait Runs: Send {
     /// Whether the lease of this kind's attempts is renewed automatically, unless the job says otherwise.
     fn auto_renews(&self, kind: &Kind) -> bool;
 
-    /// Grants a slot now, or says `false` and sends [`ExecutorMsg::Slot`](super::executor_pool::ExecutorMsg::Slot) when it
+    /// Grants a slot now, or says `false` and sends [`ExecutorPoolMsg::Slot`](super::executor_pool::ExecutorPoolMsg::Slot) when it
     /// has granted one.
     fn want_slot(&mut self) -> bool;
 
@@ -32,7 +32,7 @@ pub trait Runs: Send {
     fn free(&self) -> usize;
 
     /// Runs the handler in the granted slot. Its end comes as
-    /// [`ExecutorMsg::Ended`](super::executor_pool::ExecutorMsg::Ended), once, however the run ends.
+    /// [`ExecutorPoolMsg::Ended`](super::executor_pool::ExecutorPoolMsg::Ended), once, however the run ends.
     ///
     /// # Errors
     /// How the attempt ends when its run cannot begin. The slot is given back.

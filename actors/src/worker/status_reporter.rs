@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::worker::Finished;
-use bellwether_core::machine::worker::beats::{self, Beats, Begun};
-use bellwether_core::machine::worker::executor::Event as ToExecutor;
-use bellwether_core::machine::worker::reporter::{Close, Effect, Event, Reporter, Settled};
+use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
+use bellwether_core::machine::worker::status_reporter::beats::{self, Beats, Begun};
+use bellwether_core::machine::worker::status_reporter::reporter::{Close, Effect, Event, Reporter, Settled};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
@@ -46,7 +46,7 @@ pub struct StatusReporter {
 }
 
 /// Messages to the status reporter.
-pub enum ReporterMsg {
+pub enum StatusReporterMsg {
     /// From the executor: these attempts begin.
     Begun(Vec<(Begun, Arc<Pulse>)>),
     /// From handlers: the pulses of these attempts are not empty.
@@ -59,7 +59,7 @@ pub enum ReporterMsg {
     Beat(beats::Event),
 }
 
-kinds!(ReporterMsg { Begun, Said, Report, Tell => Event, Beat => beats::Event });
+kinds!(StatusReporterMsg { Begun, Said, Report, Tell => Event, Beat => beats::Event });
 
 /// What the status reporter tells its neighbours.
 pub enum Tell {
@@ -71,7 +71,7 @@ pub enum Tell {
 
 impl Concern for StatusReporter {
     const NAME: &'static str = "status_reporter";
-    type Msg = ReporterMsg;
+    type Msg = StatusReporterMsg;
     type Args = WorkerId;
     type Key = Key;
     type Tell = Tell;
@@ -87,9 +87,9 @@ impl Concern for StatusReporter {
         }
     }
 
-    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ReporterMsg) {
+    fn handle(&mut self, cx: &mut Context<'_, Self>, msg: StatusReporterMsg) {
         match msg {
-            ReporterMsg::Begun(begun) => {
+            StatusReporterMsg::Begun(begun) => {
                 let begin = |(begun, pulse): (Begun, Arc<Pulse>)| {
                     self.pulses.begin((begun.job.clone(), begun.assignment.attempt), pulse);
                     begun
@@ -97,9 +97,9 @@ impl Concern for StatusReporter {
                 let begun = begun.into_iter().map(begin).collect();
                 self.beat(cx, beats::Event::Begun(begun));
             }
-            ReporterMsg::Said(words) => words.into_iter().for_each(|word| self.said(cx, word)),
-            ReporterMsg::Report(finished) => self.report(cx, finished),
-            ReporterMsg::Tell(event) => {
+            StatusReporterMsg::Said(words) => words.into_iter().for_each(|word| self.said(cx, word)),
+            StatusReporterMsg::Report(finished) => self.report(cx, finished),
+            StatusReporterMsg::Tell(event) => {
                 match event {
                     Event::Hold => self.beat(cx, beats::Event::Hold),
                     Event::Resume => self.beat(cx, beats::Event::Resume),
@@ -112,7 +112,7 @@ impl Concern for StatusReporter {
                 }
                 self.feed(cx, event);
             }
-            ReporterMsg::Beat(event) => {
+            StatusReporterMsg::Beat(event) => {
                 if let beats::Event::Over(job, attempt) = &event {
                     self.pulses.end(&(job.clone(), *attempt));
                 }
@@ -167,7 +167,7 @@ impl StatusReporter {
         for effect in effects {
             match effect {
                 Effect::Commit(batch) => cx.commit_batch(batch, |batch, outcome| {
-                    ReporterMsg::Beat(Event::Committed(batch, outcome))
+                    StatusReporterMsg::Beat(Event::Committed(batch, outcome))
                 }),
                 Effect::Read(jobs) => self.read_assignments(cx, jobs),
                 Effect::Until(job, attempt, until) => {
@@ -189,7 +189,7 @@ impl StatusReporter {
                 }
                 Effect::Close(finished) => closes.push(*finished),
                 Effect::WakeAt(at) => {
-                    cx.after(Key::Beat(at), at.since(cx.now), ReporterMsg::Beat(Event::Wake));
+                    cx.after(Key::Beat(at), at.since(cx.now), StatusReporterMsg::Beat(Event::Wake));
                 }
             }
         }
@@ -199,7 +199,7 @@ impl StatusReporter {
     fn read_assignments(&self, cx: &mut Context<'_, Self>, jobs: Vec<JobId>) {
         let paths = jobs.iter().map(|job| path::assignment(self.worker, job)).collect();
         cx.get_many(paths, move |nodes| {
-            ReporterMsg::Beat(match nodes {
+            StatusReporterMsg::Beat(match nodes {
                 Ok(nodes) => {
                     let found = nodes.iter().map(Node::look::<Assignment>);
                     beats::Event::Read(jobs.into_iter().zip(found).collect())
@@ -219,12 +219,12 @@ impl StatusReporter {
         for effect in effects {
             match effect {
                 Effect::Commit(batch) => cx.commit_batch(batch, |batch, outcome| {
-                    ReporterMsg::Tell(Event::Committed(batch, outcome))
+                    StatusReporterMsg::Tell(Event::Committed(batch, outcome))
                 }),
                 Effect::Read(closes) => self.read(cx, closes),
                 Effect::MakeMinute(minute) => {
                     cx.create_container(path::delayed_minute(minute), move |outcome| {
-                        ReporterMsg::Tell(Event::MinuteMade(minute, outcome))
+                        StatusReporterMsg::Tell(Event::MinuteMade(minute, outcome))
                     });
                 }
                 Effect::Settled(close, settled) => closed.push(self.settled(cx, &close, settled)),
@@ -236,7 +236,7 @@ impl StatusReporter {
                     tracing::error!(job = %close.job(), %reason, "the attempt cannot be closed yet");
                 }
                 Effect::WakeAt(at) => {
-                    cx.after(Key::Close(at), at.since(cx.now), ReporterMsg::Tell(Event::Wake));
+                    cx.after(Key::Close(at), at.since(cx.now), StatusReporterMsg::Tell(Event::Wake));
                 }
             }
         }
@@ -264,7 +264,7 @@ impl StatusReporter {
 
     fn read(&self, cx: &mut Context<'_, Self>, closes: Vec<Close>) {
         cx.get_many(paths(self.worker, closes.iter().map(Close::job)), move |nodes| {
-            ReporterMsg::Tell(match nodes {
+            StatusReporterMsg::Tell(match nodes {
                 Ok(nodes) => Event::Read(closes.into_iter().zip(found(&nodes)).collect()),
                 Err(error) => {
                     tracing::debug!(%error, "records could not be read back yet");

@@ -15,9 +15,9 @@
 
 use std::time::Duration;
 
-use bellwether_core::machine::worker::executor::Event as ToExecutor;
-use bellwether_core::machine::worker::incarnation::{Drained, Effect, Ephemeral, Event, Incarnation, Stage};
-use bellwether_core::machine::worker::reporter::Event as ToReporter;
+use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
+use bellwether_core::machine::worker::status_reporter::reporter::Event as ToReporter;
+use bellwether_core::machine::worker::wing::{Drained, Effect, Ephemeral, Event, Incarnation, Stage};
 use bellwether_core::name::WorkerId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::port::{Node, ReadResult};
@@ -29,7 +29,7 @@ use bellwether_core::{metric, path, txn};
 use metrics::counter;
 use uuid::{Builder, Uuid};
 
-use super::inbox_watcher::InboxMsg;
+use super::inbox_watcher::InboxWatcherMsg;
 use crate::session::SessionEvent;
 use crate::{Concern, Context, Feed};
 
@@ -127,7 +127,7 @@ pub enum Tell {
     /// Stop the children, in their order.
     Stop,
     /// To the inbox watcher.
-    Inbox(InboxMsg),
+    Inbox(InboxWatcherMsg),
     /// To the executor pool.
     Executor(ToExecutor),
     /// To the status reporter.
@@ -261,9 +261,9 @@ impl WorkerWing {
                 cx.disarm(Key::Look);
                 cx.tell(Tell::Stop);
             }
-            Effect::Hold => tell_each(cx, InboxMsg::Hold, ToExecutor::Hold, ToReporter::Hold),
+            Effect::Hold => tell_each(cx, InboxWatcherMsg::Hold, ToExecutor::Hold, ToReporter::Hold),
             Effect::Resume => {
-                tell_each(cx, InboxMsg::Resume, ToExecutor::Resume, ToReporter::Resume);
+                tell_each(cx, InboxWatcherMsg::Resume, ToExecutor::Resume, ToReporter::Resume);
                 self.watch(cx);
             }
             Effect::MarkDraining(version) => {
@@ -277,7 +277,7 @@ impl WorkerWing {
                 }
             }
             Effect::Drain(until) => cx.tell(Tell::Executor(ToExecutor::Drain(until))),
-            Effect::Relist => cx.tell(Tell::Inbox(InboxMsg::Relist)),
+            Effect::Relist => cx.tell(Tell::Inbox(InboxWatcherMsg::Relist)),
             Effect::Retire => self.commit(cx, txn::retire(self.id)),
             Effect::Leave => {
                 // A new term: the outcome of a write that is still on its way is not the outcome of this one.
@@ -339,7 +339,12 @@ impl WorkerWing {
 }
 
 /// The reporter first, so that an unknown outcome is read back before anything new is written.
-fn tell_each(cx: &mut Context<'_, WorkerWing>, inbox: InboxMsg, executor: ToExecutor, reporter: ToReporter) {
+fn tell_each(
+    cx: &mut Context<'_, WorkerWing>,
+    inbox: InboxWatcherMsg,
+    executor: ToExecutor,
+    reporter: ToReporter,
+) {
     cx.tell(Tell::Reporter(reporter));
     cx.tell(Tell::Executor(executor));
     cx.tell(Tell::Inbox(inbox));

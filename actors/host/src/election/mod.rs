@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bellwether_actors::election::{self as concern, ElectionMsg, Tell};
-use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::machine::leadership::{Config, Inactive, Policy, Status, Term};
+use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::machine::election::leadership::{Config, Inactive, Policy, Status, Term};
 use bellwether_core::name::NodeId;
 use bellwether_zk::Zk;
 use futures::FutureExt as _;

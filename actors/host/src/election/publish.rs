@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bellwether_core::machine::leadership::Inactive;
+use bellwether_core::machine::election::leadership::Inactive;
 use bellwether_core::metric;
 use bellwether_core::time::Millis;
 use metrics::{counter, gauge};

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
-use bellwether_actors::worker::inbox_watcher::{self, InboxMsg, InboxWatcher};
-use bellwether_actors::worker::status_reporter::{self, ReporterMsg, StatusReporter};
+use bellwether_actors::worker::executor_pool::{self, ExecutorPool, ExecutorPoolMsg};
+use bellwether_actors::worker::inbox_watcher::{self, InboxWatcher, InboxWatcherMsg};
+use bellwether_actors::worker::status_reporter::{self, StatusReporter, StatusReporterMsg};
 use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
 use bellwether_core::metric;
 use bellwether_zk::Zk;
@@ -41,7 +41,7 @@ impl Hosting for InboxWatcher {
     ) -> Result<(), ActorProcessingErr> {
         use inbox_watcher::Tell;
         match told {
-            Tell::Executor(event) => send(&links.executor, ExecutorMsg::Tell(event)),
+            Tell::Executor(event) => send(&links.executor, ExecutorPoolMsg::Tell(event)),
             Tell::InboxGone => send(&links.wing, WorkerWingMsg::InboxGone(links.term)),
             Tell::TakenForHung => send(&links.wing, WorkerWingMsg::TakenForHung(links.term)),
         }
@@ -68,11 +68,11 @@ impl Hosting for ExecutorPool {
     ) -> Result<(), ActorProcessingErr> {
         use executor_pool::Tell;
         match told {
-            Tell::Begun(begun) => send(&links.reporter, ReporterMsg::Begun(begun)),
-            Tell::Report(finished) => send(&links.reporter, ReporterMsg::Report(finished)),
-            Tell::Beat(event) => send(&links.reporter, ReporterMsg::Beat(event)),
-            Tell::Closed(jobs) => send_later(&links.inbox, InboxMsg::Closed(jobs)),
-            Tell::Recheck(jobs) => send_later(&links.inbox, InboxMsg::Recheck(jobs)),
+            Tell::Begun(begun) => send(&links.reporter, StatusReporterMsg::Begun(begun)),
+            Tell::Report(finished) => send(&links.reporter, StatusReporterMsg::Report(finished)),
+            Tell::Beat(event) => send(&links.reporter, StatusReporterMsg::Beat(event)),
+            Tell::Closed(jobs) => send_later(&links.inbox, InboxWatcherMsg::Closed(jobs)),
+            Tell::Recheck(jobs) => send_later(&links.inbox, InboxWatcherMsg::Recheck(jobs)),
             Tell::Idle => send(&links.wing, WorkerWingMsg::Idle(links.term)),
             Tell::TakenForHung => send(&links.wing, WorkerWingMsg::TakenForHung(links.term)),
             Tell::Usable(slots) => send(&links.wing, WorkerWingMsg::Usable(links.term, slots)),
@@ -103,7 +103,7 @@ impl Hosting for StatusReporter {
     ) -> Result<(), ActorProcessingErr> {
         use status_reporter::Tell;
         match told {
-            Tell::Executor(event) => send_later(&links.executor, ExecutorMsg::Tell(event)),
+            Tell::Executor(event) => send_later(&links.executor, ExecutorPoolMsg::Tell(event)),
             Tell::TakenForHung => send(&links.wing, WorkerWingMsg::TakenForHung(links.term)),
         }
         Ok(())

@@ -9,7 +9,7 @@ mod run;
 mod runs;
 mod wing;
 
-pub use bellwether_core::machine::worker::incarnation::{Drained, Stage};
+pub use bellwether_core::machine::worker::wing::{Drained, Stage};
 pub use config::{WorkerConfig, WorkerConfigError};
 pub use handler::{
     Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError, Tools,
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::worker::wing::{self as concern, WorkerWing, WorkerWingMsg};
-use bellwether_core::machine::worker::incarnation::DRAIN_MARGIN;
+use bellwether_core::machine::worker::wing::DRAIN_MARGIN;
 use bellwether_core::name::WorkerId;
 use futures::FutureExt as _;
 use ractor::{ActorCell, SpawnErr};

@@ -12,7 +12,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use bellwether_core::machine::worker::executor::{Ended, Run};
+use bellwether_core::machine::worker::executor_pool::{Ended, Run};
 use bellwether_core::name::JobId;
 use bellwether_zk::Trust;
 use futures::FutureExt;

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bellwether_actors::worker::executor_pool::{ExecutorMsg, ExecutorPool};
+use bellwether_actors::worker::executor_pool::{ExecutorPool, ExecutorPoolMsg};
 use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
 use bellwether_actors::worker::runs::Runs;
 use bellwether_core::job::Progress;
 use bellwether_core::machine::worker::Start;
-use bellwether_core::machine::worker::executor::{Ended, Run};
+use bellwether_core::machine::worker::executor_pool::{Ended, Run};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::Millis;
 use bellwether_zk::Trust;
@@ -176,11 +176,11 @@ pub(super) async fn pump(mut happened: UnboundedReceiver<Happened>, to: Ref<Exec
         for happened in batch {
             match happened {
                 Happened::Ended(ended) => ends.push(ended),
-                Happened::Slot => host::send(&to, ExecutorMsg::Slot),
+                Happened::Slot => host::send(&to, ExecutorPoolMsg::Slot),
             }
         }
         if !ends.is_empty() {
-            host::send(&to, ExecutorMsg::Ended(ends));
+            host::send(&to, ExecutorPoolMsg::Ended(ends));
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
+use bellwether_actors::worker::executor_pool::{self, ExecutorPool, ExecutorPoolMsg};
 use bellwether_actors::worker::inbox_watcher::InboxWatcher;
 use bellwether_actors::worker::pulse::{Notify, Word};
-use bellwether_actors::worker::status_reporter::{ReporterMsg, StatusReporter};
+use bellwether_actors::worker::status_reporter::{StatusReporter, StatusReporterMsg};
 use bellwether_actors::worker::wing::{Tell, WorkerWing};
 use bellwether_actors::{Concern, Context};
-use bellwether_core::machine::worker::incarnation::Drained;
+use bellwether_core::machine::worker::wing::Drained;
 use bellwether_core::name::WorkerId;
 use bellwether_zk::Zk;
 use ractor::{ActorCell, ActorProcessingErr, SpawnErr};
@@ -109,12 +109,12 @@ impl Hosting for WorkerWing {
             }
             Tell::Executor(event) => {
                 if let Some(children) = &links.children {
-                    send(&children.executor, ExecutorMsg::Tell(event));
+                    send(&children.executor, ExecutorPoolMsg::Tell(event));
                 }
             }
             Tell::Reporter(event) => {
                 if let Some(children) = &links.children {
-                    send(&children.reporter, ReporterMsg::Tell(event));
+                    send(&children.reporter, StatusReporterMsg::Tell(event));
                 }
             }
             Tell::Status(stage, id) => {
@@ -214,6 +214,6 @@ async fn pump(mut words: UnboundedReceiver<Word>, to: Ref<StatusReporter>) {
         if words.recv_many(&mut said, WORDS).await == 0 {
             return;
         }
-        send(&to, ReporterMsg::Said(said));
+        send(&to, StatusReporterMsg::Said(said));
     }
 }

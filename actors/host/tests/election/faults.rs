@@ -1,7 +1,7 @@
 //! Lost connections and lost replies.
 
-use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::machine::leadership::Inactive;
+use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::machine::election::leadership::Inactive;
 use bellwether_testkit::{Cut, Direction, Proxy, Request, eventually, op};
 
 use crate::stage::*;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::machine::leadership::Inactive;
+use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::machine::election::leadership::Inactive;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_host::election::Election;

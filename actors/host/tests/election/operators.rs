@@ -1,7 +1,7 @@
 //! What operators may do to the election's znodes.
 
-use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::machine::leadership::Inactive;
+use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::machine::election::leadership::Inactive;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::Op;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::machine::leadership::{Inactive, Term};
+use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::machine::election::leadership::{Inactive, Term};
 use bellwether_core::name::NodeId;
 use bellwether_core::path;
 use bellwether_host::election::{Election, ElectionConfig, LeadershipEvent};

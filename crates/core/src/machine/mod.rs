@@ -1,4 +1,4 @@
-//! The state machines that actors feed.
+//! The state machines of the actors. A machine's module has the name of its actor.
 //!
 //! A machine takes events and pushes effects; it holds no clock, no randomness and no connection. What an
 //! effect led to comes back as an event, with a ticket where answers may overtake each other, so that a reply
@@ -8,16 +8,14 @@
 //! them.
 
 pub mod assigner;
-pub mod backlog;
 mod by_job;
-pub mod campaign;
+pub mod election;
 pub mod expirer;
-pub mod group;
+pub mod group_joiner;
 pub mod janitor;
-pub mod leadership;
-pub mod lease;
-pub mod membership;
+pub mod job_watcher;
+pub mod lease_watcher;
 pub mod promoter;
-pub mod recovery;
-pub mod schedule;
+pub mod schedule_keeper;
 pub mod worker;
+pub mod worker_registry;

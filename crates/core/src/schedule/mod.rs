@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Time comes in as an argument, and the zones' rules are compiled in, so that all nodes of one build agree on every
-//! tick. What a tick becomes in ZooKeeper is [`crate::txn`]'s, who makes it [`crate::machine::schedule`]'s.
+//! tick. What a tick becomes in ZooKeeper is [`crate::txn`]'s, who makes it [`crate::machine::schedule_keeper`]'s.
 
 mod calendar;
 mod cron;

@@ -10,7 +10,7 @@ use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES, MAX_SCHEDULE_ID_
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::machine::assigner::Strategy;
-use bellwether_core::machine::campaign::{self, Campaign, Campaigner, Effect, Event, Reply};
+use bellwether_core::machine::election::campaign::{self, Campaign, Campaigner, Effect, Event, Reply};
 use bellwether_core::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, ScheduleId, Tag, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, GroupPlace, Place};

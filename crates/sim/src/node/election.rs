@@ -6,7 +6,7 @@ use bellwether_actors::election::{Election, ElectionMsg, Key, Tell};
 use bellwether_actors::leader::wing::LeaderWingMsg;
 use bellwether_actors::session::SessionEvent as ToConcern;
 use bellwether_actors::{Concern, Mail};
-use bellwether_core::machine::leadership::Status;
+use bellwether_core::machine::election::leadership::Status;
 
 use super::Msg;
 use super::context::{Context, Out, Route};

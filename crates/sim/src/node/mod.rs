@@ -18,8 +18,8 @@ use bellwether_actors::election::{self as concern, Election, ElectionMsg};
 use bellwether_actors::leader::wing::{self as leader_wing, LeaderWing, LeaderWingMsg};
 use bellwether_actors::worker::wing::{self, WorkerWing, WorkerWingMsg};
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::campaign::Strategy;
-use bellwether_core::machine::leadership::{Config, Policy};
+use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::machine::election::leadership::{Config, Policy};
 use bellwether_core::name::NodeId;
 use uuid::Uuid;
 

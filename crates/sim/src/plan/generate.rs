@@ -6,7 +6,7 @@ use bellwether::client::Ended;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Payload, Placement, Policy, Priority};
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When};
 use bellwether_core::time::WallMillis;

@@ -14,7 +14,7 @@ use bellwether::client::{Ended, IfExists};
 use bellwether::{Group, Job};
 use bellwether_core::group::GroupRecord;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::time::WallMillis;

@@ -14,7 +14,7 @@
 //! | [`lanes`] | assigner with its gate, record | S6, S10 |
 //! | [`groups`] | joiner, group, record, identity | S2, S3, S7, S10, L3 |
 //!
-//! Ticks (S8) are explored in the core, in `machine/schedule/model.rs`.
+//! Ticks (S8) are explored in the core, in `machine/schedule_keeper/model.rs`.
 //!
 //! # What is and what is not explored
 //!
@@ -23,7 +23,7 @@
 //! * A lost write may be applied at any later time, also after its session ended: more than ZooKeeper would do.
 //! * Clients (but for a submission again, a cancel, a retry and a purge), the promoter, the backlog of waiting jobs,
 //!   drains that are given up and re-registration are the simulator's.
-//! * Retries and removals of a group's members are drawn at random, by `machine/group/model.rs` of the core and the simulator.
+//! * Retries and removals of a group's members are drawn at random, by `machine/group_joiner/model.rs` of the core and the simulator.
 //! * A model must always be able to go on and must reach its *sights*, states without which it would prove nothing.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a model picks what it looks for")]
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bellwether_core::budget::{MAX_WAIT, MIN_DEFERRAL};
-use bellwether_core::machine::worker::executor::Run;
+use bellwether_core::machine::worker::executor_pool::Run;
 
 /// Why an attempt has no result, and what shall follow: a text for people, kept with the job.
 ///

@@ -10,15 +10,14 @@
 //! ```
 //!
 //! **No attempt runs twice.** A job is *handed* from the inbox to the executor at most once until its closing
-//! transaction is known to be applied: [`inbox`] gives a job out again only from a read that was sent after
+//! transaction is known to be applied: [`inbox_watcher`] gives a job out again only from a read that was sent after
 //! that. Whatever breaks this memory (a dead actor, a new session) ends the incarnation, and the assignments of
 //! an incarnation that has ended are closed by the leader.
 
-pub mod beats;
-pub mod executor;
-pub mod inbox;
-pub mod incarnation;
-pub mod reporter;
+pub mod executor_pool;
+pub mod inbox_watcher;
+pub mod status_reporter;
+pub mod wing;
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! The children of an incarnation: addressed with its *term*, and dropped with it.
 
 use bellwether_actors::Mail;
-use bellwether_actors::worker::executor_pool::{self, ExecutorMsg, ExecutorPool};
-use bellwether_actors::worker::inbox_watcher::{self, InboxMsg, InboxWatcher};
-use bellwether_actors::worker::status_reporter::{self, ReporterMsg, StatusReporter};
+use bellwether_actors::worker::executor_pool::{self, ExecutorPool, ExecutorPoolMsg};
+use bellwether_actors::worker::inbox_watcher::{self, InboxWatcher, InboxWatcherMsg};
+use bellwether_actors::worker::status_reporter::{self, StatusReporter, StatusReporterMsg};
 use bellwether_actors::worker::wing::WorkerWingMsg;
 use bellwether_core::name::WorkerId;
 
@@ -15,9 +15,9 @@ use crate::zk::Zk;
 
 /// To a child of an incarnation.
 pub(crate) enum ChildMsg {
-    Inbox(Mail<InboxMsg, inbox_watcher::Key>),
-    Executor(Mail<ExecutorMsg, executor_pool::Key>),
-    Reporter(Mail<ReporterMsg, status_reporter::Key>),
+    Inbox(Mail<InboxWatcherMsg, inbox_watcher::Key>),
+    Executor(Mail<ExecutorPoolMsg, executor_pool::Key>),
+    Reporter(Mail<StatusReporterMsg, status_reporter::Key>),
 }
 
 pub(super) struct Children {
@@ -36,15 +36,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(super) fn inbox(self, msg: InboxMsg) -> Msg {
+    pub(super) fn inbox(self, msg: InboxWatcherMsg) -> Msg {
         InboxWatcher::mail(self, msg.into())
     }
 
-    pub(super) fn executor(self, msg: ExecutorMsg) -> Msg {
+    pub(super) fn executor(self, msg: ExecutorPoolMsg) -> Msg {
         ExecutorPool::mail(self, msg.into())
     }
 
-    pub(super) fn reporter(self, msg: ReporterMsg) -> Msg {
+    pub(super) fn reporter(self, msg: StatusReporterMsg) -> Msg {
         StatusReporter::mail(self, msg.into())
     }
 
@@ -57,7 +57,7 @@ impl Hosting for InboxWatcher {
     type Place = Place;
     type Links = ();
 
-    fn mail(place: Place, mail: Mail<InboxMsg, inbox_watcher::Key>) -> Msg {
+    fn mail(place: Place, mail: Mail<InboxWatcherMsg, inbox_watcher::Key>) -> Msg {
         Msg::Child(place.term, ChildMsg::Inbox(mail))
     }
 
@@ -65,7 +65,7 @@ impl Hosting for InboxWatcher {
         use inbox_watcher::Tell;
         match tell {
             Tell::Executor(event) => {
-                cx.tell(Route::InboxToExecutor, place.executor(ExecutorMsg::Tell(event)));
+                cx.tell(Route::InboxToExecutor, place.executor(ExecutorPoolMsg::Tell(event)));
             }
             Tell::InboxGone => place.wing(cx, WorkerWingMsg::InboxGone(place.term)),
             Tell::TakenForHung => place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
@@ -77,7 +77,7 @@ impl Hosting for ExecutorPool {
     type Place = Place;
     type Links = ();
 
-    fn mail(place: Place, mail: Mail<ExecutorMsg, executor_pool::Key>) -> Msg {
+    fn mail(place: Place, mail: Mail<ExecutorPoolMsg, executor_pool::Key>) -> Msg {
         Msg::Child(place.term, ChildMsg::Executor(mail))
     }
 
@@ -86,11 +86,11 @@ impl Hosting for ExecutorPool {
         let reporter = |msg| (Route::ExecutorToReporter, place.reporter(msg));
         let inbox = |msg| (Route::ExecutorToInbox, place.inbox(msg));
         let (route, msg) = match tell {
-            Tell::Begun(begun) => reporter(ReporterMsg::Begun(begun)),
-            Tell::Report(finished) => reporter(ReporterMsg::Report(finished)),
-            Tell::Beat(event) => reporter(ReporterMsg::Beat(event)),
-            Tell::Closed(jobs) => inbox(InboxMsg::Closed(jobs)),
-            Tell::Recheck(jobs) => inbox(InboxMsg::Recheck(jobs)),
+            Tell::Begun(begun) => reporter(StatusReporterMsg::Begun(begun)),
+            Tell::Report(finished) => reporter(StatusReporterMsg::Report(finished)),
+            Tell::Beat(event) => reporter(StatusReporterMsg::Beat(event)),
+            Tell::Closed(jobs) => inbox(InboxWatcherMsg::Closed(jobs)),
+            Tell::Recheck(jobs) => inbox(InboxWatcherMsg::Recheck(jobs)),
             Tell::Idle => return place.wing(cx, WorkerWingMsg::Idle(place.term)),
             Tell::TakenForHung => return place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
             Tell::Usable(slots) => return place.wing(cx, WorkerWingMsg::Usable(place.term, slots)),
@@ -103,7 +103,7 @@ impl Hosting for StatusReporter {
     type Place = Place;
     type Links = ();
 
-    fn mail(place: Place, mail: Mail<ReporterMsg, status_reporter::Key>) -> Msg {
+    fn mail(place: Place, mail: Mail<StatusReporterMsg, status_reporter::Key>) -> Msg {
         Msg::Child(place.term, ChildMsg::Reporter(mail))
     }
 
@@ -111,7 +111,7 @@ impl Hosting for StatusReporter {
         use status_reporter::Tell;
         match tell {
             Tell::Executor(event) => {
-                cx.tell(Route::ReporterToExecutor, place.executor(ExecutorMsg::Tell(event)));
+                cx.tell(Route::ReporterToExecutor, place.executor(ExecutorPoolMsg::Tell(event)));
             }
             Tell::TakenForHung => place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
         }

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use bellwether_actors::Mail;
 use bellwether_actors::election::ElectionMsg;
-use bellwether_actors::worker::executor_pool::{self, ExecutorMsg};
-use bellwether_actors::worker::status_reporter::ReporterMsg;
+use bellwether_actors::worker::executor_pool::{self, ExecutorPoolMsg};
+use bellwether_actors::worker::status_reporter::StatusReporterMsg;
 use bellwether_actors::worker::wing::{Args, Key, Tell, WorkerWing, WorkerWingMsg};
-use bellwether_core::machine::worker::executor::Event as ToExecutor;
-use bellwether_core::machine::worker::incarnation::Drained;
+use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
+use bellwether_core::machine::worker::wing::Drained;
 use bellwether_core::name::{Kind, NodeId, Tag};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
@@ -99,7 +99,7 @@ impl Links {
         match msg {
             ChildMsg::Inbox(mail) => children.inbox.handle(cx, mail),
             ChildMsg::Executor(mail) => {
-                let drains = matches!(mail.msg, ExecutorMsg::Tell(ToExecutor::Drain(_)));
+                let drains = matches!(mail.msg, ExecutorPoolMsg::Tell(ToExecutor::Drain(_)));
                 children.executor.handle(cx, mail);
                 if drains {
                     self.runs.drain();
@@ -159,12 +159,12 @@ impl Hosting for WorkerWing {
             }
             Tell::Executor(event) => {
                 if let Some(place) = place {
-                    cx.tell(Route::WorkerToExecutor, place.executor(ExecutorMsg::Tell(event)));
+                    cx.tell(Route::WorkerToExecutor, place.executor(ExecutorPoolMsg::Tell(event)));
                 }
             }
             Tell::Reporter(event) => {
                 if let Some(place) = place {
-                    cx.tell(Route::WorkerToReporter, place.reporter(ReporterMsg::Tell(event)));
+                    cx.tell(Route::WorkerToReporter, place.reporter(StatusReporterMsg::Tell(event)));
                 }
             }
             Tell::Status(..) => {}

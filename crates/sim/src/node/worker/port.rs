@@ -8,7 +8,7 @@ use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
 use bellwether_actors::worker::runs::Runs;
 use bellwether_core::job::Progress;
 use bellwether_core::machine::worker::Start;
-use bellwether_core::machine::worker::executor::Run;
+use bellwether_core::machine::worker::executor_pool::Run;
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::time::Millis;
 

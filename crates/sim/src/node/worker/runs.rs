@@ -25,12 +25,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::worker::executor_pool::ExecutorMsg;
+use bellwether_actors::worker::executor_pool::ExecutorPoolMsg;
 use bellwether_actors::worker::pulse::Pulse;
-use bellwether_actors::worker::status_reporter::ReporterMsg;
+use bellwether_actors::worker::status_reporter::StatusReporterMsg;
 use bellwether_core::job::Payload;
 use bellwether_core::machine::worker::Start;
-use bellwether_core::machine::worker::executor::{Ended, Run as How};
+use bellwether_core::machine::worker::executor_pool::{Ended, Run as How};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::as_millis;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -143,10 +143,10 @@ impl Runs {
         }
         let words = self.slots.words();
         if !words.is_empty() {
-            cx.tell(Route::RunToReporter, place.reporter(ReporterMsg::Said(words)));
+            cx.tell(Route::RunToReporter, place.reporter(StatusReporterMsg::Said(words)));
         }
         if self.slots.grant() {
-            cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Slot));
+            cx.tell(Route::RunToExecutor, place.executor(ExecutorPoolMsg::Slot));
         }
     }
 
@@ -158,7 +158,7 @@ impl Runs {
             self.slots.give_back();
             let (attempt, ran) = (start.assignment.attempt, Duration::ZERO);
             let ended = Ended { job: start.job, attempt, how: How::Lapsed, ran };
-            return cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Ended(vec![ended])));
+            return cx.tell(Route::RunToExecutor, place.executor(ExecutorPoolMsg::Ended(vec![ended])));
         }
         self.next += 1;
         let id = self.next;
@@ -313,7 +313,7 @@ impl Runs {
         self.of_jobs.remove(&key);
         let ran = Duration::from_micros(cx.now_us - since_us);
         let ended = Ended { job: start.job.clone(), attempt: start.assignment.attempt, how, ran };
-        cx.tell(Route::RunToExecutor, place.executor(ExecutorMsg::Ended(vec![ended])));
+        cx.tell(Route::RunToExecutor, place.executor(ExecutorPoolMsg::Ended(vec![ended])));
     }
 
     /// The handler's code is done: its slot is free.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bellwether_core::budget::{DEFAULT_LEASE, MIN_RETENTION};
 use bellwether_core::job::{AttemptEndKind, JobRecord, Payload};
-use bellwether_core::machine::lease::LEASE_MARGIN;
-use bellwether_core::machine::worker::executor::Run;
-use bellwether_core::machine::worker::inbox;
-use bellwether_core::machine::worker::reporter::Settled;
+use bellwether_core::machine::lease_watcher::LEASE_MARGIN;
+use bellwether_core::machine::worker::executor_pool::Run;
+use bellwether_core::machine::worker::inbox_watcher;
+use bellwether_core::machine::worker::status_reporter::reporter::Settled;
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place};
@@ -419,9 +419,9 @@ fn tell(state: &mut State, op: &Op) {
                 state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Emptied(worker)));
             }
             let event = match op {
-                Op::Create { .. } => inbox::Event::Created(vec![job]),
-                Op::Set { .. } => inbox::Event::Changed(vec![job]),
-                Op::Check { .. } | Op::Delete { .. } => inbox::Event::Deleted(vec![job]),
+                Op::Create { .. } => inbox_watcher::Event::Created(vec![job]),
+                Op::Set { .. } => inbox_watcher::Event::Changed(vec![job]),
+                Op::Check { .. } | Op::Delete { .. } => inbox_watcher::Event::Deleted(vec![job]),
             };
             let to = state.workers.iter_mut().find(|to| to.id == worker);
             if let Some(to) = to {

@@ -12,9 +12,9 @@ use bellwether_core::job::{Assignment, QueueEntry};
 use bellwether_core::machine::assigner::{self, Assigner, Strategy};
 use bellwether_core::machine::expirer::{self, Expirer};
 use bellwether_core::machine::janitor::{self, Janitor};
-use bellwether_core::machine::lease::{self, LEASE_MARGIN, LOOK_AFTER, Leases, Revocation, Stand};
-use bellwether_core::machine::membership::{self, Membership};
-use bellwether_core::machine::recovery::{self, Item, Orphan, Recovery, Stored};
+use bellwether_core::machine::lease_watcher::{self, LEASE_MARGIN, LOOK_AFTER, Leases, Revocation, Stand};
+use bellwether_core::machine::worker_registry::membership::{self, Membership};
+use bellwether_core::machine::worker_registry::recovery::{self, Item, Orphan, Recovery, Stored};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
@@ -57,7 +57,7 @@ impl Write {
                 Heard::Recovery(recovery::Event::Committed(worker, batch, outcome))
             }
             Self::Remove(worker, _) => Heard::Recovery(recovery::Event::Removed(worker, outcome)),
-            Self::Revoke(batch) => Heard::Leases(lease::Event::Committed(batch, outcome)),
+            Self::Revoke(batch) => Heard::Leases(lease_watcher::Event::Committed(batch, outcome)),
             Self::Expire(batch) => Heard::Expirer(expirer::Event::Committed(batch, outcome)),
             Self::Tidy(batch) => Heard::Janitor(janitor::Event::Committed(batch, outcome)),
         }
@@ -81,7 +81,7 @@ enum Heard {
     Assigner(assigner::Event),
     Member(membership::Event),
     Recovery(recovery::Event),
-    Leases(lease::Event),
+    Leases(lease_watcher::Event),
     Expirer(expirer::Event),
     Janitor(janitor::Event),
 }
@@ -157,17 +157,17 @@ impl Leader {
     }
 
     /// The lease of whatever is assigned is over, as it reads it now. What it decides is served later.
-    pub(crate) fn revoke(&mut self, zk: &ZooKeeper, held: Vec<lease::Place>) {
+    pub(crate) fn revoke(&mut self, zk: &ZooKeeper, held: Vec<lease_watcher::Place>) {
         let Some(wing) = &mut self.wing else { return };
         wing.leases = Some((Millis(0), Leases::new(self.epoch)));
-        let seen = held.into_iter().map(lease::Event::Seen);
-        let heard: Vec<_> = seen.chain([lease::Event::Resync]).collect();
+        let seen = held.into_iter().map(lease_watcher::Event::Seen);
+        let heard: Vec<_> = seen.chain([lease_watcher::Event::Resync]).collect();
         heard.into_iter().for_each(|event| self.hear(zk, Heard::Leases(event)));
         for wait in [LOOK_AFTER, DEFAULT_LEASE + LEASE_MARGIN] {
             if let Some((now, _)) = self.wing.as_mut().and_then(|wing| wing.leases.as_mut()) {
                 *now = *now + wait;
             }
-            self.hear(zk, Heard::Leases(lease::Event::Tick));
+            self.hear(zk, Heard::Leases(lease_watcher::Event::Tick));
         }
     }
 
@@ -264,7 +264,7 @@ impl Leader {
                     }
                 }
                 Heard::Leases(event) => {
-                    let answered = matches!(event, lease::Event::Committed(..));
+                    let answered = matches!(event, lease_watcher::Event::Committed(..));
                     let mut effects = Vec::new();
                     let Some((now, leases)) = &mut wing.leases else { continue };
                     leases.handle(*now, self.wall, event, &mut effects);
@@ -356,11 +356,11 @@ impl Leader {
         }
     }
 
-    fn leases(&mut self, zk: &ZooKeeper, effect: lease::Effect, todo: &mut VecDeque<Heard>) {
-        use lease::{Effect, Event};
+    fn leases(&mut self, zk: &ZooKeeper, effect: lease_watcher::Effect, todo: &mut VecDeque<Heard>) {
+        use lease_watcher::{Effect, Event};
         match effect {
             Effect::Look(places) => {
-                let look = |(worker, job): lease::Place| {
+                let look = |(worker, job): lease_watcher::Place| {
                     let stands = zk.value::<Assignment>(&path::assignment(worker, &job));
                     let stand = stands.map(|(it, version)| (Stand { created: 1, version }, it.lease));
                     ((worker, job), stand)
@@ -368,7 +368,7 @@ impl Leader {
                 todo.push_back(Heard::Leases(Event::Looked(places.into_iter().map(look).collect())));
             }
             Effect::Judge(places) => {
-                let judge = |(worker, job): lease::Place| lease::Case {
+                let judge = |(worker, job): lease_watcher::Place| lease_watcher::Case {
                     created: 1,
                     assignment: stored(zk, &path::assignment(worker, &job)),
                     record: stored(zk, &path::record(&job)),

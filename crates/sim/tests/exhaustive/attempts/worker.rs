@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellwether_core::budget::DEFAULT_LEASE;
-use bellwether_core::machine::worker::beats::{self, Beats};
-use bellwether_core::machine::worker::executor::{self, Ended, Executor, Run};
-use bellwether_core::machine::worker::inbox::{self, Inbox};
-use bellwether_core::machine::worker::incarnation::{self, Incarnation, Stage};
-use bellwether_core::machine::worker::reporter::{self, Reporter, Settled};
+use bellwether_core::machine::worker::executor_pool::{self, Ended, Executor, Run};
+use bellwether_core::machine::worker::inbox_watcher::{self, Inbox};
+use bellwether_core::machine::worker::status_reporter::beats::{self, Beats};
+use bellwether_core::machine::worker::status_reporter::reporter::{self, Reporter, Settled};
+use bellwether_core::machine::worker::wing::{self, Incarnation, Stage};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{Millis, WallMillis};
@@ -118,7 +118,7 @@ impl Worker {
     }
 
     /// Only who watches is told.
-    pub(crate) fn hint(&mut self, event: inbox::Event) {
+    pub(crate) fn hint(&mut self, event: inbox_watcher::Event) {
         if self.parts.is_some() && self.up && self.alive {
             self.mailbox.push_back(Heard::Inbox(event));
         }
@@ -128,7 +128,7 @@ impl Worker {
     pub(crate) fn hint_life(&mut self) {
         let drains = self.parts.as_ref().is_some_and(|parts| parts.life.is_some());
         if drains && self.up && self.alive {
-            self.mailbox.push_back(Heard::Life(incarnation::Event::Look));
+            self.mailbox.push_back(Heard::Life(wing::Event::Look));
         }
     }
 
@@ -143,7 +143,7 @@ impl Worker {
 
     pub(crate) fn end_grace(&mut self, deeds: &mut Vec<Deed>) {
         self.grace_over = true;
-        self.hear(Heard::Executor(executor::Event::Wake), deeds);
+        self.hear(Heard::Executor(executor_pool::Event::Wake), deeds);
     }
 
     pub(crate) fn hear_next(&mut self, deeds: &mut Vec<Deed>) {
@@ -154,7 +154,7 @@ impl Worker {
     pub(crate) fn end(&mut self, how: Run, deeds: &mut Vec<Deed>) {
         let Running { job, attempt, .. } = self.run.take().expect("something runs");
         let ended = Ended { job, attempt, how, ran: Duration::ZERO };
-        self.hear(Heard::Executor(executor::Event::Ended(vec![ended])), deeds);
+        self.hear(Heard::Executor(executor_pool::Event::Ended(vec![ended])), deeds);
         if self.run.is_none() && !self.busy && self.wants_slot {
             self.grant(deeds);
         }
@@ -167,7 +167,7 @@ impl Worker {
 
     pub(crate) fn grant(&mut self, deeds: &mut Vec<Deed>) {
         self.wants_slot = false;
-        self.hear(Heard::Executor(executor::Event::SlotGranted(self.wall)), deeds);
+        self.hear(Heard::Executor(executor_pool::Event::SlotGranted(self.wall)), deeds);
     }
 
     /// Time passes, of which it hears with whatever it hears next.
@@ -196,12 +196,12 @@ impl Worker {
                 Heard::Executor(event) => {
                     let mut effects = Vec::new();
                     match &event {
-                        executor::Event::Start(starts) => {
+                        executor_pool::Event::Start(starts) => {
                             todo.push_back(Heard::Beats(beats::Event::Begun(
                                 starts.iter().map(begun).collect(),
                             )));
                         }
-                        executor::Event::Zombie(job, attempt) => {
+                        executor_pool::Event::Zombie(job, attempt) => {
                             todo.push_back(Heard::Beats(beats::Event::Over(job.clone(), *attempt)));
                         }
                         _ => {}
@@ -233,21 +233,21 @@ impl Worker {
 const HOLD: [Heard; 4] = [
     Heard::Beats(beats::Event::Hold),
     Heard::Reporter(reporter::Event::Hold),
-    Heard::Executor(executor::Event::Hold),
-    Heard::Inbox(inbox::Event::Hold),
+    Heard::Executor(executor_pool::Event::Hold),
+    Heard::Inbox(inbox_watcher::Event::Hold),
 ];
 
 const RESUME: [Heard; 4] = [
     Heard::Beats(beats::Event::Resume),
     Heard::Reporter(reporter::Event::Resume),
-    Heard::Executor(executor::Event::Resume),
-    Heard::Inbox(inbox::Event::Resume),
+    Heard::Executor(executor_pool::Event::Resume),
+    Heard::Inbox(inbox_watcher::Event::Resume),
 ];
 
 /// The machine of an incarnation that has registered.
 fn registered() -> Incarnation {
     let mut life = Incarnation::new(GRACE);
-    let events = [incarnation::Event::Connected, incarnation::Event::Committed(Outcome::Applied(()))];
+    let events = [wing::Event::Connected, wing::Event::Committed(Outcome::Applied(()))];
     events.into_iter().for_each(|event| life.handle(Millis(0), event, &mut Vec::new()));
     life
 }

@@ -23,7 +23,7 @@ mod model;
 mod node;
 mod rules;
 
-use bellwether_core::machine::campaign::Strategy;
+use bellwether_core::machine::election::campaign::Strategy;
 
 use crate::explore::explore;
 use model::{Bounds, Election, Sight, Start};

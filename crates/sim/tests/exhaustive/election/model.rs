@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bellwether_core::machine::campaign::{self, Strategy};
-use bellwether_core::machine::leadership::{Effect, Event, Reply, Request, Status, Why};
+use bellwether_core::machine::election::campaign::{self, Strategy};
+use bellwether_core::machine::election::leadership::{Effect, Event, Reply, Request, Status, Why};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::Millis;
@@ -375,7 +375,7 @@ fn enabled(state: &State, action: &Action) -> bool {
         Action::Write(n) => state.left.writes > 0 && leads(&state.nodes[*n]) && state.nodes[*n].up,
         Action::StepDown(n) => state.left.leaves > 0 && leads(&state.nodes[*n]),
         Action::Stand(n) => {
-            let out = Status::Inactive(bellwether_core::machine::leadership::Inactive::Idle);
+            let out = Status::Inactive(bellwether_core::machine::election::leadership::Inactive::Idle);
             state.nodes[*n].machine.status() == out && state.nodes[*n].session != 0
         }
         Action::DeleteFirst => state.left.strange > 0 && first_candidate(&state.zk).is_some(),

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use bellwether_core::machine::campaign::{self, Strategy, Ticket};
-use bellwether_core::machine::leadership::{Config, Event, Leadership, Policy, Reply, Request};
+use bellwether_core::machine::election::campaign::{self, Strategy, Ticket};
+use bellwether_core::machine::election::leadership::{Config, Event, Leadership, Policy, Reply, Request};
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::Millis;

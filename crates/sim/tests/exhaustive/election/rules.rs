@@ -1,7 +1,7 @@
 //! What the server does with a request of the election.
 
-use bellwether_core::machine::campaign;
-use bellwether_core::machine::leadership::{Findings, Reply, Request, Sighting};
+use bellwether_core::machine::election::campaign;
+use bellwether_core::machine::election::leadership::{Findings, Reply, Request, Sighting};
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;

@@ -2,7 +2,7 @@
 
 use bellwether_core::group::{GroupRecord, Stage, Stop};
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
-use bellwether_core::machine::group::Event;
+use bellwether_core::machine::group_joiner::Event;
 use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::txn::{self, Op};

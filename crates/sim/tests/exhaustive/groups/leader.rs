@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
-use bellwether_core::machine::group::{Effect, Event, Joiner, Look, Rest, Sight, Standing};
-use bellwether_core::machine::recovery::Stored;
+use bellwether_core::machine::group_joiner::{Effect, Event, Joiner, Look, Rest, Sight, Standing};
+use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bellwether_core::machine::worker::beats::{self, Begun};
-use bellwether_core::machine::worker::executor::{self, Ended, Run};
-use bellwether_core::machine::worker::incarnation::{self, Stage};
-use bellwether_core::machine::worker::{Start, inbox, reporter};
+use bellwether_core::machine::worker::executor_pool::{self, Ended, Run};
+use bellwether_core::machine::worker::status_reporter::beats::{self, Begun};
+use bellwether_core::machine::worker::status_reporter::reporter;
+use bellwether_core::machine::worker::wing::{self, Stage};
+use bellwether_core::machine::worker::{Start, inbox_watcher};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
@@ -16,13 +17,8 @@ use crate::attempts::law::Life;
 use crate::kit;
 
 impl Worker {
-    pub(super) fn life(
-        &mut self,
-        effect: incarnation::Effect,
-        deeds: &mut Vec<Deed>,
-        todo: &mut VecDeque<Heard>,
-    ) {
-        use incarnation::Effect;
+    pub(super) fn life(&mut self, effect: wing::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
+        use wing::Effect;
         match effect {
             Effect::Read => self.send(Sent::Look, todo),
             Effect::Say(version) => {
@@ -34,7 +30,7 @@ impl Worker {
                 todo.extend(RESUME);
                 self.sent.push_back(Sent::List);
             }
-            Effect::Drain(until) => todo.push_back(Heard::Executor(executor::Event::Drain(until))),
+            Effect::Drain(until) => todo.push_back(Heard::Executor(executor_pool::Event::Drain(until))),
             Effect::Relist => self.send(Sent::List, todo),
             Effect::Retire => self.send(Sent::Retire(txn::retire(self.id)), todo),
             Effect::Stop => {
@@ -44,7 +40,7 @@ impl Worker {
             Effect::Drained(_) => deeds.push(Deed::Retired),
             // A timer, which it hears of when it likes. In a drain it is that of giving up, which nobody does here.
             Effect::WakeAt(_) if self.stage() == Some(Stage::Serving) => {
-                self.mailbox.push_back(Heard::Life(incarnation::Event::Wake));
+                self.mailbox.push_back(Heard::Life(wing::Event::Wake));
             }
             Effect::WakeAt(_) => {}
             Effect::Renew
@@ -58,17 +54,24 @@ impl Worker {
         }
     }
 
-    pub(super) fn inbox(&mut self, effect: inbox::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
-        use inbox::Effect;
+    pub(super) fn inbox(
+        &mut self,
+        effect: inbox_watcher::Effect,
+        deeds: &mut Vec<Deed>,
+        todo: &mut VecDeque<Heard>,
+    ) {
+        use inbox_watcher::Effect;
         let executor = |event| Heard::Executor(event);
         match effect {
             Effect::Read(jobs) => self.send(Sent::Read(jobs), todo),
-            Effect::Start(start) => todo.push_back(executor(executor::Event::Start(vec![*start]))),
+            Effect::Start(start) => todo.push_back(executor(executor_pool::Event::Start(vec![*start]))),
             Effect::Cancel { job, attempt, assignment, version } => {
-                todo.push_back(executor(executor::Event::Cancel { job, attempt, assignment, version }));
+                todo.push_back(executor(executor_pool::Event::Cancel { job, attempt, assignment, version }));
             }
-            Effect::Vanished(job) => todo.push_back(executor(executor::Event::Vanished(vec![job]))),
-            Effect::Zombie(job, attempt) => todo.push_back(executor(executor::Event::Zombie(job, attempt))),
+            Effect::Vanished(job) => todo.push_back(executor(executor_pool::Event::Vanished(vec![job]))),
+            Effect::Zombie(job, attempt) => {
+                todo.push_back(executor(executor_pool::Event::Zombie(job, attempt)))
+            }
             Effect::Requeue(requeue) => {
                 deeds.push(Deed::Requeued);
                 let ops = requeue.ops(self.id, self.wall);
@@ -85,11 +88,11 @@ impl Worker {
 
     pub(super) fn executor(
         &mut self,
-        effect: executor::Effect,
+        effect: executor_pool::Effect,
         deeds: &mut Vec<Deed>,
         todo: &mut VecDeque<Heard>,
     ) {
-        use executor::{Effect, Event};
+        use executor_pool::{Effect, Event};
         match effect {
             Effect::WantSlot if self.run.is_none() && !self.busy => {
                 todo.push_back(Heard::Executor(Event::SlotGranted(self.wall)))
@@ -119,10 +122,10 @@ impl Worker {
             Effect::Report(finished) => {
                 todo.push_back(Heard::Beats(beats::Event::Finished(finished)));
             }
-            Effect::Closed(job) => todo.push_back(Heard::Inbox(inbox::Event::Closed(vec![job]))),
-            Effect::Recheck(job) => todo.push_back(Heard::Inbox(inbox::Event::Recheck(job))),
+            Effect::Closed(job) => todo.push_back(Heard::Inbox(inbox_watcher::Event::Closed(vec![job]))),
+            Effect::Recheck(job) => todo.push_back(Heard::Inbox(inbox_watcher::Event::Recheck(job))),
             Effect::DroppedZombie(_) => deeds.push(Deed::DroppedZombie),
-            Effect::Idle => todo.push_back(Heard::Life(incarnation::Event::Idle)),
+            Effect::Idle => todo.push_back(Heard::Life(wing::Event::Idle)),
             Effect::ReturnSlot | Effect::WakeAt(_) => {}
         }
     }
@@ -133,21 +136,21 @@ impl Worker {
             Effect::Commit(batch) => self.send(Sent::Beat(batch), todo),
             Effect::Read(jobs) => self.send(Sent::ReadAssignments(jobs), todo),
             Effect::Cancel { job, attempt, assignment, version } => {
-                let cancel = executor::Event::Cancel { job, attempt, assignment, version };
+                let cancel = executor_pool::Event::Cancel { job, attempt, assignment, version };
                 todo.push_back(Heard::Executor(cancel));
             }
             Effect::Zombie(job, attempt) => {
-                todo.push_back(Heard::Executor(executor::Event::Zombie(job, attempt)));
+                todo.push_back(Heard::Executor(executor_pool::Event::Zombie(job, attempt)));
             }
             Effect::Close(finished) => {
                 let report = reporter::Event::Report(self.wall, vec![(*finished, 0)]);
                 todo.push_back(Heard::Reporter(report));
             }
             Effect::Third(job, attempt) => {
-                todo.push_back(Heard::Executor(executor::Event::Third(job, attempt)));
+                todo.push_back(Heard::Executor(executor_pool::Event::Third(job, attempt)));
             }
             Effect::Lapsed(job, attempt) => {
-                todo.push_back(Heard::Executor(executor::Event::Lapsed(job, attempt)));
+                todo.push_back(Heard::Executor(executor_pool::Event::Lapsed(job, attempt)));
             }
             Effect::Until(..) | Effect::WakeAt(_) => {}
         }
@@ -166,7 +169,7 @@ impl Worker {
             Effect::MakeMinute(minute) => self.send(Sent::MakeMinute(minute), todo),
             Effect::Settled(close, settled) => {
                 deeds.push(Deed::Settled(Life::of(close.record()), close.attempt().number, settled));
-                todo.push_back(Heard::Executor(executor::Event::Closed(vec![close.job().clone()])));
+                todo.push_back(Heard::Executor(executor_pool::Event::Closed(vec![close.job().clone()])));
             }
             Effect::Resolved { applied } => deeds.push(Deed::Resolved { applied }),
             // The reconnection takes up again what could not be sent.

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use bellwether_core::machine::worker::beats::{self, Beat};
-use bellwether_core::machine::worker::inbox::{self, Requeue};
-use bellwether_core::machine::worker::incarnation::{self, Ephemeral};
-use bellwether_core::machine::worker::reporter::{self, Close};
-use bellwether_core::machine::worker::{Found, Look, executor};
+use bellwether_core::machine::worker::inbox_watcher::{self, Requeue};
+use bellwether_core::machine::worker::status_reporter::beats::{self, Beat};
+use bellwether_core::machine::worker::status_reporter::reporter::{self, Close};
+use bellwether_core::machine::worker::wing::{self, Ephemeral};
+use bellwether_core::machine::worker::{Found, Look, executor_pool};
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
@@ -56,15 +56,15 @@ impl Sent {
     /// What is heard of it when it is not answered.
     fn unanswered(self, unknown: Outcome<()>) -> Option<Heard> {
         Some(match self {
-            Self::Read(jobs) => Heard::Inbox(inbox::Event::ReadFailed(jobs)),
+            Self::Read(jobs) => Heard::Inbox(inbox_watcher::Event::ReadFailed(jobs)),
             Self::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, unknown)),
             Self::ReadBack(closes) => Heard::Reporter(reporter::Event::ReadFailed(closes)),
             Self::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, unknown)),
             Self::ReadAssignments(jobs) => Heard::Beats(beats::Event::ReadFailed(jobs)),
             Self::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, unknown)),
-            Self::Look => Heard::Life(incarnation::Event::Read(None)),
-            Self::Say(_) => Heard::Life(incarnation::Event::Said(unknown)),
-            Self::Retire(_) => Heard::Life(incarnation::Event::Committed(unknown)),
+            Self::Look => Heard::Life(wing::Event::Read(None)),
+            Self::Say(_) => Heard::Life(wing::Event::Said(unknown)),
+            Self::Retire(_) => Heard::Life(wing::Event::Committed(unknown)),
             Self::List | Self::HandBack(..) | Self::Write(_) => return None,
         })
     }
@@ -72,11 +72,11 @@ impl Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Heard {
-    Inbox(inbox::Event),
-    Executor(executor::Event),
+    Inbox(inbox_watcher::Event),
+    Executor(executor_pool::Event),
     Beats(beats::Event),
     Reporter(reporter::Event),
-    Life(incarnation::Event),
+    Life(wing::Event),
 }
 
 impl Worker {
@@ -87,11 +87,11 @@ impl Worker {
                 let inbox = path::inbox(self.id);
                 let jobs =
                     zk.children(&inbox)?.into_iter().map(|name| JobId::new(name).expect("a job's name"));
-                Heard::Inbox(inbox::Event::Listed(jobs.collect()))
+                Heard::Inbox(inbox_watcher::Event::Listed(jobs.collect()))
             }
             Sent::Read(jobs) => {
                 let found = jobs.into_iter().map(|job| (job.clone(), self.found(zk, &job)));
-                Heard::Inbox(inbox::Event::Read(found.collect()))
+                Heard::Inbox(inbox_watcher::Event::Read(found.collect()))
             }
             Sent::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, outcome)),
             Sent::ReadBack(closes) => {
@@ -110,12 +110,12 @@ impl Worker {
                     version,
                     draining: info.draining,
                 });
-                Heard::Life(incarnation::Event::Read(Some(found)))
+                Heard::Life(wing::Event::Read(Some(found)))
             }
-            Sent::Say(_) => Heard::Life(incarnation::Event::Said(outcome)),
-            Sent::Retire(_) => Heard::Life(incarnation::Event::Committed(outcome)),
+            Sent::Say(_) => Heard::Life(wing::Event::Said(outcome)),
+            Sent::Retire(_) => Heard::Life(wing::Event::Committed(outcome)),
             Sent::HandBack(requeue, ops) => {
-                Heard::Inbox(inbox::Event::Refused(requeue.answered(&ops, &outcome)?))
+                Heard::Inbox(inbox_watcher::Event::Refused(requeue.answered(&ops, &outcome)?))
             }
             Sent::Write(_) => return None,
         })
@@ -134,7 +134,7 @@ impl Worker {
         let mut lost = Vec::new();
         for heard in std::mem::take(&mut self.mailbox) {
             lost.extend(match heard {
-                Heard::Inbox(inbox::Event::Read(found)) => {
+                Heard::Inbox(inbox_watcher::Event::Read(found)) => {
                     Sent::Read(found.into_iter().map(|(job, _)| job).collect()).unanswered(Outcome::Unknown)
                 }
                 Heard::Reporter(reporter::Event::Committed(batch, _)) => {
@@ -154,11 +154,9 @@ impl Worker {
                 Heard::Reporter(reporter::Event::MinuteMade(minute, _)) => {
                     Sent::MakeMinute(minute).unanswered(Outcome::Unknown)
                 }
-                Heard::Life(incarnation::Event::Read(_)) => Sent::Look.unanswered(Outcome::Unknown),
-                Heard::Life(incarnation::Event::Said(_)) => {
-                    Sent::Say(Vec::new()).unanswered(Outcome::Unknown)
-                }
-                Heard::Life(incarnation::Event::Committed(_)) => {
+                Heard::Life(wing::Event::Read(_)) => Sent::Look.unanswered(Outcome::Unknown),
+                Heard::Life(wing::Event::Said(_)) => Sent::Say(Vec::new()).unanswered(Outcome::Unknown),
+                Heard::Life(wing::Event::Committed(_)) => {
                     Sent::Retire(Vec::new()).unanswered(Outcome::Unknown)
                 }
                 _ => None,
@@ -168,7 +166,7 @@ impl Worker {
         let late = sent.iter().flat_map(Sent::ops).collect();
         lost.extend(sent.into_iter().filter_map(|sent| sent.unanswered(Outcome::Unknown)));
         if self.stage().is_some() {
-            self.hear(Heard::Life(incarnation::Event::Disconnected), deeds);
+            self.hear(Heard::Life(wing::Event::Disconnected), deeds);
         } else {
             HOLD.into_iter().for_each(|heard| self.hear(heard, deeds));
         }
@@ -180,7 +178,7 @@ impl Worker {
     pub(crate) fn resume(&mut self, deeds: &mut Vec<Deed>) {
         self.up = true;
         if self.stage().is_some() {
-            return self.hear(Heard::Life(incarnation::Event::Reconnected), deeds);
+            return self.hear(Heard::Life(wing::Event::Reconnected), deeds);
         }
         RESUME.into_iter().for_each(|heard| self.hear(heard, deeds));
         self.sent.push_back(Sent::List);

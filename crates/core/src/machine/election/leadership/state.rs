@@ -1,0 +1,174 @@
+//! The states, each with what it owns.
+
+use std::time::Duration;
+
+use super::{Status, Term};
+use crate::machine::election::campaign::{Campaign, Ticket};
+use crate::machine::election::leadership::Inactive;
+use crate::time::Millis;
+use crate::txn::Claim;
+
+/// What is known of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Link {
+    /// There is none.
+    Gone,
+    /// It lives as far as we know, and is not connected.
+    Down(Session),
+    /// It is connected.
+    Up(Session),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Session {
+    pub(super) id: i64,
+    /// How long after a contact it is certain to live.
+    pub(super) lease: Duration,
+}
+
+impl Link {
+    pub(super) fn session(self) -> Option<Session> {
+        match self {
+            Self::Gone => None,
+            Self::Down(session) | Self::Up(session) => Some(session),
+        }
+    }
+
+    pub(super) fn is_of(self, id: i64) -> bool {
+        self.session().is_some_and(|session| session.id == id)
+    }
+}
+
+/// Leaving a state drops what it owns.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum State {
+    /// No candidacy.
+    Idle(Idle),
+    /// On the way to being first, or behind another.
+    Campaigning(Campaign),
+    /// First; the epoch is being claimed.
+    Claiming(Campaign, Claiming),
+    /// The leader.
+    Active(Campaign, Tenure, Renewal),
+    /// Cut off from ZooKeeper, or back and verifying that nothing changed.
+    Paused(Campaign, Tenure, Option<Asked>),
+    /// The candidate is being deleted.
+    Leaving(Campaign, After),
+}
+
+/// Why there is no candidacy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Idle {
+    /// It begins with the next session.
+    NoSession,
+    /// It begins when asked.
+    Out,
+}
+
+/// What follows once the candidate is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum After {
+    /// Stay out.
+    Out,
+    /// Campaign again, at the end of the queue.
+    Afresh,
+}
+
+/// How far a claim is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Claiming {
+    /// `/epoch` is being read.
+    Reading { ticket: Ticket, candidate: String },
+    /// The claim was sent.
+    Writing { ticket: Ticket, claim: Claim, sent_at: Millis },
+    /// Its reply was lost: `/epoch` is being read back.
+    ReadingBack { ticket: Ticket, claim: Claim, sent_at: Millis },
+}
+
+/// A term and how long it may be trusted without news.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Tenure {
+    pub(super) term: Term,
+    pub(super) trusted_until: Millis,
+}
+
+/// A verification under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Asked {
+    pub(super) ticket: Ticket,
+    pub(super) at: Millis,
+}
+
+/// When trust is renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Renewal {
+    Due(Millis),
+    Asked(Asked),
+}
+
+impl State {
+    pub(super) fn campaign_mut(&mut self) -> Option<&mut Campaign> {
+        match self {
+            Self::Idle(_) => None,
+            Self::Campaigning(campaign)
+            | Self::Claiming(campaign, _)
+            | Self::Active(campaign, _, _)
+            | Self::Paused(campaign, _, _)
+            | Self::Leaving(campaign, _) => Some(campaign),
+        }
+    }
+
+    pub(super) fn tenure(&self) -> Option<&Tenure> {
+        match self {
+            Self::Active(_, tenure, _) | Self::Paused(_, tenure, _) => Some(tenure),
+            Self::Idle(_) | Self::Campaigning(_) | Self::Claiming(_, _) | Self::Leaving(_, _) => None,
+        }
+    }
+
+    pub(super) fn tenure_mut(&mut self) -> Option<&mut Tenure> {
+        match self {
+            Self::Active(_, tenure, _) | Self::Paused(_, tenure, _) => Some(tenure),
+            Self::Idle(_) | Self::Campaigning(_) | Self::Claiming(_, _) | Self::Leaving(_, _) => None,
+        }
+    }
+
+    /// The verification whose reply is awaited.
+    pub(super) fn asked(&self) -> Option<Asked> {
+        match self {
+            Self::Active(_, _, Renewal::Asked(asked)) => Some(*asked),
+            Self::Paused(_, _, asked) => *asked,
+            Self::Active(_, _, Renewal::Due(_))
+            | Self::Idle(_)
+            | Self::Campaigning(_)
+            | Self::Claiming(_, _)
+            | Self::Leaving(_, _) => None,
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        match self {
+            Self::Idle(_) => Status::Inactive(Inactive::Idle),
+            Self::Campaigning(campaign) if campaign.is_standby() => Status::Inactive(Inactive::Standby),
+            Self::Campaigning(_) | Self::Claiming(_, _) => Status::Inactive(Inactive::Campaigning),
+            Self::Active(_, tenure, _) => Status::Active(tenure.term.clone()),
+            Self::Paused(_, tenure, _) => Status::Paused(tenure.term.clone(), tenure.trusted_until),
+            Self::Leaving(_, _) => Status::Inactive(Inactive::Leaving),
+        }
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Millis> {
+        let (campaign, trusted_until, renewal) = match self {
+            Self::Idle(_) => return None,
+            Self::Campaigning(campaign) | Self::Claiming(campaign, _) | Self::Leaving(campaign, _) => {
+                (campaign, None, None)
+            }
+            Self::Active(campaign, tenure, Renewal::Due(at)) => {
+                (campaign, Some(tenure.trusted_until), Some(*at))
+            }
+            Self::Active(campaign, tenure, Renewal::Asked(_)) | Self::Paused(campaign, tenure, _) => {
+                (campaign, Some(tenure.trusted_until), None)
+            }
+        };
+        [campaign.next_wake(), trusted_until, renewal].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,157 @@
+//! The claim of the epoch, and every answer to it.
+
+use super::driver::*;
+use crate::machine::election::campaign;
+use crate::machine::election::leadership::*;
+use crate::outcome::{Outcome, Reason};
+use crate::path;
+use crate::txn::Op;
+
+fn claiming() -> Driver {
+    Driver::new().connected().ran(1, None)
+}
+
+fn writing(version: i32) -> Driver {
+    claiming().epoch(version, None)
+}
+
+#[test]
+fn the_epoch_is_claimed_before_the_first_candidate_is_active() {
+    let run = claiming();
+    assert_eq!(run.seen(), "campaigning: watch, read epoch");
+    let run = run.epoch(4, None);
+    assert_eq!(run.seen(), "campaigning: claim 5");
+    let claim = run.claim();
+    let run = run.answer(Reply::Claimed(Outcome::Applied(())));
+    assert_eq!(run.seen(), "active 5: tell");
+    let term = run.term();
+    assert_eq!((term.session(), term.token()), (SESSION, claim.token()));
+    assert_eq!(term.candidate(), claim.candidate());
+    assert_eq!(term.fence(), Op::Check { path: path::EPOCH.to_owned(), version: 5 });
+}
+
+#[test]
+fn a_claim_whose_reply_was_lost_is_read_back() {
+    let run = writing(4);
+    let token = run.claim().token();
+    let run = run.answer(Reply::Claimed(Outcome::Unknown));
+    assert_eq!(run.seen(), "campaigning: read epoch");
+    assert_eq!(run.epoch(5, Some(token)).seen(), "active 5: tell");
+}
+
+#[test]
+fn a_claim_that_was_not_applied_is_decided_anew_with_a_fresh_token() {
+    let run = writing(4);
+    let token = run.claim().token();
+    let run = run.answer(Reply::Claimed(Outcome::Unknown)).epoch(4, None);
+    assert_eq!(run.seen(), "campaigning");
+    let run = run.at(2_000).on(Event::Tick).looked(Some(1), None).epoch(4, None);
+    assert_eq!(run.seen(), "campaigning: claim 6", "the lost claim's epoch is not used again");
+    assert_ne!(run.claim().token(), token);
+}
+
+/// Somebody wrote our own record again: the version that we would fence with is not current.
+#[test]
+fn our_token_at_another_version_is_not_our_claim() {
+    let run = writing(4);
+    let token = run.claim().token();
+    let run = run.answer(Reply::Claimed(Outcome::Unknown)).epoch(6, Some(token));
+    assert_eq!(run.seen(), "campaigning");
+}
+
+#[test]
+fn every_refusal_of_a_claim_has_its_consequence() {
+    let other = || Reason::Other("x".into());
+    let table = [
+        (0, Reason::NoNode, "leaving: tell, look"),
+        (0, Reason::BadVersion, "leaving: tell, look"),
+        (1, Reason::BadVersion, "campaigning: look"),
+        (1, Reason::NoNode, "campaigning: look"),
+        (1, Reason::NodeExists, "campaigning: look"),
+        (0, Reason::NotSent, "campaigning: refused (not sent: the session is not connected)"),
+        (0, Reason::NoAuth, "campaigning: refused (not authorised)"),
+        (1, other(), "campaigning: refused (ZooKeeper refused it: x)"),
+    ];
+    for (at, reason, expected) in table {
+        let run = writing(4).answer(Reply::Claimed(rejected(at, reason.clone())));
+        assert_eq!(run.seen(), expected, "{at} {reason}");
+    }
+}
+
+#[test]
+fn an_epoch_that_moved_is_claimed_again_only_while_still_first() {
+    let run = writing(4).answer(Reply::Claimed(rejected(1, Reason::BadVersion)));
+    let first = run.looked(Some(1), Some(2));
+    assert_eq!(first.seen(), "campaigning: watch, read epoch");
+    assert_eq!(first.epoch(5, None).seen(), "campaigning: claim 6");
+    let run = writing(4).answer(Reply::Claimed(rejected(1, Reason::BadVersion)));
+    assert_eq!(run.looked(Some(2), Some(1)).seen(), "standby: tell, watch");
+}
+
+#[test]
+fn an_unreadable_epoch_is_read_again() {
+    let table = [
+        (Outcome::Unknown, "campaigning"),
+        (rejected(0, Reason::NoAuth), "campaigning: refused (not authorised)"),
+    ];
+    for (outcome, expected) in table {
+        assert_eq!(claiming().answer(Reply::Epoch(outcome)).seen(), expected);
+    }
+    let (sighting, error) = Sighting::new(3, b"garbage");
+    assert_eq!((sighting, error.is_some()), (Sighting { version: 3, token: None }, true));
+    assert_eq!(Sighting::new(3, b"").1, None);
+}
+
+#[test]
+fn an_epoch_that_an_operator_deleted_is_made_again_above_all_that_were_seen() {
+    let run = Driver::new().active();
+    let gone = Findings { owner: Some(SESSION), epoch: None };
+    let run = run.at(LEASE / 4).on(Event::Tick).answer(Reply::Verified(Outcome::Applied(gone)));
+    assert_eq!(run.seen(), "leaving: tell, lost 1 (epoch-moved), look");
+    let run = run.looked(None, None).ran(2, None).answer(Reply::Epoch(Outcome::Applied(None)));
+    assert_eq!(run.seen(), "campaigning: claim 2");
+}
+
+#[test]
+fn a_step_towards_the_epochs_that_were_used_is_not_led_with() {
+    let mut run = claiming();
+    run.machine.highest = 600;
+    let run = run.answer(Reply::Epoch(Outcome::Applied(None)));
+    assert_eq!(run.seen(), "campaigning: claim 498");
+    let run = run.answer(Reply::Claimed(Outcome::Applied(())));
+    assert_eq!(run.seen(), "campaigning: read epoch");
+    let run = run.epoch(498, None);
+    assert_eq!(run.seen(), "campaigning: claim 601");
+    assert_eq!(run.answer(Reply::Claimed(Outcome::Applied(()))).seen(), "active 601: tell");
+}
+
+#[test]
+fn used_up_epochs_are_told_and_not_wrapped() {
+    assert_eq!(writing(i32::MAX).seen(), "campaigning: epochs used up");
+}
+
+#[test]
+fn a_candidate_that_vanishes_ends_the_claim() {
+    let run = writing(4);
+    let (claim, _) = run.asked.clone().unwrap();
+    let run = run.on(Event::Connected { session: SESSION, timeout: TIMEOUT }).looked(None, None);
+    assert_eq!(run.seen(), "campaigning: create candidate");
+    let run = run.on(Event::Reply(claim, Reply::Claimed(Outcome::Applied(()))));
+    assert_eq!(run.seen(), "campaigning", "the applied claim is of no use any more");
+}
+
+#[test]
+fn the_watch_on_our_own_candidate_ends_a_term_when_it_is_deleted() {
+    let run = claiming();
+    let is_watch = |request: &Request| matches!(request, Request::Campaign(campaign::Request::Watch { .. }));
+    let watch = run.effects.iter().find_map(|effect| {
+        if let Effect::Send(ticket, request) = effect { is_watch(request).then_some(*ticket) } else { None }
+    });
+    let run = run.epoch(0, None).answer(Reply::Claimed(Outcome::Applied(())));
+    let run = run.on(Event::Reply(watch.unwrap(), Reply::Campaign(campaign::Reply::Changed)));
+    assert_eq!(run.seen(), "active 1: look");
+    assert_eq!(
+        run.looked(None, Some(2)).seen(),
+        "campaigning: tell, lost 1 (candidate-gone), create candidate"
+    );
+}

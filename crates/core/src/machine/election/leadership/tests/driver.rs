@@ -1,0 +1,161 @@
+//! Drives one machine by hand: answers its requests and puts what it pushes into words.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::machine::election::campaign::{self, Strategy, Ticket};
+use crate::machine::election::leadership::*;
+use crate::name::NodeId;
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::time::Millis;
+
+pub(super) const SESSION: i64 = 7;
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+/// [`lease`] of [`TIMEOUT`] in milliseconds, counted from 0.
+pub(super) const LEASE: u64 = 9_000;
+
+pub(super) struct Driver {
+    pub(super) machine: Leadership,
+    pub(super) now: Millis,
+    pub(super) effects: Vec<Effect>,
+    /// The last request, which the machine awaits.
+    pub(super) asked: Option<(Ticket, Request)>,
+    /// The name of the candidate up to its number.
+    prefix: String,
+}
+
+pub(super) fn rejected<T>(at: usize, reason: Reason) -> Outcome<T> {
+    Outcome::Rejected(Rejection { at, reason })
+}
+
+impl Driver {
+    pub(super) fn new() -> Self {
+        Self::with(Policy::AtMostOne)
+    }
+
+    pub(super) fn with(policy: Policy) -> Self {
+        let node = NodeId::new("a").unwrap();
+        let identity = Uuid::from_u128(1);
+        let config = Config { node, strategy: Strategy::Queue, policy, identity, seed: Uuid::from_u128(2) };
+        Self {
+            machine: Leadership::new(config),
+            now: Millis(0),
+            effects: Vec::new(),
+            asked: None,
+            prefix: String::new(),
+        }
+    }
+
+    pub(super) fn on(mut self, event: Event) -> Self {
+        self.effects.clear();
+        self.machine.handle(self.now, event, &mut self.effects);
+        for effect in &self.effects {
+            let Effect::Send(ticket, request) = effect else { continue };
+            if let Request::Campaign(campaign::Request::CreateSequential { prefix, .. }) = request {
+                self.prefix = prefix.strip_prefix("/election/").unwrap().to_owned();
+            }
+            if !matches!(request, Request::Campaign(campaign::Request::Watch { .. })) {
+                self.asked = Some((*ticket, request.clone()));
+            }
+        }
+        self
+    }
+
+    pub(super) fn at(mut self, now: u64) -> Self {
+        self.now = Millis(now);
+        self
+    }
+
+    pub(super) fn answer(self, reply: Reply) -> Self {
+        let (ticket, _) = self.asked.clone().expect("something was asked");
+        self.on(Event::Reply(ticket, reply))
+    }
+
+    pub(super) fn connected(self) -> Self {
+        self.on(Event::Connected { session: SESSION, timeout: TIMEOUT })
+    }
+
+    pub(super) fn disconnected(self) -> Self {
+        self.on(Event::Disconnected { session: SESSION })
+    }
+
+    /// Answers a look: our candidate, if `ours`, and another before or behind it.
+    pub(super) fn looked(self, ours: Option<u32>, other: Option<u32>) -> Self {
+        let foreign = format!("{}-n-", Uuid::from_u128(99).hyphenated());
+        let names = [(&self.prefix, ours), (&foreign, other)];
+        let names = names.iter().filter_map(|(name, n)| n.map(|n| format!("{name}{n:010}"))).collect();
+        self.answer(Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(names))))
+    }
+
+    /// Connected, with candidate number `n` just made.
+    pub(super) fn ran(self, n: u32, other: Option<u32>) -> Self {
+        let created = Reply::Campaign(campaign::Reply::Created(Outcome::Applied(())));
+        self.looked(None, other).answer(created).looked(Some(n), other)
+    }
+
+    pub(super) fn epoch(self, version: i32, token: Option<Uuid>) -> Self {
+        self.answer(Reply::Epoch(Outcome::Applied(Some(Sighting { version, token }))))
+    }
+
+    pub(super) fn claim(&self) -> crate::txn::Claim {
+        match &self.asked {
+            Some((_, Request::Claim(claim))) => claim.clone(),
+            other => panic!("no claim was sent but {other:?}"),
+        }
+    }
+
+    /// Active with epoch 1 and candidate 1 at time 0.
+    pub(super) fn active(self) -> Self {
+        let run = self.connected().ran(1, None).epoch(0, None);
+        let run = run.answer(Reply::Claimed(Outcome::Applied(())));
+        assert!(matches!(run.machine.status(), Status::Active(_)), "{}", run.seen());
+        run
+    }
+
+    pub(super) fn term(&self) -> Term {
+        self.machine.term().expect("a term").clone()
+    }
+
+    /// Answers a verification of `term`: nothing has changed.
+    pub(super) fn confirmed(self, term: &Term) -> Self {
+        let epoch = Some(Sighting { version: term.epoch(), token: Some(term.token()) });
+        self.answer(Reply::Verified(Outcome::Applied(Findings { owner: Some(SESSION), epoch })))
+    }
+
+    /// `status: effect, effect`
+    pub(super) fn seen(&self) -> String {
+        let status = match self.machine.status() {
+            Status::Inactive(Inactive::Idle) => "idle".to_owned(),
+            Status::Inactive(Inactive::Campaigning) => "campaigning".to_owned(),
+            Status::Inactive(Inactive::Standby) => "standby".to_owned(),
+            Status::Inactive(Inactive::Leaving) => "leaving".to_owned(),
+            Status::Active(term) => format!("active {}", term.epoch()),
+            Status::Paused(term, until) => format!("paused {} until {}", term.epoch(), until.0),
+        };
+        let effects: Vec<_> = self.effects.iter().map(word).collect();
+        if effects.is_empty() { status } else { format!("{status}: {}", effects.join(", ")) }
+    }
+}
+
+fn word(effect: &Effect) -> String {
+    match effect {
+        Effect::Tell(_) => "tell".to_owned(),
+        Effect::Lost { epoch, why } => format!("lost {epoch} ({})", why.as_str()),
+        Effect::Refused(rejection) => format!("refused ({})", rejection.reason),
+        Effect::EpochsUsedUp => "epochs used up".to_owned(),
+        Effect::Send(_, Request::ReadEpoch) => "read epoch".to_owned(),
+        Effect::Send(_, Request::Claim(claim)) => format!("claim {}", claim.epoch()),
+        Effect::Send(_, Request::Verify { .. }) => "verify".to_owned(),
+        Effect::Send(_, Request::Campaign(request)) => match request {
+            campaign::Request::CreateParent { .. } => "create parent",
+            campaign::Request::CreateSequential { .. } => "create candidate",
+            campaign::Request::CreateEphemeral { .. } => "create leader",
+            campaign::Request::List { .. } => "look",
+            campaign::Request::Owner { .. } => "owner",
+            campaign::Request::Watch { .. } => "watch",
+            campaign::Request::Delete { .. } => "delete",
+        }
+        .to_owned(),
+    }
+}

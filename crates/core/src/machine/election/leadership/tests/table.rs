@@ -1,0 +1,132 @@
+//! Every state against every event that comes from outside.
+
+use super::driver::*;
+use crate::machine::election::campaign;
+use crate::machine::election::leadership::*;
+use crate::outcome::Outcome;
+
+const STATES: [&str; 13] = [
+    "no session",
+    "out",
+    "campaigning",
+    "cut off",
+    "standby",
+    "reading",
+    "writing",
+    "reading back",
+    "active",
+    "renewing",
+    "paused",
+    "verifying",
+    "leaving",
+];
+
+fn state(name: &str) -> Driver {
+    let new = Driver::new;
+    let reading = || new().connected().ran(1, None);
+    let run = match name {
+        "no session" => new(),
+        "out" => new().on(Event::StepDown),
+        "campaigning" => new().connected(),
+        "cut off" => new().connected().disconnected(),
+        "standby" => new().connected().ran(2, Some(1)),
+        "reading" => reading(),
+        "writing" => reading().epoch(0, None),
+        "reading back" => reading().epoch(0, None).answer(Reply::Claimed(Outcome::Unknown)),
+        "active" => new().active(),
+        "renewing" => new().active().at(LEASE / 4).on(Event::Tick).at(0),
+        "paused" => new().active().disconnected(),
+        "verifying" => new().active().disconnected().connected().looked(Some(1), None),
+        "leaving" => new().active().on(Event::StepDown),
+        other => panic!("no state {other}"),
+    };
+    run.at(100)
+}
+
+/// The module's table, with what each cell pushes. Read a line as `state | event | new status: effects`.
+#[test]
+fn every_state_answers_every_event() {
+    let events: [(&str, u64, Event); 12] = [
+        ("connected", 100, Event::Connected { session: SESSION, timeout: TIMEOUT }),
+        ("new session", 100, Event::Connected { session: 8, timeout: TIMEOUT }),
+        ("disconnected", 100, Event::Disconnected { session: SESSION }),
+        ("disconnected, other session", 100, Event::Disconnected { session: 8 }),
+        ("expired", 100, Event::Expired { session: SESSION }),
+        ("expired, other session", 100, Event::Expired { session: 8 }),
+        ("tick", 100, Event::Tick),
+        ("tick after the lease", LEASE, Event::Tick),
+        ("stand", 100, Event::Stand),
+        ("step down", 100, Event::StepDown),
+        ("fenced out", 100, Event::FencedOut { epoch: 1 }),
+        ("fenced out, earlier term", 100, Event::FencedOut { epoch: 0 }),
+    ];
+    let mut table = String::new();
+    for name in STATES {
+        for (event_name, now, event) in events.clone() {
+            let seen = state(name).at(now).on(event).seen();
+            table += &format!("{name} | {event_name} | {seen}\n");
+        }
+    }
+    assert_eq!(table, include_str!("table.txt"), "\n{table}");
+}
+
+/// Replies to questions that are no longer asked change nothing in any state.
+#[test]
+fn stale_replies_are_dropped_in_every_state() {
+    let found = Findings { owner: Some(SESSION), epoch: None };
+    for name in STATES {
+        let stale = campaign::Ticket { campaign: 1, request: 99 };
+        for reply in [
+            Reply::Epoch(Outcome::Applied(None)),
+            Reply::Epoch(Outcome::Unknown),
+            Reply::Claimed(Outcome::Applied(())),
+            Reply::Claimed(Outcome::Unknown),
+            Reply::Verified(Outcome::Applied(found)),
+            Reply::Verified(Outcome::Unknown),
+            Reply::Campaign(campaign::Reply::Changed),
+            Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(vec![]))),
+            Reply::Campaign(campaign::Reply::Created(Outcome::Applied(()))),
+        ] {
+            let run = state(name);
+            let before = run.machine.status();
+            let run = run.on(Event::Reply(stale, reply.clone()));
+            assert_eq!(
+                (run.machine.status(), run.effects.as_slice()),
+                (before, &[][..]),
+                "{name}: {reply:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn out_of_the_election_a_new_session_changes_nothing_until_asked() {
+    let run = state("out").connected();
+    assert_eq!(run.seen(), "idle");
+    assert_eq!(run.on(Event::Stand).seen(), "campaigning: tell, look");
+    let run = state("leaving").on(Event::Expired { session: SESSION }).connected();
+    assert_eq!(run.seen(), "idle");
+}
+
+#[test]
+fn stepping_down_ends_when_the_candidate_is_really_gone() {
+    let deleted = || Reply::Campaign(campaign::Reply::Deleted(Outcome::Unknown));
+    let run = state("leaving").looked(Some(1), None);
+    assert_eq!(run.seen(), "leaving: delete");
+    let run = run.answer(deleted()).looked(Some(1), None);
+    assert_eq!(run.seen(), "leaving: delete");
+    let run = run.answer(deleted()).looked(None, None);
+    assert_eq!(run.seen(), "idle: tell");
+    assert_eq!(run.on(Event::Stand).seen(), "campaigning: tell, look");
+}
+
+#[test]
+fn one_who_was_fenced_out_queues_again_behind_the_others() {
+    let run = Driver::new().active().on(Event::FencedOut { epoch: 1 });
+    assert_eq!(run.seen(), "leaving: tell, lost 1 (fenced-out), look");
+    let run = run.looked(Some(1), Some(2));
+    let run = run.answer(Reply::Campaign(campaign::Reply::Deleted(Outcome::Applied(()))));
+    let run = run.looked(None, Some(2));
+    assert_eq!(run.seen(), "campaigning: tell, look");
+    assert_eq!(run.ran(3, Some(2)).seen(), "standby: tell, watch");
+}

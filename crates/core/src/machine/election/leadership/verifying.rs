@@ -1,0 +1,118 @@
+//! How long a term is trusted, and the verifications that renew that.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::state::{After, Asked, Renewal, State, Tenure};
+use super::{Effect, Event, Findings, Leadership, RENEWALS_PER_LEASE, Reply, Request, Sighting, Why};
+use crate::machine::election::campaign::{self, Campaign, Ticket};
+use crate::outcome::Outcome;
+use crate::time::Millis;
+
+impl Leadership {
+    /// Takes the evidence that an event carries that the session lives.
+    pub(super) fn learn(&mut self, event: &Event) {
+        let until = match event {
+            Event::Trust { session, until } if self.link.is_of(*session) => Some(*until),
+            // Of another session.
+            Event::Trust { .. } => None,
+            Event::Reply(ticket, Reply::Verified(Outcome::Applied(_))) => self
+                .state
+                .asked()
+                .filter(|asked| asked.ticket == *ticket)
+                .zip(self.link.session())
+                .map(|(asked, session)| asked.at + session.lease),
+            // Says nothing of when the server last heard of us.
+            Event::Connected { .. }
+            | Event::Disconnected { .. }
+            | Event::Expired { .. }
+            | Event::Stand
+            | Event::StepDown
+            | Event::FencedOut { .. }
+            | Event::Tick
+            | Event::Reply(_, _) => None,
+        };
+        if let (Some(until), Some(tenure)) = (until, self.state.tenure_mut()) {
+            tenure.trusted_until = tenure.trusted_until.max(until);
+        }
+    }
+
+    pub(super) fn lapse(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        if self.trusted_until().is_some_and(|until| now >= until) {
+            self.fall_back(Why::TrustLapsed, out);
+            self.feed(now, campaign::Event::Again, out);
+        }
+    }
+
+    pub(super) fn verified(
+        &mut self,
+        now: Millis,
+        ticket: Ticket,
+        outcome: Outcome<Findings>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(asked) = self.state.asked().filter(|asked| asked.ticket == ticket) else {
+            // Of a term that is over, or asked again since.
+            return;
+        };
+        let Some(session) = self.link.session() else {
+            // Without a session there is no term.
+            return;
+        };
+        let every = session.lease / RENEWALS_PER_LEASE;
+        let found = match outcome {
+            Outcome::Applied(found) => found,
+            Outcome::Rejected(rejection) => {
+                out.push(Effect::Refused(rejection));
+                return self.verify_later(now, every, out);
+            }
+            Outcome::Unknown => return self.verify_later(now, every, out),
+        };
+        self.note(found.epoch);
+        let Some(term) = self.term() else {
+            return;
+        };
+        if found.owner != Some(session.id) {
+            self.fall_back(Why::CandidateGone, out);
+            return self.feed(now, campaign::Event::Look, out);
+        }
+        if !is_ours(found.epoch, term.epoch(), term.token()) {
+            return self.leave(now, Why::EpochMoved, After::Afresh, out);
+        }
+        self.state = match self.take() {
+            State::Active(campaign, tenure, _) | State::Paused(campaign, tenure, _) => {
+                State::Active(campaign, tenure, Renewal::Due(asked.at + every))
+            }
+            // Has no term to verify.
+            state @ (State::Idle(_)
+            | State::Campaigning(_)
+            | State::Claiming(_, _)
+            | State::Leaving(_, _)) => state,
+        };
+    }
+
+    /// No news is no reason to end a term before its trust lapses.
+    fn verify_later(&mut self, now: Millis, every: Duration, out: &mut Vec<Effect>) {
+        match &mut self.state {
+            State::Active(_, _, renewal) => *renewal = Renewal::Due(now + every),
+            State::Paused(_, _, asked) => {
+                *asked = None;
+                self.feed(now, campaign::Event::Again, out);
+            }
+            // Has no term to verify.
+            State::Idle(_) | State::Campaigning(_) | State::Claiming(_, _) | State::Leaving(_, _) => {}
+        }
+    }
+}
+
+pub(super) fn is_ours(seen: Option<Sighting>, epoch: i32, token: Uuid) -> bool {
+    seen == Some(Sighting { version: epoch, token: Some(token) })
+}
+
+pub(super) fn verify(now: Millis, campaign: &mut Campaign, tenure: &Tenure, out: &mut Vec<Effect>) -> Asked {
+    let ticket = campaign.ticket();
+    let candidate = tenure.term.candidate().to_owned();
+    out.push(Effect::Send(ticket, Request::Verify { candidate }));
+    Asked { ticket, at: now }
+}

@@ -1,0 +1,431 @@
+//! Two leaders, one of which may be stale, and clients that submit, end and retry members, over one tree, in any order;
+//! replies are lost, writes applied late, hints dropped, and a look reads at three moments.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::group::Stage;
+use crate::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
+use crate::machine::worker_registry::recovery::Stored;
+use crate::name::Kind;
+use crate::outcome::Reason;
+use crate::txn::Waiting;
+use crate::wire::{decode, encode};
+use crate::{path, txn};
+
+const MEMBERS: u32 = 4;
+const NOW: WallMillis = WallMillis(9);
+
+/// Any numbers, from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[derive(Default)]
+struct Tree(BTreeMap<String, (Vec<u8>, i32)>);
+
+impl Tree {
+    fn commit(&mut self, ops: &[Op]) -> Outcome<()> {
+        let mut after = self.0.clone();
+        for (at, op) in ops.iter().enumerate() {
+            let there = after.get(op.path()).map(|(_, version)| *version);
+            let reason = match (op, there) {
+                (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
+                (Op::Create { path, .. }, None) => {
+                    let parent = path.rsplit_once('/').unwrap().0;
+                    let ours = path.starts_with("/groups/") || path.starts_with("/members/");
+                    let deep = path.split('/').count() > 4;
+                    (ours && deep && !after.contains_key(parent)).then_some(Reason::NoNode)
+                }
+                (_, None) => Some(Reason::NoNode),
+                (Op::Check { version, .. } | Op::Set { version, .. }, Some(there)) => {
+                    (*version != there).then_some(Reason::BadVersion)
+                }
+                (Op::Delete { version, .. }, Some(there)) => {
+                    version.is_some_and(|version| version != there).then_some(Reason::BadVersion)
+                }
+            };
+            if let Some(reason) = reason {
+                return Outcome::Rejected(Rejection { at, reason });
+            }
+            match op {
+                Op::Check { .. } => {}
+                Op::Create { path, data, .. } => drop(after.insert(path.clone(), (data.clone(), 0))),
+                Op::Set { path, data, version } => {
+                    drop(after.insert(path.clone(), (data.clone(), version + 1)))
+                }
+                Op::Delete { path, .. } => drop(after.remove(path)),
+            }
+        }
+        self.0 = after;
+        Outcome::Applied(())
+    }
+
+    fn names(&self, parent: &str) -> Vec<String> {
+        let prefix = format!("{parent}/");
+        let names = self.0.keys().filter_map(|path| path.strip_prefix(&prefix));
+        names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
+    }
+
+    fn record(&self) -> Option<(GroupRecord, i32)> {
+        let (data, version) = self.0.get(&path::group(&id()))?;
+        Some((decode(data).unwrap(), *version))
+    }
+
+    fn job(&self, job: &JobId) -> Option<(JobRecord, i32)> {
+        let (data, version) = self.0.get(&path::record(job))?;
+        Some((decode(data).unwrap(), *version))
+    }
+
+    fn places(&self) -> Vec<u32> {
+        let names = self.names(&path::place_chunk(&id(), 0));
+        names.iter().filter_map(|name| path::parse_place(name)).collect()
+    }
+
+    fn marks(&self) -> Vec<(u32, End)> {
+        let names = self.names(&path::mark_chunk(&id(), 0));
+        names.iter().filter_map(|name| path::parse_member_mark(name)).collect()
+    }
+}
+
+fn id() -> GroupId {
+    GroupId::new("g").unwrap()
+}
+
+fn kind() -> Kind {
+    Kind::new("sum").unwrap()
+}
+
+fn member(number: u32) -> JobId {
+    JobId::member(&kind(), &id(), number).unwrap()
+}
+
+fn join() -> JobId {
+    JobId::new("sum.join:@g").unwrap()
+}
+
+/// What a leader waits for: a look in one of its moments, or an answer.
+enum Due {
+    Look(Box<Sight>, u32),
+    Looked(Look),
+    Sent(Effect),
+    Answer(Event),
+}
+
+struct Leader {
+    joiner: Joiner,
+    due: Vec<Due>,
+}
+
+impl Leader {
+    fn new(epoch: i32) -> Self {
+        Self { joiner: Joiner::new(epoch), due: Vec::new() }
+    }
+
+    fn on(&mut self, tree: &Tree, event: Event) {
+        let mut out = Vec::new();
+        self.joiner.handle(NOW, event, &mut out);
+        for effect in out {
+            match effect {
+                Effect::Look(_) => match tree.record() {
+                    None => self.due.push(Due::Looked(Look::Absent)),
+                    Some((record, version)) => {
+                        let mut sight = Sight::new(record, version);
+                        for name in tree.names(&path::group(&id())) {
+                            if let Some((Mark::Join, end)) = path::parse_mark(&name) {
+                                sight.join = Some(end);
+                            }
+                        }
+                        self.due.push(Due::Look(Box::new(sight), 0));
+                    }
+                },
+                Effect::Advanced(..) | Effect::Stuck(..) | Effect::FencedOut => {}
+                sent @ (Effect::Commit(..) | Effect::Find(..) | Effect::Cancel(..)) => {
+                    self.due.push(Due::Sent(sent))
+                }
+            }
+        }
+    }
+}
+
+struct World {
+    tree: Tree,
+    leaders: [Leader; 2],
+    late: Vec<Vec<Op>>,
+    joins: u32,
+    dice: Dice,
+}
+
+impl World {
+    fn new(seed: u64, fail_fast: bool) -> Self {
+        let mut tree = Tree::default();
+        tree.0.insert(path::EPOCH.to_owned(), (Vec::new(), 1));
+        let record = GroupRecord { fail_fast, ..GroupRecord::new(kind(), Uuid::nil(), NOW) };
+        for ops in [txn::make_group(&id(), &record), txn::make_chunk(&id(), 0)] {
+            assert_eq!(tree.commit(&ops), Outcome::Applied(()));
+        }
+        let leaders = [Leader::new(1), Leader::new(2)];
+        Self { tree, leaders, late: Vec::new(), joins: 0, dice: Dice(seed) }
+    }
+
+    /// S7: looked at before each transaction that makes the join.
+    fn commit(&mut self, ops: &[Op]) -> Outcome<()> {
+        let (places, marks, record) = (self.tree.places(), self.tree.marks(), self.tree.record().unwrap().0);
+        let outcome = self.tree.commit(ops);
+        let makes_join = |op: &Op| matches!(op, Op::Create { path, .. } if *path == path::record(&join()));
+        if outcome == Outcome::Applied(()) && ops.iter().any(makes_join) {
+            self.joins += 1;
+            let (stopped, _) = self.tree.record().unwrap();
+            if stopped.stopped.is_none() {
+                let ended = u32::try_from(marks.len()).unwrap();
+                assert_eq!((record.total, places.len()), (Some(ended), 0), "joined before all have ended");
+            }
+            assert_eq!(self.joins, 1, "joined twice");
+        }
+        for number in 0..MEMBERS {
+            let open = self
+                .tree
+                .job(&member(number))
+                .filter(|(job, _)| counted(job))
+                .map(|(job, _)| !job.is_terminal());
+            let place = self.tree.places().contains(&number);
+            let mark = self.tree.marks().iter().filter(|(marked, _)| *marked == number).count();
+            if let Some(open) = open {
+                assert_eq!((place, mark), (open, usize::from(!open)), "member {number}");
+            }
+        }
+        outcome
+    }
+
+    fn hint(&mut self, event: &Event) {
+        for at in 0..2 {
+            if !self.dice.one_in(4) {
+                let World { tree, leaders, .. } = self;
+                leaders[at].on(tree, event.clone());
+            }
+        }
+    }
+
+    fn client(&mut self) {
+        let number = u32::try_from(self.dice.below(MEMBERS as usize)).unwrap();
+        let (record, version) = self.tree.record().unwrap();
+        let job = self.tree.job(&member(number));
+        match (self.dice.below(4), job) {
+            (0, _) => {
+                if let Ok(sealed) = record.sealed(&id(), MEMBERS) {
+                    self.commit(&txn::seal(&id(), version, &sealed));
+                    self.hint(&Event::Changed(id()));
+                }
+            }
+            (_, None) => {
+                if record.admits(&id(), number).is_ok() {
+                    let part = Membership { group: id(), role: Role::Member(number), counted: true };
+                    let job = JobRecord::new(kind(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
+                    let job = JobRecord { membership: Some(part), ..job };
+                    let mut ops = txn::submit(&member(number), &job, 0);
+                    ops.extend(txn::join_group(&id(), version, number));
+                    // Sent again after a lost reply, or applied late.
+                    if self.dice.one_in(4) {
+                        self.late.push(ops.clone())
+                    }
+                    if !self.dice.one_in(4) {
+                        drop(self.commit(&ops))
+                    }
+                }
+            }
+            (_, Some((job, at))) if !job.is_terminal() => {
+                let verdict = match self.dice.below(6) {
+                    0 => Verdict::Dead,
+                    1 => Verdict::Cancelled,
+                    _ => Verdict::Succeeded(Payload::json(*b"1").unwrap()),
+                };
+                let ended = JobRecord { state: JobState::Terminal { verdict, at: NOW }, ..job };
+                let ops = txn::cancel(&member(number), at, &ended, Waiting::Queued);
+                if self.dice.one_in(4) {
+                    self.late.push(ops.clone())
+                }
+                self.commit(&ops);
+                let end = End::of(&ended.state).unwrap();
+                self.hint(&Event::Ended(id(), Mark::Member(number), end));
+            }
+            (1, Some((mut job, at)))
+                if !matches!(job.state, JobState::Terminal { verdict: Verdict::Succeeded(_), .. }) =>
+            {
+                let before = End::of(&job.state).unwrap();
+                let part = job.membership.clone().unwrap();
+                let rejoined = if part.counted && record.stage == Stage::Open {
+                    txn::rejoin_group(&part, before, version, &record)
+                } else {
+                    job.membership = Some(Membership { counted: false, ..part });
+                    Vec::new()
+                };
+                let mut ops = txn::reopen(&member(number), at, &job.reopen(), 0);
+                ops.extend(rejoined);
+                if self.dice.one_in(4) {
+                    self.late.push(ops.clone())
+                }
+                self.commit(&ops);
+                self.hint(&Event::Changed(id()));
+            }
+            (_, Some(_)) => {}
+        }
+    }
+
+    /// One thing that some leader waits for comes about, or is not answered.
+    fn leader(&mut self, at: usize, honest: bool) {
+        if self.leaders[at].due.is_empty() {
+            return;
+        }
+        let which = self.dice.below(self.leaders[at].due.len());
+        let due = self.leaders[at].due.remove(which);
+        let next = match due {
+            Due::Look(mut sight, 0) => {
+                sight.open = u32::try_from(self.tree.places().len()).unwrap();
+                Due::Look(sight, 1)
+            }
+            Due::Look(mut sight, _) => {
+                let marks = self.tree.marks();
+                sight.ended = u32::try_from(marks.len()).unwrap();
+                sight.below = Some(sight.ended);
+                let failed = marks.into_iter().find(|(_, end)| *end != End::Succeeded);
+                sight.failed = failed.map(|(number, _)| number).filter(|_| sight.record.fail_fast);
+                Due::Looked(Look::There(sight))
+            }
+            Due::Looked(_) if !honest && self.dice.one_in(10) => {
+                Due::Answer(Event::Looked(id(), Look::NotAnswered))
+            }
+            Due::Looked(look) => Due::Answer(Event::Looked(id(), look)),
+            Due::Sent(Effect::Commit(group, ops)) => {
+                let outcome = self.write(&ops, honest);
+                Due::Answer(Event::Committed(group, outcome))
+            }
+            Due::Sent(Effect::Cancel(group, batch)) => {
+                let ops = batch.ops().cloned().collect::<Vec<_>>();
+                let outcome = self.write(&ops, honest);
+                Due::Answer(Event::Cancelled(group, batch, outcome))
+            }
+            Due::Sent(Effect::Find(group, _)) => {
+                let rest = self.tree.places().into_iter().map(|number| {
+                    let (record, version) = self.tree.job(&member(number)).unwrap();
+                    let standing = Standing::Waits(Waiting::Queued);
+                    Rest { job: member(number), record: Stored::Value(record, version), standing }
+                });
+                Due::Answer(Event::Found(group, Ok((rest.collect(), None))))
+            }
+            Due::Sent(other) => panic!("{other:?} has no answer"),
+            Due::Answer(event) => {
+                let World { tree, leaders, .. } = self;
+                return leaders[at].on(tree, event);
+            }
+        };
+        self.leaders[at].due.push(next);
+    }
+
+    fn write(&mut self, ops: &[Op], honest: bool) -> Outcome<()> {
+        match self.dice.below(8) {
+            0 if !honest => Outcome::Unknown,
+            1 if !honest => {
+                self.late.push(ops.to_vec());
+                Outcome::Unknown
+            }
+            2 if !honest => {
+                self.commit(ops);
+                Outcome::Unknown
+            }
+            _ => self.commit(ops),
+        }
+    }
+
+    fn step(&mut self) {
+        match self.dice.below(12) {
+            0..=3 => self.client(),
+            4..=8 => {
+                let at = self.dice.below(2);
+                self.leader(at, false);
+            }
+            9 if !self.late.is_empty() => {
+                let which = self.dice.below(self.late.len());
+                let ops = self.late.remove(which);
+                self.commit(&ops);
+            }
+            10 => {
+                // The second leader claims.
+                let claim = Op::Set { path: path::EPOCH.to_owned(), data: Vec::new(), version: 1 };
+                if self.dice.one_in(6) {
+                    drop(self.commit(&[claim]))
+                }
+            }
+            _ => {
+                let at = self.dice.below(2);
+                let World { tree, leaders, .. } = self;
+                leaders[at].on(tree, Event::Seen(vec![id()]));
+                leaders[at].on(tree, Event::Resync);
+            }
+        }
+    }
+
+    /// From here on nothing is lost, and the second leader leads.
+    fn settle(&mut self) {
+        let claim = Op::Set { path: path::EPOCH.to_owned(), data: Vec::new(), version: 1 };
+        self.commit(&[claim]);
+        self.late.clear();
+        for _ in 0..500 {
+            let (record, version) = self.tree.record().unwrap();
+            if let Ok(sealed) = record.sealed(&id(), MEMBERS)
+                && record.total.is_none()
+                && !record.closed
+            {
+                self.commit(&txn::seal(&id(), version, &sealed));
+            }
+            for _ in 0..8 {
+                self.client();
+            }
+            if let Some((job, at)) = self.tree.job(&join()).filter(|(job, _)| !job.is_terminal()) {
+                let over = job.cancel(NOW);
+                self.commit(&txn::cancel(&join(), at, &over, Waiting::Queued));
+            }
+            let World { tree, leaders, .. } = self;
+            leaders[1].on(tree, Event::Seen(vec![id()]));
+            leaders[1].on(tree, Event::Resync);
+            for _ in 0..40 {
+                self.leader(1, true);
+            }
+            if matches!(self.tree.record().unwrap().0.stage, Stage::Done { .. }) {
+                return;
+            }
+        }
+        panic!("the group is not done: {:?}", self.tree.record());
+    }
+}
+
+fn counted(job: &JobRecord) -> bool {
+    job.membership.as_ref().is_some_and(|part| part.counted)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// S7, L3
+    #[test]
+    fn a_group_is_joined_once_and_not_before_its_members_have_ended(seed: u64, fail_fast: bool, steps in 0usize..150) {
+        let mut world = World::new(seed, fail_fast);
+        for _ in 0..steps {
+            world.step();
+        }
+        world.settle();
+        prop_assert_eq!(world.joins, 1);
+        drop(encode(&world.tree.record().unwrap().0));
+    }
+}

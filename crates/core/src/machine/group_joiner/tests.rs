@@ -1,0 +1,371 @@
+//! What a look makes of a group, and how answers that did not come are met.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::group::{Parent, Stage, Stop};
+use crate::job::{JobRecord, Membership, Payload, Role};
+use crate::machine::worker_registry::recovery::Stored;
+use crate::name::Kind;
+use crate::outcome::Reason;
+use crate::path;
+use crate::txn::Waiting;
+
+const NOW: WallMillis = WallMillis(9);
+
+fn id() -> GroupId {
+    GroupId::new("g").unwrap()
+}
+
+fn record() -> GroupRecord {
+    GroupRecord::new(Kind::new("sum").unwrap(), Uuid::nil(), WallMillis(1))
+}
+
+fn sub_jobs() -> GroupRecord {
+    let outer = Membership { group: GroupId::new("outer").unwrap(), role: Role::Member(3), counted: true };
+    let parent = Parent {
+        job: JobId::new("p:outer:3").unwrap(),
+        kind: Kind::new("p").unwrap(),
+        generation: 1,
+        finish: true,
+        membership: Some(outer),
+        depth: 1,
+    };
+    GroupRecord { parent: Some(parent), ..record() }
+}
+
+fn sight(record: GroupRecord) -> Sight {
+    Sight::new(record, 5)
+}
+
+/// The machine with this group seen, and what a look that shows this leads to.
+fn looked(sight: Sight) -> (Joiner, Vec<Effect>) {
+    let mut joiner = Joiner::new(7);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Resync, &mut out);
+    joiner.handle(NOW, Event::Seen(vec![id()]), &mut out);
+    assert_eq!(out, [Effect::Look(id())]);
+    out.clear();
+    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(sight))), &mut out);
+    (joiner, out)
+}
+
+/// What is committed, as short text.
+fn committed(out: &[Effect]) -> Vec<String> {
+    let ops = out.iter().find_map(|effect| match effect {
+        Effect::Commit(_, ops) => Some(ops),
+        _ => None,
+    });
+    let kind = |op: &Op| match op {
+        Op::Check { path, version } => format!("check {path} {version}"),
+        Op::Create { path, .. } => format!("create {path}"),
+        Op::Set { path, version, .. } => format!("set {path} {version}"),
+        Op::Delete { path, .. } => format!("delete {path}"),
+    };
+    ops.map(|ops| ops.iter().map(kind).collect()).unwrap_or_default()
+}
+
+/// S7
+#[test]
+fn a_sealed_group_whose_members_have_all_ended_gets_its_join_in_one_transaction() {
+    let complete = Sight { ended: 2, below: Some(2), ..sight(GroupRecord { total: Some(2), ..record() }) };
+    let (_, out) = looked(complete);
+    let join = JobId::new("sum.join:@g").unwrap();
+    assert_eq!(
+        committed(&out),
+        [
+            "check /epoch 7".to_owned(),
+            format!("set {} 5", path::group(&id())),
+            format!("create {}", path::record(&join)),
+            format!("create {}", path::queue_entry(&join)),
+        ]
+    );
+}
+
+/// S7: what was deleted by hand and submitted again has a mark of each life.
+#[test]
+fn as_many_marks_as_members_are_not_enough_when_they_are_not_of_all_of_them() {
+    let twice = Sight { ended: 2, below: Some(1), ..sight(GroupRecord { total: Some(2), ..record() }) };
+    assert_eq!(looked(twice).1, []);
+    let open =
+        Sight { ended: 2, below: Some(2), open: 1, ..sight(GroupRecord { total: Some(2), ..record() }) };
+    assert_eq!(looked(open).1, []);
+}
+
+#[test]
+fn a_group_that_fails_fast_and_has_no_join_admits_nobody_from_then_on() {
+    let plain = GroupRecord { fail_fast: true, join: false, ..record() };
+    let (mut joiner, out) = looked(Sight { ended: 1, open: 1, failed: Some(0), ..sight(plain) });
+    assert_eq!(committed(&out).len(), 2);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
+    let [Effect::Advanced(_, stopped), _] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((stopped.stage, stopped.stopped, stopped.closed), (Stage::Open, Some(Stop::Member(0)), true));
+    let (_, out) = looked(Sight { ended: 1, open: 1, ..sight(stopped.clone()) });
+    assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
+    let (_, out) = looked(Sight { ended: 2, ..sight(stopped.clone()) });
+    assert_eq!(committed(&out).len(), 2, "done");
+}
+
+/// S7
+#[test]
+fn a_group_without_a_total_or_with_members_left_waits() {
+    for waits in [
+        Sight { ended: 2, ..sight(record()) },
+        Sight { ended: 1, ..sight(GroupRecord { total: Some(2), ..record() }) },
+    ] {
+        assert_eq!(looked(waits).1, []);
+    }
+}
+
+#[test]
+fn it_is_looked_at_again_when_as_many_have_ended_as_were_left() {
+    let (mut joiner, _) = looked(Sight { ended: 1, ..sight(GroupRecord { total: Some(4), ..record() }) });
+    let mut out = Vec::new();
+    for number in 0..3 {
+        assert_eq!(out, [], "{number}");
+        joiner.handle(NOW, Event::Ended(id(), Mark::Member(number), End::Succeeded), &mut out);
+    }
+    assert_eq!(out, [Effect::Look(id())]);
+}
+
+#[test]
+fn ends_that_a_look_may_not_have_counted_are_met_by_another_look() {
+    let (mut joiner, _) = looked(Sight { ended: 0, ..sight(GroupRecord { total: Some(1), ..record() }) });
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Changed(id()), &mut out);
+    joiner.handle(NOW, Event::Ended(id(), Mark::Member(0), End::Succeeded), &mut out);
+    let before = sight(GroupRecord { total: Some(1), ..record() });
+    out.clear();
+    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(before))), &mut out);
+    assert_eq!(out, [Effect::Look(id())]);
+}
+
+#[test]
+fn the_first_failure_of_a_group_that_fails_fast_joins_it_at_once() {
+    let failed = Sight {
+        ended: 1,
+        open: 4,
+        failed: Some(3),
+        ..sight(GroupRecord { total: Some(9), fail_fast: true, ..record() })
+    };
+    let (mut joiner, out) = looked(failed.clone());
+    assert_eq!(committed(&out).len(), 4);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
+    let [Effect::Advanced(_, stopped), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((stopped.stage, stopped.stopped), (Stage::Joining, Some(Stop::Member(3))));
+    let stopped = stopped.clone();
+    out.clear();
+    let joining = Sight { record: stopped, version: 6, ..failed };
+    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(joining))), &mut out);
+    assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
+}
+
+#[test]
+fn what_is_left_of_a_stopped_group_is_cancelled_behind_the_epoch() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    let (mut joiner, out) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
+    assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
+    let member = Membership { group: id(), role: Role::Member(1), counted: true };
+    let job = JobRecord {
+        membership: Some(member),
+        ..JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW)
+    };
+    let name = JobId::new("sum:g:1").unwrap();
+    let rest =
+        Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Waits(Waiting::Queued) };
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
+    let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(batch.ops().next(), Some(&txn::fence(7)));
+    let paths = batch.ops().map(Op::path).collect::<Vec<_>>();
+    assert_eq!(
+        paths[..4],
+        [path::EPOCH.to_owned(), path::record(&name), path::queue_entry(&name), path::place(&id(), 1),]
+    );
+    assert_eq!(paths[4], path::mark(&id(), Mark::Member(1), End::Cancelled));
+}
+
+/// A member that waits for its next attempt, and whose last one made sub-jobs.
+#[test]
+fn a_waiting_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    let (mut joiner, _) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
+    let member = Membership { group: id(), role: Role::Member(1), counted: true };
+    let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
+    let job = JobRecord { membership: Some(member), spawned: true, ..job };
+    let name = JobId::new("sum:g:1").unwrap();
+    let rest =
+        Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Waits(Waiting::Queued) };
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
+    let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
+    let at = batch.ops().position(Op::leaves_group).unwrap();
+    let gone = Outcome::Rejected(Rejection { at, reason: Reason::NoNode });
+    let event = Event::Cancelled(id(), batch.clone(), gone);
+    out.clear();
+    joiner.handle(NOW, event, &mut out);
+    let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
+    let left = batch.ops().filter(|op| op.leaves_group()).map(Op::path).collect::<Vec<_>>();
+    assert_eq!(left, [path::place(&id(), 1), path::mark(&id(), Mark::Member(1), End::Cancelled)]);
+}
+
+#[test]
+fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded() {
+    let (_, out) = looked(Sight { ended: 2, ..sight(sub_jobs()) });
+    assert_eq!(out, [], "the parent may submit more");
+    let ended = Sight { parent: Some(End::Succeeded), ended: 2, ..sight(sub_jobs()) };
+    let (mut joiner, out) = looked(ended.clone());
+    assert_eq!(committed(&out).len(), 2, "nobody is let in any more");
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
+    let [Effect::Advanced(_, closed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
+    assert!(closed.closed && closed.total.is_none());
+    let closed = closed.clone();
+    let (mut joiner, _) = looked(Sight { record: closed, members: Some(2), ..ended.clone() });
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
+    let [Effect::Advanced(_, sealed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(sealed.total, Some(2));
+    let (_, out) = looked(Sight { record: sealed.clone(), members: Some(2), ..ended });
+    assert_eq!(committed(&out).len(), 4, "its join");
+}
+
+#[test]
+fn the_last_stage_ends_the_parents_place_in_its_own_group() {
+    let finishing = GroupRecord { stage: Stage::Finishing, total: Some(0), ..sub_jobs() };
+    let over = Sight {
+        parent: Some(End::Succeeded),
+        join: Some(End::Succeeded),
+        finish: Some(End::Dead),
+        ..sight(finishing)
+    };
+    let outer = GroupId::new("outer").unwrap();
+    assert_eq!(
+        committed(&looked(over).1)[2..],
+        [
+            format!("delete {}", path::place(&outer, 3)),
+            format!("create {}", path::mark(&outer, Mark::Member(3), End::Succeeded)),
+        ]
+    );
+}
+
+#[test]
+fn a_parent_that_failed_stops_its_sub_jobs() {
+    let failed = Sight { parent: Some(End::Dead), open: 3, ..sight(sub_jobs()) };
+    let (mut joiner, out) = looked(failed);
+    assert_eq!(committed(&out).len(), 4);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
+    let [Effect::Advanced(_, stopped), _] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(stopped.stopped, Some(Stop::Parent));
+}
+
+#[test]
+fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    let (_, out) = looked(Sight { join: Some(End::Succeeded), open: 1, ..sight(stopped.clone()) });
+    assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
+    let (_, out) = looked(Sight { join: Some(End::Succeeded), ..sight(stopped) });
+    assert_eq!(committed(&out).len(), 2);
+}
+
+/// L3: it would be done at the next sweep only.
+#[test]
+fn the_last_end_of_a_stopped_groups_rest_that_a_look_may_not_have_counted_is_met_by_another_look() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    let runs = Sight { join: Some(End::Succeeded), open: 1, ..sight(stopped) };
+    let look = || Event::Looked(id(), Look::There(Box::new(runs.clone())));
+    let (mut joiner, _) = looked(runs.clone());
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Found(id(), Ok((Vec::new(), None))), &mut out);
+    assert_eq!(out, [Effect::Look(id())], "it was asked before");
+    joiner.handle(NOW, Event::Ended(id(), Mark::Member(1), End::Succeeded), &mut out);
+    joiner.handle(NOW, look(), &mut out);
+    assert_eq!(out, [Effect::Look(id()), Effect::Look(id())]);
+    joiner.handle(NOW, look(), &mut out);
+    assert_eq!(out.len(), 2, "if it runs still, its end is waited for");
+}
+
+#[test]
+fn whatever_became_of_a_transaction_the_group_is_looked_at_again() {
+    let complete = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
+    let stale = |at| Outcome::Rejected(Rejection { at, reason: Reason::BadVersion });
+    let (mut joiner, _) = looked(complete());
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), stale(1)), &mut out);
+    assert_eq!(out, [Effect::Look(id())]);
+    let (mut joiner, _) = looked(complete());
+    out.clear();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Unknown), &mut out);
+    assert_eq!(out, [], "not before the session is back");
+    joiner.handle(NOW, Event::Resync, &mut out);
+    assert_eq!(out, [Effect::Look(id())]);
+    let (mut joiner, _) = looked(complete());
+    out.clear();
+    joiner.handle(NOW, Event::Committed(id(), stale(0)), &mut out);
+    assert_eq!(out, [Effect::FencedOut]);
+}
+
+#[test]
+fn a_group_that_cannot_be_taken_on_says_so_and_waits_for_the_sweep() {
+    let empty = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
+    let complete = || Look::There(Box::new(empty()));
+    let (mut joiner, _) = looked(empty());
+    let taken = || Outcome::Rejected(Rejection { at: 2, reason: Reason::NodeExists });
+    let mut out = Vec::new();
+    for _ in 1..STRIKES {
+        joiner.handle(NOW, Event::Committed(id(), taken()), &mut out);
+        joiner.handle(NOW, Event::Looked(id(), complete()), &mut out);
+    }
+    out.clear();
+    joiner.handle(NOW, Event::Committed(id(), taken()), &mut out);
+    assert!(matches!(&out[..], [Effect::Stuck(_, why)] if why.ends_with("the znode exists")), "{out:?}");
+    out.clear();
+    joiner.handle(NOW, Event::Resync, &mut out);
+    assert_eq!(out, [Effect::Look(id())]);
+}
+
+#[test]
+fn a_parent_without_a_place_does_not_hold_up_its_sub_jobs_group() {
+    let joining = GroupRecord { stage: Stage::Finishing, ..sub_jobs() };
+    let over = Sight { parent: Some(End::Succeeded), finish: Some(End::Succeeded), ..sight(joining) };
+    let (mut joiner, out) = looked(over.clone());
+    assert_eq!(committed(&out).len(), 4);
+    let mut out = Vec::new();
+    let gone = Outcome::Rejected(Rejection { at: 2, reason: Reason::NoNode });
+    joiner.handle(NOW, Event::Committed(id(), gone), &mut out);
+    out.clear();
+    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(over))), &mut out);
+    assert_eq!(committed(&out).len(), 3, "its mark is made all the same");
+}
+
+#[test]
+fn a_member_that_ended_and_whose_sub_jobs_have_not_condemns_their_group() {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    let (mut joiner, _) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
+    let member = Membership { group: id(), role: Role::Member(1), counted: true };
+    let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
+    let job = JobRecord { membership: Some(member), spawned: true, ..job }.cancel(NOW);
+    let name = JobId::new("sum:g:1").unwrap();
+    let nested = GroupId::of_sub_jobs(&name, &job);
+    let rest = Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Nowhere };
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
+    assert!(out.contains(&Effect::Look(nested.clone())), "{out:?}");
+    out.clear();
+    let inner = Sight { parent: Some(End::Succeeded), open: 1, ..sight(sub_jobs()) };
+    joiner.handle(NOW, Event::Looked(nested, Look::There(Box::new(inner))), &mut out);
+    assert_eq!(committed(&out).len(), 4, "{out:?}");
+}
+
+#[test]
+fn a_group_that_is_done_is_not_looked_at_again() {
+    let (mut joiner, out) = looked(sight(GroupRecord { stage: Stage::Done { at: NOW }, ..record() }));
+    assert_eq!((out.len(), joiner.open()), (0, 0));
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Resync, &mut out);
+    joiner.handle(NOW, Event::Seen(vec![id()]), &mut out);
+    assert_eq!(out, []);
+}

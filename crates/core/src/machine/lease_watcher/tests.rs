@@ -1,0 +1,396 @@
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::group::{End, Mark};
+use crate::job::{AttemptEndKind, JobState, Membership, Next, Payload, Placement, Role, Verdict};
+use crate::machine::worker_registry::recovery::Recovered;
+use crate::name::{GroupId, Kind, Lane};
+use crate::outcome::{Reason, Rejection};
+use crate::txn::Op;
+
+const LEASE: Duration = Duration::from_secs(60);
+const WALL: WallMillis = WallMillis(9);
+
+fn place(n: u32) -> Place {
+    (WorkerId::new(Uuid::from_u128(7)), JobId::new(format!("job-{n}")).unwrap())
+}
+
+fn record() -> JobRecord {
+    let payload = Payload::json(*b"{}").unwrap();
+    JobRecord::new(Kind::new("sum").unwrap(), payload, Uuid::nil(), WallMillis(0))
+}
+
+fn assignment() -> Assignment {
+    Assignment { lease: LEASE, ..Assignment::new(1, 3, WALL) }
+}
+
+fn stand(version: i32) -> Stand {
+    Stand { created: 40, version }
+}
+
+fn case(n: u32, version: i32) -> Case {
+    Case {
+        place: place(n),
+        created: 40,
+        assignment: Stored::Value(assignment(), version),
+        record: Stored::Value(record(), 5),
+    }
+}
+
+/// A leader with a clock.
+struct Leader {
+    machine: Leases,
+    now: Millis,
+    out: Vec<Effect>,
+}
+
+impl Leader {
+    fn new() -> Self {
+        let mut leader = Self { machine: Leases::new(3), now: Millis(0), out: Vec::new() };
+        assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes]);
+        leader
+    }
+
+    fn on(&mut self, event: Event) -> Vec<Effect> {
+        self.machine.handle(self.now, WALL, event, &mut self.out);
+        std::mem::take(&mut self.out)
+    }
+
+    fn after(&mut self, wait: Duration) -> Vec<Effect> {
+        self.now = self.now + wait;
+        self.on(Event::Tick)
+    }
+
+    /// One assignment that was looked at just now.
+    fn standing() -> Self {
+        let mut leader = Self::new();
+        assert_eq!(leader.on(Event::Changed(place(1))), []);
+        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
+        assert_eq!(leader.on(Event::Looked(vec![(place(1), Some((stand(0), LEASE)))])), []);
+        leader
+    }
+
+    /// One whose lease is over and which is being judged.
+    fn judging() -> Self {
+        let mut leader = Self::standing();
+        assert_eq!(leader.after(LEASE + LEASE_MARGIN), [Effect::Judge(vec![place(1)])]);
+        leader
+    }
+
+    /// One that is being closed.
+    fn closing() -> (Self, Batch<Revocation>) {
+        let mut leader = Self::judging();
+        let batch = committed(leader.on(Event::Judged(vec![case(1, 0)])));
+        (leader, batch)
+    }
+}
+
+fn committed(mut effects: Vec<Effect>) -> Batch<Revocation> {
+    match (effects.pop(), effects.as_slice()) {
+        (Some(Effect::Commit(batch)), []) => batch,
+        other => panic!("one commit, not {other:?}"),
+    }
+}
+
+fn rejected(at: usize, reason: Reason) -> Outcome<()> {
+    Outcome::Rejected(Rejection { at, reason })
+}
+
+#[test]
+fn an_attempt_that_is_over_soon_is_never_read() {
+    let mut leader = Leader::new();
+    leader.on(Event::Changed(place(1)));
+    leader.on(Event::Gone(place(1)));
+    assert_eq!((leader.after(LEASE * 9), leader.machine.len()), (vec![], 0));
+}
+
+#[test]
+fn an_attempt_that_gives_no_sign_of_life_is_closed_behind_every_fence() {
+    let mut leader = Leader::standing();
+    let almost = LEASE + LEASE_MARGIN - Duration::from_millis(1);
+    assert_eq!(leader.after(almost), [], "not before");
+    assert_eq!(leader.after(Duration::from_millis(1)), [Effect::Judge(vec![place(1)])]);
+    let batch = committed(leader.on(Event::Judged(vec![case(1, 0)])));
+    let ops: Vec<Op> = batch.ops().cloned().collect();
+    let (worker, job) = place(1);
+    let (closed, next) =
+        record().close(crate::job::Attempt { number: 1, worker }, crate::job::Ending::LeaseExpired, WALL, 0);
+    assert_eq!(closed.last.unwrap().how, AttemptEndKind::LeaseExpired);
+    assert!(matches!(next, Next::Queue(_)));
+    let close = txn::close(&job, worker, 5, Some(0), &closed, &next);
+    assert_eq!(ops, [vec![txn::fence(3)], close, vec![txn::shun(worker)]].concat());
+    let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Queued));
+    assert!(leader.machine.is_empty());
+}
+
+#[test]
+fn a_sign_of_life_begins_the_lease_anew() {
+    let mut leader = Leader::standing();
+    leader.after(LEASE);
+    leader.on(Event::Changed(place(1)));
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
+    leader.on(Event::Looked(vec![(place(1), Some((stand(1), LEASE)))]));
+    assert_eq!(leader.after(LEASE), [], "by the old lease it would be over");
+    assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![place(1)])]);
+}
+
+/// The change of which no watch told, as after a reconnection.
+#[test]
+fn a_sign_of_life_that_no_watch_reported_is_seen_before_the_attempt_is_closed() {
+    for another in [stand(1), Stand { created: 50, version: 0 }] {
+        let mut leader = Leader::judging();
+        let renewed = Case { created: another.created, ..case(1, another.version) };
+        assert_eq!(leader.on(Event::Judged(vec![renewed])), []);
+        assert_eq!(leader.after(LEASE), []);
+        assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![place(1)])]);
+    }
+}
+
+#[test]
+fn a_sign_of_life_while_it_is_judged_or_looked_at_makes_it_looked_at_again() {
+    let mut leader = Leader::judging();
+    leader.on(Event::Changed(place(1)));
+    assert_eq!(leader.on(Event::Judged(vec![case(1, 0)])), []);
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
+    leader.on(Event::Changed(place(1)));
+    assert_eq!(leader.on(Event::Looked(vec![(place(1), Some((stand(0), LEASE)))])), []);
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
+}
+
+#[test]
+fn a_revocation_that_a_renewal_overtook_is_rejected_and_the_lease_runs_anew() {
+    let (mut leader, batch) = Leader::closing();
+    assert_eq!(leader.on(Event::Committed(batch, rejected(2, Reason::BadVersion))), []);
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
+    leader.on(Event::Looked(vec![(place(1), Some((stand(1), LEASE)))]));
+    assert_eq!(leader.after(LEASE), []);
+}
+
+#[test]
+fn one_that_was_closed_meanwhile_does_not_hold_up_the_others() {
+    let mut leader = Leader::new();
+    (1..=3).for_each(|n| drop(leader.on(Event::Changed(place(n)))));
+    leader.after(LOOK_AFTER);
+    leader.on(Event::Looked((1..=3).map(|n| (place(n), Some((stand(0), LEASE)))).collect()));
+    leader.after(LEASE + LEASE_MARGIN);
+    let batch = committed(leader.on(Event::Judged((1..=3).map(|n| case(n, 0)).collect())));
+    // The fence, then four operations for each.
+    let rest = committed(leader.on(Event::Committed(batch, rejected(1 + 4, Reason::BadVersion))));
+    assert_eq!(rest.keys().map(|r| r.job.as_str()).collect::<Vec<_>>(), ["job-1", "job-3"]);
+    assert_eq!(leader.on(Event::Committed(rest, Outcome::Applied(()))).len(), 2);
+    assert_eq!(leader.machine.len(), 1);
+}
+
+/// What if the reply is lost?
+#[test]
+fn a_revocation_without_a_reply_is_judged_again_once_the_session_is_back() {
+    for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
+        let (mut leader, batch) = Leader::closing();
+        assert_eq!(leader.on(Event::Committed(batch, outcome.clone())), []);
+        assert_eq!(leader.after(LEASE), [], "nothing is sent meanwhile");
+        let out = leader.on(Event::Resync);
+        assert_eq!(out, [Effect::ListInboxes, Effect::Judge(vec![place(1)])]);
+        let applied = Case { assignment: Stored::Absent, created: 0, ..case(1, 0) };
+        assert_eq!(leader.on(Event::Judged(vec![applied])), []);
+        assert!(leader.machine.is_empty(), "it was applied");
+    }
+}
+
+#[test]
+fn a_read_without_an_answer_is_sent_again_once_the_session_is_back() {
+    let mut leader = Leader::judging();
+    assert_eq!(leader.on(Event::ReadFailed(vec![place(1)])), []);
+    assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::Judge(vec![place(1)])]);
+}
+
+#[test]
+fn a_claim_by_another_ends_the_term() {
+    let (mut leader, batch) = Leader::closing();
+    assert_eq!(leader.on(Event::Committed(batch, rejected(0, Reason::BadVersion))), [Effect::FencedOut]);
+    assert_eq!(leader.after(LEASE * 9), []);
+}
+
+/// S12
+#[test]
+fn one_that_a_client_cancelled_ends_as_cancelled() {
+    let mut leader = Leader::judging();
+    let flagged = Assignment { cancel: true, ..assignment() };
+    let case = Case { assignment: Stored::Value(flagged, 0), ..case(1, 0) };
+    let batch = committed(leader.on(Event::Judged(vec![case])));
+    let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Cancelled));
+}
+
+#[test]
+fn the_last_allowed_loss_makes_the_job_dead_and_what_the_attempt_left_stays() {
+    let mut leader = Leader::judging();
+    let said = crate::job::Progress::default().with_checkpoint(*b"7").unwrap();
+    let left = Assignment { progress: Some(said.clone()), ..assignment() };
+    let policy = crate::job::Policy { max_losses: 1, ..Default::default() };
+    let case = Case {
+        assignment: Stored::Value(left, 0),
+        record: Stored::Value(JobRecord { policy, ..record() }, 5),
+        ..case(1, 0)
+    };
+    let batch = committed(leader.on(Event::Judged(vec![case])));
+    let set = batch.ops().find_map(|op| match op {
+        Op::Set { data, .. } => crate::wire::decode::<JobRecord>(data).ok(),
+        Op::Check { .. } | Op::Create { .. } | Op::Delete { .. } => None,
+    });
+    let closed = set.unwrap();
+    assert_eq!(closed.state, JobState::Terminal { verdict: Verdict::Dead, at: WALL });
+    assert_eq!(closed.progress, Some(said));
+}
+
+/// The last allowed loss of this one, which is a member with sub-jobs, in a lane.
+fn last_loss() -> Case {
+    let membership =
+        Membership { group: GroupId::new("outer").unwrap(), role: Role::Member(3), counted: true };
+    let policy = crate::job::Policy { max_losses: 1, ..Default::default() };
+    let placement = Placement { lane: Some(Lane::new("l").unwrap()), ..Placement::default() };
+    let record = JobRecord { membership: Some(membership), spawned: true, placement, policy, ..record() };
+    Case { record: Stored::Value(record, 5), ..case(1, 0) }
+}
+
+/// S7: its turn, the group of its sub-jobs, and its own place and mark. None of them keeps it with a worker that hangs.
+#[test]
+fn a_job_whose_turn_or_group_was_changed_by_a_hand_is_closed_at_once_without_it() {
+    let mut leader = Leader::judging();
+    let mut batch = committed(leader.on(Event::Judged(vec![last_loss()])));
+    let mut gone = Vec::new();
+    for left in (0..4).rev() {
+        let at = batch.ops().position(Op::is_part_of_end).unwrap();
+        gone.push(batch.ops().nth(at).unwrap().path().to_owned());
+        let reason = if left == 0 { Reason::NodeExists } else { Reason::NoNode };
+        let out = leader.on(Event::Committed(batch, rejected(at, reason)));
+        assert_eq!(out, [Effect::Judge(vec![place(1)])], "its lease is over still");
+        batch = committed(leader.on(Event::Judged(vec![last_loss()])));
+    }
+    let (_, job) = place(1);
+    let Stored::Value(record, _) = last_loss().record else { unreachable!() };
+    let (sub_jobs, outer) = (GroupId::of_sub_jobs(&job, &record), GroupId::new("outer").unwrap());
+    let expected = [
+        crate::path::turn(&record.turn().unwrap(), &job),
+        crate::path::mark(&sub_jobs, Mark::Parent, End::Dead),
+        crate::path::place(&outer, 3),
+        crate::path::mark(&outer, Mark::Member(3), End::Dead),
+    ];
+    assert_eq!(gone, expected);
+    assert_eq!(batch.ops().count(), 4, "the fence, the record, the assignment, and a word of its worker");
+    let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Dead));
+}
+
+#[test]
+fn what_cannot_be_read_or_stands_for_nothing_is_left_to_its_worker() {
+    let over = record().cancel(WALL);
+    let odd = [
+        Case { assignment: Stored::Unreadable("x".into()), ..case(1, 0) },
+        Case { record: Stored::Unreadable("x".into()), ..case(1, 0) },
+        Case { record: Stored::Absent, ..case(1, 0) },
+        Case { record: Stored::Value(over, 5), ..case(1, 0) },
+        Case { record: Stored::Value(JobRecord { attempts: 1, ..record() }, 5), ..case(1, 0) },
+    ];
+    for odd in odd {
+        let mut leader = Leader::judging();
+        assert_eq!(leader.on(Event::Judged(vec![odd])), []);
+        assert_eq!(leader.after(LEASE * 9), []);
+        leader.on(Event::Seen(place(1)));
+        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])], "the next sweep looks again");
+    }
+}
+
+#[test]
+fn a_new_leader_starts_every_clock_afresh() {
+    let mut leader = Leader::new();
+    leader.now = Millis(1_000_000);
+    assert_eq!(leader.on(Event::Inboxes(vec![place(1).0])), [Effect::List(place(1).0)]);
+    assert_eq!(leader.on(Event::Seen(place(1))), []);
+    leader.after(LOOK_AFTER);
+    leader.on(Event::Looked(vec![(place(1), Some((stand(9), LEASE)))]));
+    assert_eq!(leader.after(LEASE), []);
+}
+
+#[test]
+fn reads_are_bounded_and_one_at_a_time() {
+    let mut leader = Leader::new();
+    (0..250).for_each(|n| drop(leader.on(Event::Changed(place(n)))));
+    let first = leader.after(LOOK_AFTER);
+    assert!(matches!(&first[..], [Effect::Look(places)] if places.len() == MAX_READ_BATCH));
+    assert_eq!(leader.after(LOOK_AFTER), []);
+    let Some(Effect::Look(places)) = first.into_iter().next() else { unreachable!() };
+    let out = leader.on(Event::Looked(places.into_iter().map(|p| (p, Some((stand(0), LEASE)))).collect()));
+    assert!(matches!(&out[..], [Effect::Look(places)] if places.len() == MAX_READ_BATCH));
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Wait(u16),
+    Renew,
+    /// Renewed, and no watch tells.
+    RenewUnseen,
+    Answer,
+    Lose,
+    Resync,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..65_000_u16).prop_map(Step::Wait),
+        2 => Just(Step::Renew),
+        1 => Just(Step::RenewUnseen),
+        6 => Just(Step::Answer),
+        1 => Just(Step::Lose),
+        1 => Just(Step::Resync),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+proptest! {
+    /// Whatever is seen and lost: no attempt is closed earlier than its lease after its last change, and what is committed
+    /// names the version that stands, or is rejected.
+    #[test]
+    fn nothing_is_revoked_within_its_lease(steps in steps()) {
+        let mut leader = Leader::new();
+        let (mut version, mut changed_at) = (0, leader.now);
+        leader.on(Event::Changed(place(1)));
+        let mut asked = Vec::new();
+        for step in steps {
+            let out = match step {
+                Step::Wait(wait) => leader.after(Duration::from_millis(wait.into())),
+                Step::Renew | Step::RenewUnseen => {
+                    (version, changed_at) = (version + 1, leader.now);
+                    if matches!(step, Step::Renew) { leader.on(Event::Changed(place(1))) } else { vec![] }
+                }
+                Step::Resync => leader.on(Event::Resync),
+                Step::Answer | Step::Lose => match (asked.pop(), step) {
+                    (Some(Effect::Look(places) | Effect::Judge(places)), Step::Lose) => {
+                        leader.on(Event::ReadFailed(places))
+                    }
+                    (Some(Effect::Look(_)), _) => {
+                        leader.on(Event::Looked(vec![(place(1), Some((stand(version), LEASE)))]))
+                    }
+                    (Some(Effect::Judge(_)), _) => leader.on(Event::Judged(vec![case(1, version)])),
+                    (Some(Effect::Commit(batch)), Step::Lose) => {
+                        leader.on(Event::Committed(batch, Outcome::Unknown))
+                    }
+                    (Some(Effect::Commit(batch)), _) => {
+                        let fits = batch.ops().any(|op| matches!(op, Op::Delete { version: Some(v), .. } if *v == version));
+                        if fits {
+                            prop_assert!(leader.now.since(changed_at) >= LEASE + LEASE_MARGIN);
+                            return Ok(());
+                        }
+                        leader.on(Event::Committed(batch, rejected(2, Reason::BadVersion)))
+                    }
+                    _ => vec![],
+                },
+            };
+            asked.extend(out.into_iter().filter(|effect| {
+                matches!(effect, Effect::Look(_) | Effect::Judge(_) | Effect::Commit(_))
+            }));
+            prop_assert!(asked.len() <= 1, "one at a time");
+        }
+    }
+}

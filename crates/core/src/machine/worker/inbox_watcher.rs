@@ -1,0 +1,357 @@
+//! Which jobs of a worker's inbox are read, and which are handed to the executor.
+//!
+//! Watch events and listings are hints: they only make the machine *read* a job, and what is read decides.
+//!
+//! | read, not handed | decision |
+//! | --- | --- |
+//! | assignment and open record that agree | hand it out, once |
+//! | no assignment | nothing; if a watch had told of it, the leader took it away before it was read |
+//! | record terminal or absent | the assignment stands for nothing: discard it |
+//! | open record of another attempt | the leader assigned what it knew of old: [hand it back](Requeue), unrun |
+//! | record or assignment unreadable | quarantine; the record is left as it is |
+//!
+//! | read, handed | decision |
+//! | --- | --- |
+//! | same attempt, cancel flag | tell the executor |
+//! | no assignment, or another attempt | somebody closed it: a zombie, if it still runs |
+//!
+//! A read that was in flight while its job changed hands (a hint came, the attempt was closed) is thrown away
+//! and sent again, so that a job is never started from what was true before its last attempt was closed. So is one that
+//! is [old](BELIEVED): a worker that hung may hear of a job whose id another one has by now.
+//!
+//! Limits: [`READ_JOBS`] jobs a read, [`READ_WINDOW`] reads in flight; one is sent at once when none is.
+
+mod requeue;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{BELIEVED, Found, Look, Start};
+use crate::budget::MAX_READ_BATCH;
+use crate::job::Assignment;
+use crate::name::JobId;
+use crate::time::Millis;
+
+pub use requeue::Requeue;
+
+/// Jobs a read: an assignment and a record each.
+pub const READ_JOBS: usize = MAX_READ_BATCH / 2;
+
+/// Reads in flight: one on the wire, one in the server, two behind them.
+pub const READ_WINDOW: usize = 4;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// All that is in the inbox.
+    Listed(Vec<JobId>),
+    /// These were created in it.
+    Created(Vec<JobId>),
+    /// The data of these changed.
+    Changed(Vec<JobId>),
+    /// These were deleted from it.
+    Deleted(Vec<JobId>),
+    /// A read was answered.
+    Read(Vec<(JobId, Found)>),
+    /// A read has no answer: the next listing asks again.
+    ReadFailed(Vec<JobId>),
+    /// The executor no longer holds these: their attempts are closed.
+    Closed(Vec<JobId>),
+    /// The executor asks whether its attempt of this job still stands.
+    Recheck(JobId),
+    /// A hand-back was rejected, and this goes instead.
+    Refused(Box<Requeue>),
+    /// The connection is lost: send nothing.
+    Hold,
+    /// It is back; a listing follows.
+    Resume,
+}
+
+/// What shall happen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Read these in one request.
+    Read(Vec<JobId>),
+    /// Hand this to the executor.
+    Start(Box<Start>),
+    /// Tell the executor that a client wants it cancelled.
+    Cancel {
+        /// Which job.
+        job: JobId,
+        /// Which attempt.
+        attempt: u32,
+        /// The assignment with the flag.
+        assignment: Assignment,
+        /// Its version.
+        version: i32,
+    },
+    /// Tell the executor that this assignment was deleted: expected, if it reported the job.
+    Vanished(JobId),
+    /// Tell the executor that this attempt was closed by somebody else.
+    Zombie(JobId, u32),
+    /// This job was here and is gone, and was never handed out: the leader may take this worker for hung.
+    Missed(JobId),
+    /// Set the job aside.
+    Quarantine {
+        /// Which job.
+        job: JobId,
+        /// What is wrong with it.
+        note: String,
+    },
+    /// Close the attempt that is under way by the record, unrun, and queue the job again.
+    Requeue(Box<Requeue>),
+    /// Remove an assignment that stands for nothing.
+    Discard {
+        /// Which job.
+        job: JobId,
+        /// The assignment's version.
+        assignment: i32,
+        /// The record's version; `None` when it is absent.
+        record: Option<i32>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Entry {
+    handed: Option<Handed>,
+    reading: Reading,
+    /// When the read in flight was sent.
+    asked: Millis,
+    /// A watch told that it was created.
+    came: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Handed {
+    attempt: u32,
+    /// Whether it was assigned anew meanwhile, so that it is read again once it is closed.
+    assigned_again: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum Reading {
+    #[default]
+    No,
+    Queued,
+    InFlight,
+    /// What is in flight may be outdated.
+    InFlightOutdated,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Link {
+    Up,
+    Down,
+}
+
+/// The machine of one incarnation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Inbox {
+    entries: BTreeMap<JobId, Entry>,
+    queue: VecDeque<JobId>,
+    in_flight: usize,
+    link: Link,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Inbox {
+    /// Knows of no job yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { entries: BTreeMap::new(), queue: VecDeque::new(), in_flight: 0, link: Link::Up }
+    }
+
+    /// How many jobs are with the executor.
+    #[must_use]
+    pub fn handed(&self) -> usize {
+        self.entries.values().filter(|entry| entry.handed.is_some()).count()
+    }
+
+    /// Handles one event.
+    pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Listed(jobs) => self.listed(jobs),
+            Event::Created(jobs) => jobs.into_iter().for_each(|job| self.created(job)),
+            Event::Changed(jobs) => jobs.into_iter().for_each(|job| self.want(job)),
+            Event::Deleted(jobs) => {
+                // Not handed: either never here, or a read will find it absent.
+                let handed = |job: &JobId| self.entries.get(job).is_some_and(|entry| entry.handed.is_some());
+                out.extend(jobs.into_iter().filter(handed).map(Effect::Vanished));
+            }
+            Event::Read(found) => {
+                self.in_flight -= 1;
+                for (job, found) in found {
+                    self.read(now, job, found, out);
+                }
+            }
+            Event::ReadFailed(jobs) => {
+                self.in_flight -= 1;
+                jobs.into_iter().for_each(|job| self.unread(job));
+            }
+            Event::Closed(jobs) => jobs.into_iter().for_each(|job| self.closed(job)),
+            Event::Recheck(job) => self.want(job),
+            Event::Refused(requeue) => self.again(now, requeue, out),
+            Event::Hold => self.link = Link::Down,
+            Event::Resume => self.link = Link::Up,
+        }
+        self.send(now, out);
+    }
+
+    /// Reads all that is there and all that was: hints may have been lost.
+    fn listed(&mut self, jobs: Vec<JobId>) {
+        let known: Vec<JobId> = self.entries.keys().cloned().collect();
+        jobs.into_iter().chain(known).for_each(|job| self.want(job));
+    }
+
+    fn created(&mut self, job: JobId) {
+        match self.entries.get_mut(&job) {
+            Some(Entry { handed: Some(handed), .. }) => handed.assigned_again = true,
+            Some(Entry { handed: None, .. }) | None => {
+                self.want(job.clone());
+                if let Some(entry) = self.entries.get_mut(&job) {
+                    entry.came = true;
+                }
+            }
+        }
+    }
+
+    fn want(&mut self, job: JobId) {
+        let entry = self.entries.entry(job.clone()).or_default();
+        entry.reading = match entry.reading {
+            Reading::No => {
+                self.queue.push_back(job);
+                Reading::Queued
+            }
+            Reading::Queued => Reading::Queued,
+            Reading::InFlight | Reading::InFlightOutdated => Reading::InFlightOutdated,
+        };
+    }
+
+    fn closed(&mut self, job: JobId) {
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        let again = entry.handed.take().is_some_and(|handed| handed.assigned_again);
+        match entry.reading {
+            Reading::No if again => self.want(job),
+            Reading::No => {
+                self.entries.remove(&job);
+            }
+            // Not sent yet, so it will see what is there after the close.
+            Reading::Queued => {}
+            Reading::InFlight | Reading::InFlightOutdated => entry.reading = Reading::InFlightOutdated,
+        }
+    }
+
+    fn unread(&mut self, job: JobId) {
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        entry.reading = Reading::No;
+        if entry.handed.is_none() {
+            self.entries.remove(&job);
+        }
+    }
+
+    fn read(&mut self, now: Millis, job: JobId, found: Found, out: &mut Vec<Effect>) {
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        let asked = entry.asked;
+        let outdated = entry.reading == Reading::InFlightOutdated || now.since(asked) >= BELIEVED;
+        entry.reading = Reading::No;
+        if outdated {
+            return self.want(job);
+        }
+        match &mut entry.handed {
+            Some(handed) => recheck(&job, handed, &found, out),
+            None => match decide(&job, found, asked) {
+                Some(Effect::Start(start)) => {
+                    let attempt = start.assignment.attempt;
+                    (entry.handed, entry.came) = (Some(Handed { attempt, assigned_again: false }), false);
+                    out.push(Effect::Start(start));
+                }
+                None if entry.came => {
+                    self.entries.remove(&job);
+                    out.push(Effect::Missed(job));
+                }
+                decision => {
+                    self.entries.remove(&job);
+                    out.extend(decision);
+                }
+            },
+        }
+    }
+
+    fn again(&mut self, now: Millis, requeue: Box<Requeue>, out: &mut Vec<Effect>) {
+        match self.link {
+            Link::Up if requeue.is_old(now) => self.want(requeue.job().clone()),
+            Link::Up => out.push(Effect::Requeue(requeue)),
+            // A listing follows.
+            Link::Down => {}
+        }
+    }
+
+    fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        while self.link == Link::Up
+            && !self.queue.is_empty()
+            && (self.in_flight == 0 || (self.in_flight < READ_WINDOW && self.queue.len() >= READ_JOBS))
+        {
+            let jobs: Vec<JobId> = self.queue.drain(..self.queue.len().min(READ_JOBS)).collect();
+            for job in &jobs {
+                if let Some(entry) = self.entries.get_mut(job) {
+                    (entry.reading, entry.asked) = (Reading::InFlight, now);
+                }
+            }
+            self.in_flight += 1;
+            out.push(Effect::Read(jobs));
+        }
+    }
+}
+
+fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
+    let quarantine = |note| Some(Effect::Quarantine { job: job.clone(), note });
+    let (assignment, assignment_version) = match found.assignment {
+        Look::Absent => return None,
+        Look::Unreadable { why, .. } => return quarantine(format!("assignment unreadable: {why}")),
+        Look::There(assignment, version) => (assignment, version),
+    };
+    let discard = |record| Some(Effect::Discard { job: job.clone(), assignment: assignment_version, record });
+    match found.record {
+        Look::Absent => discard(None),
+        Look::Unreadable { why, .. } => quarantine(format!("record unreadable: {why}")),
+        Look::There(record, version) if record.is_terminal() => discard(Some(version)),
+        Look::There(record, version) => {
+            let agree = assignment.agrees(&record);
+            let job = job.clone();
+            let start = Start { job, assignment, assignment_version, record, version, asked };
+            // The job is in one place, and this is it: whatever the assignment says, it must not get lost.
+            Some(if agree {
+                Effect::Start(Box::new(start))
+            } else {
+                Effect::Requeue(Box::new(Requeue::new(start)))
+            })
+        }
+    }
+}
+
+fn recheck(job: &JobId, handed: &mut Handed, found: &Found, out: &mut Vec<Effect>) {
+    let attempt = handed.attempt;
+    match &found.assignment {
+        Look::There(assignment, version) if assignment.attempt == attempt => {
+            if assignment.cancel {
+                let (job, assignment) = (job.clone(), assignment.clone());
+                out.push(Effect::Cancel { job, attempt, assignment, version: *version });
+            }
+        }
+        Look::There(..) => {
+            handed.assigned_again = true;
+            out.push(Effect::Zombie(job.clone(), attempt));
+        }
+        Look::Absent => out.push(Effect::Zombie(job.clone(), attempt)),
+        // Overwritten by a strange hand; the attempt itself stands, and is closed by the record's version.
+        Look::Unreadable { .. } => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "inbox_watcher_tests.rs"]
+mod tests;

@@ -1,0 +1,350 @@
+//! Closes attempts: batches of closing transactions, and what a refused or lost one means.
+//!
+//! ```text
+//!  Report ──▶ pending ──batch──▶ in flight ──applied──▶ settled
+//!    │          ▲ ▲ │               │  │
+//!    │          │ │ └──not sent──── ┘  └─refused, or reply lost──▶ read back ──▶ settled, or pending again
+//!    └─ parked until its minute under /delayed exists
+//! ```
+//!
+//! | read back | what it means |
+//! | --- | --- |
+//! | record at our version | not applied: send again, as cancelled if the flag was set and the run did not succeed |
+//! | moved on, closed by this attempt as its worker | ours: settled |
+//! | moved on otherwise, or gone | somebody closed the attempt: our result is a zombie's, dropped |
+//!
+//! **A write whose reply was lost may be applied after the read-back** that found nothing. Then the one that is
+//! sent again meets a newer record version and is refused, and the next read-back recognises the first as ours.
+//! Should the two differ (a cancel came between), whichever is applied first is the one end of the attempt,
+//! and the other is refused: both carry the same record version (S2, S9).
+//!
+//! **A close whose record was read long ago is not sent**: the record is read first ([`BELIEVED`](crate::machine::worker::BELIEVED)). While
+//! the worker hung, the attempt may have been taken from it, the job's record may have been removed after its retention,
+//! and another job may have its id, with versions that began anew. That one's token is another.
+//!
+//! Limits: [`BATCH`] closes a batch, [`WINDOW`] batches in flight; one is sent at once when none is.
+
+mod close;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+pub use close::{Close, Settled};
+
+use crate::budget::MAX_READ_BATCH;
+use crate::machine::worker::{Finished, Found};
+use crate::name::WorkerId;
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::time::{Millis, WallMillis};
+use crate::txn::{Batch, Locus};
+use close::Decision;
+
+/// Closes a batch: at the knee of ZooKeeper's throughput, and small enough that one refusal wastes little.
+pub const BATCH: usize = 100;
+
+/// Batches in flight: enough to fill the server's pipeline beside the other roles of a node.
+pub const WINDOW: usize = 8;
+
+/// Until what could not be sent or read is tried again without a word from the session.
+pub const RETRY: Duration = Duration::from_millis(100);
+
+/// Until a close that ZooKeeper refuses for no reason of ours is tried again.
+pub const RETRY_REFUSED: Duration = Duration::from_secs(1);
+
+/// Minutes under `/delayed` that are remembered to exist: more than a week's backoffs need at a time, and a
+/// forgotten one costs a write.
+const MAX_MINUTES: usize = 4_096;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// These are over here. Each comes with 64 random bits for its backoff.
+    Report(WallMillis, Vec<(Finished, u64)>),
+    /// A batch was answered.
+    Committed(Batch<Close>, Outcome<()>),
+    /// A read was answered.
+    Read(Vec<(Close, Found)>),
+    /// A read has no answer.
+    ReadFailed(Vec<Close>),
+    /// A minute's container was asked for.
+    MinuteMade(u64, Outcome<()>),
+    /// The connection is lost: send nothing.
+    Hold,
+    /// It is back: read back what is unknown, go on.
+    Resume,
+    /// The time of an [`Effect::WakeAt`] has come.
+    Wake,
+}
+
+/// What shall happen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Commit this and hand it back with its outcome.
+    Commit(Batch<Close>),
+    /// Read these jobs' assignments and records.
+    Read(Vec<Close>),
+    /// Make a container for the jobs delayed to a minute.
+    MakeMinute(u64),
+    /// This attempt is closed, by us or by somebody else.
+    Settled(Box<Close>, Settled),
+    /// A lost reply was resolved: the write was applied, or not.
+    Resolved {
+        /// Whether it was.
+        applied: bool,
+    },
+    /// ZooKeeper refuses to close this attempt; it is tried again.
+    Refused(Box<Close>, Reason),
+    /// Send [`Event::Wake`] then.
+    WakeAt(Millis),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Link {
+    Up,
+    /// A request could not be sent, and the session has not said why yet.
+    Doubtful,
+    Down,
+}
+
+/// The machine of one incarnation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Reporter {
+    worker: WorkerId,
+    link: Link,
+    pending: VecDeque<Close>,
+    in_flight: usize,
+    unresolved: Vec<Close>,
+    refused: Vec<(Millis, Close)>,
+    parked: BTreeMap<u64, Vec<Close>>,
+    making: BTreeSet<u64>,
+    minutes: BTreeSet<u64>,
+}
+
+impl Reporter {
+    /// Has nothing to report yet.
+    #[must_use]
+    pub fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            link: Link::Up,
+            pending: VecDeque::new(),
+            in_flight: 0,
+            unresolved: Vec::new(),
+            refused: Vec::new(),
+            parked: BTreeMap::new(),
+            making: BTreeSet::new(),
+            minutes: BTreeSet::new(),
+        }
+    }
+
+    /// Handles one event.
+    pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Report(at, finished) => {
+                for (finished, random) in finished {
+                    self.enqueue(Close::new(self.worker, finished, at, random));
+                }
+            }
+            Event::Committed(batch, outcome) => {
+                self.in_flight -= 1;
+                self.committed(now, batch, outcome, out);
+            }
+            Event::Read(found) => {
+                for (close, found) in found {
+                    self.decide(now, close, &found, out);
+                }
+            }
+            Event::ReadFailed(closes) => {
+                self.unresolved.extend(closes);
+                self.doubt(now, out);
+            }
+            Event::MinuteMade(minute, outcome) => self.minute_made(now, minute, outcome, out),
+            Event::Hold => self.link = Link::Down,
+            Event::Resume => self.link = Link::Up,
+            Event::Wake => match self.link {
+                Link::Doubtful => self.link = Link::Up,
+                Link::Up | Link::Down => {}
+            },
+        }
+        if self.link == Link::Up {
+            self.retry(now);
+            self.read_back(now, out);
+            self.make_minutes(out);
+            self.send(now, out);
+            // What was too old to be sent.
+            self.read_back(now, out);
+        }
+    }
+
+    /// Before it can be delayed its minute must exist.
+    fn enqueue(&mut self, close: Close) {
+        match close.minute() {
+            Some(minute) if !self.minutes.contains(&minute) => {
+                self.parked.entry(minute).or_default().push(close);
+            }
+            Some(_) | None => self.pending.push_back(close),
+        }
+    }
+
+    fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        while !self.pending.is_empty()
+            && (self.in_flight == 0 || (self.in_flight < WINDOW && self.pending.len() >= BATCH))
+        {
+            let mut batch = Batch::new(Vec::new());
+            while batch.len() < BATCH {
+                let Some(close) = self.pending.pop_front() else { break };
+                if close.is_old(now) {
+                    self.unresolved.push(close);
+                    continue;
+                }
+                let ops = close.ops();
+                if let Err((close, _)) = batch.push(close, ops) {
+                    self.pending.push_front(close);
+                    break;
+                }
+            }
+            if !batch.is_empty() {
+                self.in_flight += 1;
+                out.push(Effect::Commit(batch));
+            }
+        }
+    }
+
+    fn committed(&mut self, now: Millis, batch: Batch<Close>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        match outcome {
+            Outcome::Applied(()) => {
+                for (close, _) in batch.into_groups() {
+                    let settled = close.as_written();
+                    out.push(Effect::Settled(Box::new(close), settled));
+                }
+            }
+            Outcome::Unknown => {
+                self.unresolved.extend(batch.into_groups().into_iter().map(|(close, _)| close.unknown()));
+            }
+            Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => {
+                self.again(batch);
+                self.doubt(now, out);
+            }
+            Outcome::Rejected(rejection) => self.rejected(now, batch, rejection, out),
+        }
+    }
+
+    fn again(&mut self, batch: Batch<Close>) {
+        for (close, _) in batch.into_groups().into_iter().rev() {
+            self.pending.push_front(close);
+        }
+    }
+
+    /// One close failed the batch: it is decided by itself, the rest goes again.
+    fn rejected(
+        &mut self,
+        now: Millis,
+        mut batch: Batch<Close>,
+        rejection: Rejection,
+        out: &mut Vec<Effect>,
+    ) {
+        let (group, op) = match batch.locate(rejection.at) {
+            Some(Locus::Group { group, op }) => (group, op),
+            // There is no fence, and no operation behind the last.
+            Some(Locus::Fence(_)) | None => (0, 0),
+        };
+        let (close, _) = batch.remove(group);
+        self.again(batch);
+        if let Some(gone) = close.gone_part(op, &rejection.reason) {
+            return self.enqueue(close.without_part(gone));
+        }
+        match (rejection.reason, close.minute()) {
+            (Reason::NoNode, Some(minute)) if close.creates_at(op) => {
+                self.minutes.remove(&minute);
+                self.enqueue(close);
+            }
+            (reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty), _) => {
+                self.unresolved.push(close.refused(reason));
+            }
+            (
+                reason @ (Reason::NoAuth
+                | Reason::NotSent
+                | Reason::OverBudget(_)
+                | Reason::Refused(_)
+                | Reason::Other(_)),
+                _,
+            ) => {
+                self.put_off(now, close, reason, out);
+            }
+        }
+    }
+
+    fn put_off(&mut self, now: Millis, close: Close, reason: Reason, out: &mut Vec<Effect>) {
+        let due = now + RETRY_REFUSED;
+        out.extend([Effect::Refused(Box::new(close.clone()), reason), Effect::WakeAt(due)]);
+        self.refused.push((due, close));
+    }
+
+    fn decide(&mut self, now: Millis, close: Close, found: &Found, out: &mut Vec<Effect>) {
+        let unknown = close.is_unknown();
+        match close.decide(found) {
+            Decision::Settled(close, settled) => {
+                if unknown && settled != Settled::Zombie {
+                    out.push(Effect::Resolved { applied: true });
+                }
+                out.push(Effect::Settled(close, settled));
+            }
+            Decision::Again(close) => {
+                if unknown {
+                    out.push(Effect::Resolved { applied: false });
+                }
+                self.enqueue(*close);
+            }
+            Decision::Blocked(close, reason) => self.put_off(now, *close, reason, out),
+        }
+    }
+
+    fn minute_made(&mut self, now: Millis, minute: u64, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        self.making.remove(&minute);
+        match outcome {
+            Outcome::Applied(()) | Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. }) => {
+                if self.minutes.len() >= MAX_MINUTES {
+                    self.minutes.pop_first();
+                }
+                self.minutes.insert(minute);
+                self.pending.extend(self.parked.remove(&minute).unwrap_or_default());
+            }
+            // It stays parked and is asked for again.
+            Outcome::Unknown | Outcome::Rejected(_) => self.doubt(now, out),
+        }
+    }
+
+    /// Waits for the session to say what is wrong, but not for ever: its word may have come first.
+    fn doubt(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        if self.link == Link::Up {
+            self.link = Link::Doubtful;
+            out.push(Effect::WakeAt(now + RETRY));
+        }
+    }
+
+    fn retry(&mut self, now: Millis) {
+        for (_, close) in self.refused.extract_if(.., |(due, _)| *due <= now) {
+            self.pending.push_back(close);
+        }
+    }
+
+    fn read_back(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        while !self.unresolved.is_empty() {
+            let rest = self.unresolved.split_off(self.unresolved.len().min(MAX_READ_BATCH / 2));
+            let few = std::mem::replace(&mut self.unresolved, rest);
+            out.push(Effect::Read(few.into_iter().map(|close| close.read_at(now)).collect()));
+        }
+    }
+
+    fn make_minutes(&mut self, out: &mut Vec<Effect>) {
+        for minute in self.parked.keys() {
+            if self.making.insert(*minute) {
+                out.push(Effect::MakeMinute(*minute));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "reporter_tests.rs"]
+mod tests;

@@ -1,0 +1,494 @@
+//! The reporter against a model of ZooKeeper that loses replies, applies late, and is written to by others.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload, Progress};
+use crate::machine::worker::BELIEVED;
+use crate::machine::worker::fixture::{assignment, job, result, start, worker};
+use crate::machine::worker::{Found, Look};
+use crate::name::JobId;
+use crate::path;
+use crate::txn::{self, Op};
+use crate::wire::{decode, encode};
+
+const AT: WallMillis = WallMillis(120_000);
+
+/// The path of the job's turn, if it has a lane.
+fn turn(n: usize) -> Option<String> {
+    start(n).record.turn().map(|turn| path::turn(&turn, &job(n)))
+}
+
+/// Znodes and their versions.
+#[derive(Debug, Clone, Default)]
+struct Tree(BTreeMap<String, (Vec<u8>, i32)>);
+
+impl Tree {
+    fn with_jobs(n: usize) -> Self {
+        let mut tree = Self::default();
+        for n in 0..n {
+            tree.0.insert(path::record(&job(n)), (encode(&start(n).record), 5));
+            tree.0.extend(turn(n).map(|turn| (turn, (Vec::new(), 0))));
+            tree.0.insert(path::assignment(worker(), &job(n)), (encode(&assignment(1)), 0));
+        }
+        tree
+    }
+
+    fn commit(&mut self, ops: &[Op]) -> Outcome<()> {
+        let mut after = self.0.clone();
+        for (at, op) in ops.iter().enumerate() {
+            let there = after.get(op.path()).map(|(_, version)| *version);
+            let refused = match (op, there) {
+                (Op::Create { path, .. }, None)
+                    if path.starts_with(path::DELAYED)
+                        && !after.contains_key(&path[..path.rfind('/').unwrap()]) =>
+                {
+                    Some(Reason::NoNode)
+                }
+                (Op::Create { path, data, .. }, None) => {
+                    after.insert(path.clone(), (data.clone(), 0));
+                    None
+                }
+                (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
+                (Op::Check { .. } | Op::Set { .. } | Op::Delete { .. }, None) => Some(Reason::NoNode),
+                // As ZooKeeper has it, -1 is any version.
+                (
+                    Op::Check { version, .. }
+                    | Op::Set { version, .. }
+                    | Op::Delete { version: Some(version), .. },
+                    Some(is),
+                ) if *version != -1 && is != *version => Some(Reason::BadVersion),
+                (Op::Check { .. }, Some(_)) => None,
+                (Op::Set { path, data, .. }, Some(is)) => {
+                    after.insert(path.clone(), (data.clone(), is + 1));
+                    None
+                }
+                (Op::Delete { path, .. }, Some(_)) => {
+                    after.remove(path);
+                    None
+                }
+            };
+            if let Some(reason) = refused {
+                return Outcome::Rejected(Rejection { at, reason });
+            }
+        }
+        self.0 = after;
+        Outcome::Applied(())
+    }
+
+    fn found(&self, close: &Close) -> Found {
+        let look = |path: String| self.0.get(&path).map(|(data, version)| (data.clone(), *version));
+        let (assignment, record) =
+            (look(path::assignment(worker(), close.job())), look(path::record(close.job())));
+        Found {
+            assignment: Look::of(assignment.as_ref().map(|(data, version)| (data.as_slice(), *version))),
+            record: Look::of(record.as_ref().map(|(data, version)| (data.as_slice(), *version))),
+        }
+    }
+
+    fn record(&self, n: usize) -> (JobRecord, i32) {
+        let (data, version) = &self.0[&path::record(&job(n))];
+        (decode(data).unwrap(), *version)
+    }
+
+    fn assignment(&self, n: usize) -> Option<(Assignment, i32)> {
+        let (data, version) = self.0.get(&path::assignment(worker(), &job(n)))?;
+        Some((decode(data).unwrap(), *version))
+    }
+
+    fn make_minute(&mut self, minute: u64) -> Outcome<()> {
+        let made = self.0.insert(path::delayed_minute(minute), (Vec::new(), 0));
+        match made {
+            None => Outcome::Applied(()),
+            Some(_) => Outcome::Rejected(Rejection { at: 0, reason: Reason::NodeExists }),
+        }
+    }
+
+    fn flag_cancel(&mut self, n: usize) {
+        if let Some((assigned, version)) = self.assignment(n) {
+            self.commit(&[txn::flag_cancel(&job(n), worker(), version, &assigned)]);
+        }
+    }
+
+    fn close_as_lost(&mut self, n: usize) {
+        let (record, version) = self.record(n);
+        if record.attempts == 0 {
+            let attempt = Attempt { number: 1, worker: worker() };
+            let (lost, next) = record.close(attempt, Ending::Lost, AT, 0);
+            self.commit(&txn::close(&job(n), worker(), version, None, &lost, &next));
+        }
+    }
+}
+
+/// The machine, its ZooKeeper, and what is on the wire.
+struct World {
+    machine: Reporter,
+    tree: Tree,
+    now: Millis,
+    wire: Vec<Effect>,
+    late: Vec<Vec<Op>>,
+    settled: Vec<(JobId, Settled)>,
+    refused: usize,
+}
+
+impl World {
+    fn new(jobs: usize) -> Self {
+        let (machine, tree) = (Reporter::new(worker()), Tree::with_jobs(jobs));
+        Self { machine, tree, now: Millis(0), wire: vec![], late: vec![], settled: vec![], refused: 0 }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let mut out = Vec::new();
+        self.machine.handle(self.now, event, &mut out);
+        for effect in out {
+            match effect {
+                Effect::Settled(close, settled) => self.settled.push((close.job().clone(), settled)),
+                Effect::Refused(..) => self.refused += 1,
+                Effect::Resolved { .. } | Effect::WakeAt(_) => {}
+                Effect::Commit(_) | Effect::Read(_) | Effect::MakeMinute(_) => self.wire.push(effect),
+            }
+        }
+    }
+
+    fn report(&mut self, endings: impl IntoIterator<Item = (usize, Ending)>) {
+        let finished =
+            endings.into_iter().map(|(n, ending)| (Finished { start: start(n), ending, ran: None }, 0));
+        self.handle(Event::Report(AT, finished.collect()));
+    }
+
+    /// Answers the oldest request on the wire.
+    fn answer(&mut self, fate: Fate) {
+        if self.wire.is_empty() {
+            return;
+        }
+        let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+        let event = match self.wire.remove(0) {
+            Effect::Commit(batch) => {
+                let ops: Vec<Op> = batch.ops().cloned().collect();
+                let outcome = match fate {
+                    Fate::Answered => self.tree.commit(&ops),
+                    Fate::ReplyLost => {
+                        self.tree.commit(&ops);
+                        Outcome::Unknown
+                    }
+                    Fate::RequestLost => Outcome::Unknown,
+                    Fate::Late => {
+                        self.late.push(ops);
+                        Outcome::Unknown
+                    }
+                    Fate::NotSent => not_sent,
+                };
+                Event::Committed(batch, outcome)
+            }
+            Effect::Read(closes) => match fate {
+                Fate::Answered => {
+                    let found = |close: Close| (close.clone(), self.tree.found(&close));
+                    Event::Read(closes.into_iter().map(found).collect())
+                }
+                Fate::ReplyLost | Fate::RequestLost | Fate::Late | Fate::NotSent => Event::ReadFailed(closes),
+            },
+            Effect::MakeMinute(minute) => match fate {
+                Fate::Answered => Event::MinuteMade(minute, self.tree.make_minute(minute)),
+                Fate::ReplyLost => {
+                    self.tree.make_minute(minute);
+                    Event::MinuteMade(minute, Outcome::Unknown)
+                }
+                Fate::RequestLost | Fate::Late => Event::MinuteMade(minute, Outcome::Unknown),
+                Fate::NotSent => Event::MinuteMade(minute, not_sent),
+            },
+            Effect::Settled(..) | Effect::Refused(..) | Effect::Resolved { .. } | Effect::WakeAt(_) => {
+                unreachable!("not on the wire")
+            }
+        };
+        self.handle(event);
+    }
+
+    fn apply_late(&mut self) {
+        if !self.late.is_empty() {
+            let ops = self.late.remove(0);
+            self.tree.commit(&ops);
+        }
+    }
+
+    /// The session is well: everything is answered.
+    fn settle(&mut self) {
+        for _ in 0..20 {
+            self.now = self.now + RETRY_REFUSED;
+            self.handle(Event::Resume);
+            self.handle(Event::Wake);
+            while !self.wire.is_empty() {
+                self.answer(Fate::Answered);
+            }
+            self.apply_late();
+        }
+    }
+
+    fn places(&self, n: usize) -> usize {
+        let name = format!("/{}", job(n));
+        let open = |path: &&String| path.ends_with(&name) && !path.starts_with(path::JOBS);
+        self.tree.0.keys().filter(open).count()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Answered,
+    ReplyLost,
+    RequestLost,
+    /// Applied some time after its reply was given up.
+    Late,
+    NotSent,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Report(usize, Ending),
+    Answer(Fate),
+    ApplyLate,
+    Cancel(usize),
+    Lose(usize),
+    DeleteAssignment(usize),
+    DeleteTurn(usize),
+    DropMinutes,
+    Hold,
+    Resume,
+    Wake,
+}
+
+const JOBS: usize = 6;
+
+fn endings() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        Just(Ending::Succeeded(result())),
+        Just(Ending::Failed("no".into())),
+        Just(Ending::Released),
+        Just(Ending::Cancelled),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let fates = prop_oneof![
+        4 => Just(Fate::Answered),
+        1 => Just(Fate::ReplyLost),
+        1 => Just(Fate::RequestLost),
+        1 => Just(Fate::Late),
+        1 => Just(Fate::NotSent),
+    ];
+    prop_oneof![
+        4 => (0..JOBS, endings()).prop_map(|(n, ending)| Step::Report(n, ending)),
+        8 => fates.prop_map(Step::Answer),
+        1 => Just(Step::ApplyLate),
+        1 => (0..JOBS).prop_map(Step::Cancel),
+        1 => (0..JOBS).prop_map(Step::Lose),
+        1 => (0..JOBS).prop_map(Step::DeleteAssignment),
+        1 => (0..JOBS).prop_map(Step::DeleteTurn),
+        1 => Just(Step::DropMinutes),
+        1 => Just(Step::Hold),
+        1 => Just(Step::Resume),
+        1 => Just(Step::Wake),
+    ]
+}
+
+/// Its handler has made a sub-group, and a beat wrote meanwhile, neither of which the executor knows of.
+#[test]
+fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_last_stays() {
+    let said = |what: &str| Some(Progress::default().with_message(None, what).unwrap());
+    let mut world = World::new(1);
+    let written = Assignment { spawned: true, progress: said("before"), ..assignment(1) };
+    world.tree.0.insert(path::assignment(worker(), &job(0)), (encode(&written), 2));
+    let mut start = start(0);
+    start.assignment.progress = said("last");
+    let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
+    world.handle(Event::Report(AT, vec![(finished, 0)]));
+    world.settle();
+    let (record, _) = world.tree.record(0);
+    assert!(record.is_terminal() && record.spawned, "{record:?}");
+    assert_eq!(record.progress, said("last"));
+    assert_eq!(world.tree.assignment(0), None);
+}
+
+/// S1, S13: its record was removed after its retention while the worker hung, and the id is that of another job, whose
+/// versions have begun anew: waiting elsewhere, or in this very inbox.
+#[test]
+fn a_late_close_leaves_a_job_alone_that_was_submitted_under_the_same_id_since() {
+    for (here, old) in [(false, true), (false, false), (true, true)] {
+        let mut world = World::new(1);
+        world.now = world.now + if old { BELIEVED } else { Duration::ZERO };
+        let (record, version) = world.tree.record(0);
+        let another = JobRecord { token: uuid::Uuid::from_u128(77), ..record };
+        world.tree.0.insert(path::record(&job(0)), (encode(&another), version));
+        if !here {
+            world.tree.0.remove(&path::assignment(worker(), &job(0)));
+        }
+        let start = start(0);
+        let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
+        world.handle(Event::Report(AT, vec![(finished, 0)]));
+        world.settle();
+        assert_eq!(world.settled, [(job(0), Settled::Zombie)]);
+        assert_eq!(world.tree.record(0), (another, version), "here {here}, old {old}");
+    }
+}
+
+/// The same, when it could not be sent in time: what waits here grows old, too.
+#[test]
+fn a_close_that_waited_for_long_is_read_before_it_is_sent() {
+    let mut world = World::new(1);
+    world.handle(Event::Hold);
+    world.report([(0, Ending::Succeeded(result()))]);
+    world.now = world.now + BELIEVED;
+    world.handle(Event::Resume);
+    assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
+    world.settle();
+    assert_eq!(world.settled.len(), 1);
+    assert!(matches!(world.settled[0].1, Settled::Closed { .. }), "nobody else has closed it");
+}
+
+/// S9: both may have written that its lease was over; a result is dropped.
+#[test]
+fn an_attempt_that_the_leader_took_is_ours_only_if_we_gave_it_up_for_the_same_reason() {
+    for (ending, ours) in [(Ending::LeaseExpired, true), (Ending::Succeeded(result()), false)] {
+        let mut world = World::new(1);
+        let (record, version) = world.tree.record(0);
+        let attempt = Attempt { number: 1, worker: worker() };
+        let (taken, next) = record.close(attempt, Ending::LeaseExpired, AT, 0);
+        world.tree.commit(&txn::close(&job(0), worker(), version, Some(0), &taken, &next));
+        world.report([(0, ending)]);
+        world.settle();
+        assert_eq!(world.settled.len(), 1);
+        assert_eq!(world.settled[0].1 != Settled::Zombie, ours, "{:?}", world.settled);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// S2, S9: whatever is lost, late or refused, each attempt is closed by exactly one write, and the reporter
+    /// says of each attempt, once, what that write was.
+    #[test]
+    fn every_attempt_is_closed_once_and_truthfully(steps in prop::collection::vec(steps(), 0..80)) {
+        let mut world = World::new(JOBS);
+        let (mut reported, mut turns) = ([false; JOBS], std::array::from_fn::<_, JOBS, _>(turn));
+        for step in steps {
+            match step {
+                Step::Report(n, ending) => {
+                    if !std::mem::replace(&mut reported[n], true) {
+                        world.report([(n, ending)]);
+                    }
+                }
+                Step::Answer(fate) => world.answer(fate),
+                Step::ApplyLate => world.apply_late(),
+                Step::Cancel(n) => world.tree.flag_cancel(n),
+                Step::Lose(n) => world.tree.close_as_lost(n),
+                Step::DeleteAssignment(n) => {
+                    world.tree.0.remove(&path::assignment(worker(), &job(n)));
+                }
+                Step::DeleteTurn(n) => {
+                    turns[n].take().map(|turn| world.tree.0.remove(&turn));
+                }
+                Step::DropMinutes => world.tree.0.retain(|path, _| path.matches('/').count() != 2 || !path.starts_with(path::DELAYED)),
+                Step::Hold => world.handle(Event::Hold),
+                Step::Resume => world.handle(Event::Resume),
+                Step::Wake => world.handle(Event::Wake),
+            }
+        }
+        world.settle();
+        for (n, reported) in reported.into_iter().enumerate() {
+            let said: Vec<Settled> =
+                world.settled.iter().filter(|(id, _)| *id == job(n)).map(|(_, settled)| *settled).collect();
+            let (record, version) = world.tree.record(n);
+            if !reported {
+                prop_assert!(said.is_empty());
+                continue;
+            }
+            prop_assert_eq!(version, 6, "one closing write");
+            prop_assert_eq!(said.len(), 1, "{:?}", said);
+            let how = record.last.unwrap().how;
+            let as_written = match said[0] {
+                Settled::Zombie => how == AttemptEndKind::Lost,
+                Settled::Closed { how: said, .. } => said == how && how != AttemptEndKind::Lost,
+            };
+            prop_assert!(as_written, "{:?}, but {:?} was said", how, said);
+            prop_assert_eq!(world.places(n), usize::from(!record.is_terminal()), "in exactly one place");
+            if let Some(turn) = &turns[n] {
+                prop_assert_eq!(world.tree.0.contains_key(turn), !record.is_terminal(), "a turn is there while its job is open");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_success_wins_over_a_cancel_and_a_failure_does_not() {
+    for (ending, closed_as) in [
+        (Ending::Succeeded(result()), AttemptEndKind::Succeeded),
+        (Ending::Failed("told to stop".into()), AttemptEndKind::Cancelled),
+        (Ending::Released, AttemptEndKind::Cancelled),
+    ] {
+        let mut world = World::new(1);
+        world.tree.flag_cancel(0);
+        world.report([(0, ending)]);
+        world.settle();
+        assert_eq!(world.tree.record(0).0.last.unwrap().how, closed_as);
+    }
+}
+
+#[test]
+fn one_that_is_refused_does_not_hold_up_the_rest_of_its_batch() {
+    let mut world = World::new(4);
+    world.report([(0, Ending::Succeeded(result()))]);
+    world.tree.close_as_lost(2);
+    // Gathered while the first is in flight.
+    world.report((1..4).map(|n| (n, Ending::Succeeded(result()))));
+    assert_eq!(world.wire.len(), 1);
+    world.answer(Fate::Answered);
+    world.answer(Fate::Answered);
+    let second = world.wire.clone();
+    assert!(
+        matches!(&second[..], [Effect::Read(read), Effect::Commit(rest)] if read.len() == 1 && rest.len() == 2),
+        "{second:?}"
+    );
+    world.settle();
+    let zombies = world.settled.iter().filter(|(_, settled)| *settled == Settled::Zombie);
+    assert_eq!((world.settled.len(), zombies.count()), (4, 1));
+}
+
+#[test]
+fn an_entry_that_stands_in_the_way_is_reported_and_waited_for() {
+    let mut world = World::new(1);
+    world.tree.0.insert(path::queue_entry(&job(0)), (Vec::new(), 0));
+    world.report([(0, Ending::Released)]);
+    world.settle();
+    assert!(world.settled.is_empty() && world.refused > 1);
+    world.tree.0.remove(&path::queue_entry(&job(0)));
+    world.settle();
+    assert_eq!(world.settled.len(), 1);
+}
+
+#[test]
+fn batches_are_bounded_by_jobs_and_bytes() {
+    let mut world = World::new(0);
+    let large = Payload::json(vec![b'1'; crate::budget::MAX_PAYLOAD_BYTES]).unwrap();
+    world.report((0..10).map(|n| (n, Ending::Succeeded(large.clone()))));
+    world.report((10..1_000).map(|n| (n, Ending::Succeeded(result()))));
+    assert_eq!(world.wire.len(), WINDOW);
+    for effect in &world.wire {
+        let Effect::Commit(batch) = effect else { panic!("{effect:?}") };
+        let bytes = batch.ops().map(Op::bytes).sum::<usize>();
+        assert!(
+            batch.len() <= BATCH && bytes <= crate::budget::MAX_TXN_BYTES,
+            "{} jobs, {bytes} bytes",
+            batch.len()
+        );
+    }
+}
+
+#[test]
+fn a_close_whose_reply_was_lost_is_looked_for_before_it_is_sent_again() {
+    for fate in [Fate::ReplyLost, Fate::RequestLost] {
+        let mut world = World::new(1);
+        world.report([(0, Ending::Succeeded(result()))]);
+        world.answer(fate);
+        assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
+    }
+}
