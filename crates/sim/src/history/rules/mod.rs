@@ -9,6 +9,7 @@ mod accepted;
 mod attempts;
 mod bounded_calls;
 mod cancelled;
+mod certain;
 mod clean_end;
 mod cut_off;
 mod drained_soon;
@@ -77,6 +78,7 @@ fn new<P: Predicate + Default + 'static>() -> Box<dyn Predicate> {
 /// All of them.
 pub const RULES: &[Rule] = &[
     rule("S1", "an acknowledged job has a record until its retention is over", new::<accepted::Accepted>),
+    rule("S1", "a submission that is said to have failed makes no job", new::<certain::Certain>),
     rule(
         "S1",
         "an open job is in one place, with its turn; a job that is over in none",
