@@ -26,6 +26,8 @@ pub mod leader;
 mod mail;
 pub mod node;
 pub mod session;
+#[cfg(test)]
+mod stage;
 pub mod trace;
 mod unreadable;
 pub mod worker;

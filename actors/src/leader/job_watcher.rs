@@ -148,3 +148,16 @@ fn event(change: Change) -> Option<Event> {
 fn jobs(names: Option<Vec<String>>) -> Vec<JobId> {
     names.iter().flatten().filter_map(|name| JobId::new(name).ok()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::{Stage, watched};
+
+    #[test]
+    fn the_queue_is_watched_again_when_the_connection_is_back() {
+        let (mut stage, started) = Stage::<JobWatcher>::start(());
+        assert_eq!(watched(&started), [path::QUEUE]);
+        assert_eq!(watched(&stage.handle(JobWatcherMsg::Resume)), [path::QUEUE]);
+    }
+}

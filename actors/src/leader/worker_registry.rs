@@ -249,3 +249,16 @@ fn note(item: &Item) {
         Fate::Stale => tracing::debug!(job = %item.job, "a stale assignment was removed"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::{Stage, watched};
+
+    #[test]
+    fn the_workers_are_watched_again_when_the_connection_is_back() {
+        let (mut stage, started) = Stage::<WorkerRegistry>::start(1);
+        assert_eq!(watched(&started), [path::WORKERS]);
+        assert_eq!(watched(&stage.handle(WorkerRegistryMsg::Resume)), [path::WORKERS]);
+    }
+}

@@ -305,3 +305,33 @@ pub fn paths<'a>(worker: WorkerId, jobs: impl Iterator<Item = &'a JobId>) -> Vec
 pub fn found(nodes: &[Option<Node>]) -> impl Iterator<Item = Found> {
     nodes.chunks_exact(2).map(|pair| Found { assignment: Node::look(&pair[0]), record: Node::look(&pair[1]) })
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::stage::{Stage, watched};
+
+    #[test]
+    fn the_inbox_is_watched_again_when_the_connection_is_back() {
+        let worker = WorkerId::new(Uuid::nil());
+        let (mut stage, started) = Stage::<InboxWatcher>::start(worker);
+        assert_eq!(watched(&started), [path::inbox(worker)]);
+        assert_eq!(watched(&stage.handle(InboxWatcherMsg::Resume)), [path::inbox(worker)]);
+    }
+
+    #[test]
+    fn refusals_in_a_row_are_followed_by_one_try() {
+        use crate::Out;
+        let (mut stage, _) = Stage::<InboxWatcher>::start(WorkerId::new(Uuid::nil()));
+        let mut tries = |msg| {
+            let out = stage.handle(msg);
+            out.iter().filter(|out| matches!(out, Out::After(Key::Retry, ..))).count()
+        };
+        let refused = || InboxWatcherMsg::Listed(Err(ReadError::Refused(Reason::NoAuth)));
+        assert_eq!([tries(refused()), tries(refused())], [1, 0]);
+        assert_eq!(tries(InboxWatcherMsg::Again(Again::Watch)), 0);
+        assert_eq!(tries(refused()), 1, "the try was made");
+    }
+}

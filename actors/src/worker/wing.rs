@@ -356,3 +356,19 @@ fn fresh(wall: WallMillis, rng: &mut fastrand::Rng) -> WorkerId {
     rng.fill(&mut random);
     WorkerId::new(Builder::from_unix_timestamp_millis(wall.0, &random).into_uuid())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S14: a worker never inherits the assignments of the one before.
+    #[test]
+    fn each_incarnation_has_an_id_of_its_own_and_later_ids_sort_behind_earlier_ones() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut id = |at| fresh(WallMillis(at), &mut rng).uuid();
+        let (first, second, later) = (id(1_000), id(1_000), id(2_000));
+        assert_ne!(first, second);
+        assert!(first < later && second < later);
+        assert_eq!(first.get_version_num(), 7);
+    }
+}
