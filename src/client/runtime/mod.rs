@@ -1,6 +1,6 @@
 //! What a client runs on: a session's status, clocks, timers, tasks and randomness.
 //!
-//! A client reaches none of them in another way. So its protocol runs on tokio and a session actor ([`on_tokio`]), and in
+//! A client reaches none of them in another way. So its protocol runs on tokio and a session actor (`on_tokio`), and in
 //! the simulator in virtual time. Channels and selections of `tokio::sync` and `futures` work on both, as they need
 //! wakers only; selections are `biased`, so that a seed is one run.
 

@@ -1,9 +1,8 @@
-//! One process of a node: the actors without their runtime.
+//! One process of a node: the concerns of `bellwether-actors`, hosted in virtual time.
 //!
-//! Each part is a thin copy of its actor: it feeds the same machine from `bellwether-core` and carries out its effects in
-//! the same order. Mailboxes and tasks are the world's: what is told by one part to another arrives in order and a
-//! little later, and what was asked of ZooKeeper comes back as a message, in any order. Supervision, metrics and logs
-//! are left out; the death of a child or of a member is a fault that the world injects.
+//! Mailboxes and tasks are the world's: what one concern tells another arrives in order and a little later, and an answer of
+//! ZooKeeper comes back as a message, in any order. The death of a child or of a member is a fault that the world injects;
+//! the wings decide what follows. The root of a node is not here.
 
 pub(crate) mod context;
 pub(crate) mod election;
