@@ -1,7 +1,7 @@
-//! Watches and reads the inbox: feeds the [`Inbox`] machine and carries out its effects.
+//! The inbox watcher: watches and reads the worker's inbox, as the [`Inbox`] machine decides.
 //!
-//! The watch is asked for first and the listing right behind it on the same session, so nothing falls between.
-//! Both are repeated at every reconnection; the listing also every [`RELIST`], because watches are hints.
+//! The watch is requested first and the listing right behind it on the same session, so nothing falls between. Both are
+//! repeated at every reconnection, and the listing every 30 s, because watches are hints.
 
 use std::time::Duration;
 
