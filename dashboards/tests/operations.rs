@@ -39,8 +39,9 @@ fn every_link_to_a_runbook_has_one() {
 #[test]
 fn every_line_of_the_log_that_is_named_is_written_by_some_code() {
     let mut sources = String::new();
-    let mut directories =
-        ["actors/host/src", "src", "crates/zk/src"].map(|dir| Path::new(REPOSITORY).join(dir)).to_vec();
+    let mut directories = ["actors/src", "actors/host/src", "src", "crates/zk/src"]
+        .map(|dir| Path::new(REPOSITORY).join(dir))
+        .to_vec();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path: PathBuf = entry.unwrap().path();
