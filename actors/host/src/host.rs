@@ -255,7 +255,8 @@ impl<C: Hosting> Hands<C> {
     }
 
     async fn carry_out(&mut self, me: &Ref<C>) -> Result<(), ActorProcessingErr> {
-        for out in std::mem::take(&mut self.out) {
+        let mut outputs = std::mem::take(&mut self.out);
+        for out in outputs.drain(..) {
             match out {
                 Out::Ask(ask) => match &self.zk {
                     Some(zk) => request(zk, me, ask),
@@ -299,6 +300,8 @@ impl<C: Hosting> Hands<C> {
                 Out::Tell(tell) => C::tell(&mut self.links, self.zk.as_ref(), me, tell).await?,
             }
         }
+        // It keeps its capacity: there is an output or more for each message.
+        self.out = outputs;
         Ok(())
     }
 }
