@@ -391,16 +391,19 @@ async fn lost_close(stage: &Stage) {
 
 /// A renewal is carried out, and its reply lost; and then what the worker reads to find out is lost, too.
 async fn lost_beat(stage: &Stage) {
-    let held = job("held", "held").lease(3 * LEASE).renew_lease_automatically(true);
-    stage.submit([held], &[State::Succeeded]).await;
-    let node = stage.node_of("held").await;
-    let assignment_alone = |request: &Request<'_>| {
-        request.mentions("/assignments/") && request.mentions("/held") && !request.mentions("/jobs/")
+    let ids = ["held-0", "held-1", "held-2"];
+    let held = ids.map(|id| job("held", id).lease(3 * LEASE).renew_lease_automatically(true));
+    stage.submit(held, &[State::Succeeded]).await;
+    let (id, node) = stage.beside_the_leader(&ids).await;
+    let job = format!("/{id}");
+    let assignment_alone = move |request: &Request<'_>| {
+        request.mentions("/assignments/") && request.mentions(&job) && !request.mentions("/jobs/")
     };
+    let look = assignment_alone.clone();
     let beat = move |request: &Request<'_>| {
         request.op == op::MULTI && assignment_alone(request) && !request.mentions("/epoch")
     };
-    let look = move |request: &Request<'_>| request.op == op::MULTI_READ && assignment_alone(request);
+    let look = move |request: &Request<'_>| request.op == op::MULTI_READ && look(request);
     let lost = stage.proxy(node).swallow_reply_and_cut(beat, Cut::Fin);
     let unread = stage.proxy(node).drop_request_and_cut(look, Cut::Fin);
     stage.until("reply and read are lost", || lost.has_fired() && unread.has_fired()).await;

@@ -206,6 +206,19 @@ impl Stage {
         self.cluster.named(name.as_str()).unwrap()
     }
 
+    /// The first of these jobs that runs on a node which does not lead, and that node. The leader's node reads
+    /// assignments as a worker does, so requests of the two cannot be told apart there.
+    pub(crate) async fn beside_the_leader<'a>(&self, ids: &[&'a str]) -> (&'a str, &ClusterNode) {
+        let leader = self.leader().await.name();
+        for id in ids {
+            let node = self.node_of(id).await;
+            if node.name() != leader {
+                return (id, node);
+            }
+        }
+        panic!("all of {ids:?} run on the leader's node");
+    }
+
     /// Where a job is assigned.
     pub(crate) async fn assigned(&self, id: &str) -> (JobId, WorkerId) {
         let view = self.view(id).await;
