@@ -30,6 +30,7 @@ pub mod session;
 mod stage;
 pub mod trace;
 mod unreadable;
+pub mod will;
 pub mod worker;
 
 pub use context::{Answer, Ask, Commit, Context, Feed, Out, Task, Trust};

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bellwether_actors::session::SessionEvent as ToConcern;
-use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps, Trust};
-use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps, Trust, will};
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
-use bellwether_zk::{SessionState, Zk};
+use bellwether_zk::Zk;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, Message, SupervisionEvent};
 use tokio::runtime::Handle;
 
@@ -146,20 +144,7 @@ impl<C: Hosting> Drop for Hands<C> {
     fn drop(&mut self) {
         if let (Some(ops), Some(zk), Ok(runtime)) = (self.will.take(), self.zk.take(), Handle::try_current())
         {
-            runtime.spawn(carry_out_will(zk, ops));
-        }
-    }
-}
-
-/// Until a will whose outcome is unknown is committed again.
-const WILL_RETRY: Duration = Duration::from_millis(100);
-
-/// Commits a concern's will until its outcome is known, or the session's end makes it void.
-async fn carry_out_will(zk: Zk, ops: Vec<Op>) {
-    while zk.state() != SessionState::Ended {
-        match zk.commit(ops.clone()).await {
-            Outcome::Applied(()) | Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => return,
-            Outcome::Rejected(_) | Outcome::Unknown => tokio::time::sleep(WILL_RETRY).await,
+            runtime.spawn(will::carry_out(Arc::new(zk), ops, tokio::time::sleep));
         }
     }
 }

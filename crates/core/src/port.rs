@@ -178,6 +178,9 @@ pub trait Session: Requests {
     /// Whether requests are served now.
     fn is_connected(&self) -> bool;
 
+    /// Whether the session is known to be over: nothing is sent in it any more.
+    fn has_ended(&self) -> bool;
+
     /// As [`Requests::commit`], for a transaction that the caller needs again. The session drops its reference before the
     /// reply resolves.
     fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>>;

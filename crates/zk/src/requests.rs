@@ -50,6 +50,10 @@ impl Session for Zk {
         self.state() == SessionState::Connected
     }
 
+    fn has_ended(&self) -> bool {
+        self.state() == SessionState::Ended
+    }
+
     fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>> {
         // The reference that comes back is dropped here.
         Box::pin(self.commit_of(transaction).map(|(_, outcome)| outcome))

@@ -160,7 +160,7 @@ impl Env {
         self.out.borrow_mut().push(out);
     }
 
-    async fn sleep(&self, wait: Duration) {
+    pub(crate) async fn sleep(&self, wait: Duration) {
         self.handle.sleep(wait).await;
     }
 

@@ -75,6 +75,8 @@ pub(super) struct World {
     active: BTreeSet<NodeId>,
     /// Calls without an answer; the one that is being answered among them.
     pub(super) calls: BTreeMap<u64, Invoked>,
+    /// Nodes whose election handles no messages.
+    stalled: BTreeSet<NodeId>,
     /// Whether a client purged, or is about to.
     pub(super) purged: bool,
     /// Since when nothing goes wrong any more.
@@ -85,9 +87,14 @@ impl World {
     /// Whether a process is there and does not stand still. One that nobody spoke of is.
     pub(super) fn runs(&self, node: &NodeId) -> bool {
         match self.nodes.get(node) {
-            None | Some(Life::Started | Life::Thawed) => true,
             Some(Life::Stopped | Life::Killed | Life::Failed | Life::Frozen) => false,
+            None | Some(_) => true,
         }
+    }
+
+    /// Whether the election of a process handles what it is told.
+    pub(super) fn election_runs(&self, node: &NodeId) -> bool {
+        self.runs(node) && !self.stalled.contains(node)
     }
 
     /// Whether every node has left, and none was killed: whoever starts one again decides when.
@@ -136,6 +143,7 @@ impl Checker {
             active: BTreeSet::new(),
             calls: BTreeMap::new(),
             purged: false,
+            stalled: BTreeSet::new(),
             healed: None,
         };
         Self { world, rules: RULES.iter().map(|rule| (rule.id, (rule.make)())).collect() }
@@ -169,10 +177,21 @@ impl Checker {
             }
             EventKind::Node { node, is } => {
                 match is {
-                    Life::Started | Life::Stopped | Life::Killed | Life::Failed => world.active.remove(node),
-                    Life::Frozen | Life::Thawed => false,
-                };
-                world.nodes.insert(node.clone(), *is);
+                    Life::Started | Life::Stopped | Life::Killed | Life::Failed => {
+                        world.active.remove(node);
+                        world.stalled.remove(node);
+                    }
+                    Life::Frozen | Life::Thawed => {}
+                    Life::ElectionStalled => {
+                        world.stalled.insert(node.clone());
+                    }
+                    Life::ElectionGoesOn => {
+                        world.stalled.remove(node);
+                    }
+                }
+                if !matches!(is, Life::ElectionStalled | Life::ElectionGoesOn) {
+                    world.nodes.insert(node.clone(), *is);
+                }
             }
             EventKind::Leadership { node, state: Leading::Active, .. } => {
                 world.active.insert(node.clone());

@@ -275,6 +275,10 @@ pub enum Life {
     Frozen,
     /// It goes on (SIGCONT).
     Thawed,
+    /// Its election handles no messages.
+    ElectionStalled,
+    /// Its election handles messages again.
+    ElectionGoesOn,
 }
 
 /// Whether a run begins or ends.

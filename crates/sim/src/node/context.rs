@@ -46,6 +46,7 @@ pub(crate) enum Out {
 /// From whom to whom: messages of one route arrive in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Route {
+    PartToNode,
     SessionToElection,
     SessionToWorker,
     ElectionToLeader,
@@ -70,6 +71,15 @@ pub(crate) enum Route {
     Feed(u64),
 }
 
+/// The numbers of the parts that run. A part that is started again gets another number, so that messages to the one that
+/// ended are dropped.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lives {
+    pub(crate) election: u64,
+    pub(crate) leader: u64,
+    pub(crate) worker: u64,
+}
+
 /// A part's hands.
 pub(crate) struct Context<'a> {
     pub(crate) now_us: u64,
@@ -77,6 +87,8 @@ pub(crate) struct Context<'a> {
     pub(crate) skew_ms: i64,
     pub(crate) node: &'a NodeId,
     pub(crate) view: View,
+    /// Set by the node when it takes a message.
+    pub(crate) lives: Lives,
     pub(crate) rng: &'a mut fastrand::Rng,
     pub(crate) out: &'a mut Vec<Out>,
 }

@@ -1,6 +1,8 @@
 //! Runs a concern in virtual time. Its outputs go to the world in their order.
 
-use bellwether_actors::{Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Stamps, Trust};
+use bellwether_actors::{
+    Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Stamps, Trust, will,
+};
 use bellwether_core::path;
 use bellwether_core::port::{Change, ChangeKind};
 use bellwether_core::time::Millis;
@@ -98,10 +100,14 @@ impl<C: Hosting> Hosted<C> {
         self.carry_out(cx, wants);
     }
 
-    /// The concern has died: its session, and the will that it left.
-    #[expect(dead_code, reason = "for the supervision of the wings, which is still to be moved")]
-    pub(crate) fn died(self) -> Option<(Zk, Vec<Op>)> {
-        self.zk.zip(self.will)
+    /// The concern ends, however: its will is carried out. Its children are left.
+    pub(crate) fn end(self, cx: &mut Context<'_>) -> C::Links {
+        if let (Some(zk), Some(ops)) = (self.zk, self.will) {
+            cx.begin(move |env| async move {
+                will::carry_out(env.session(zk), ops, |wait| env.sleep(wait)).await;
+            });
+        }
+        self.links
     }
 
     fn carry_out(&mut self, cx: &mut Context<'_>, wants: Vec<Want<C>>) {

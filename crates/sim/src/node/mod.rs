@@ -1,51 +1,67 @@
 //! One process of a node: the concerns of `bellwether-actors`, hosted in virtual time.
 //!
 //! Mailboxes and tasks are the world's: what one concern tells another arrives in order and a little later, and an answer of
-//! ZooKeeper comes back as a message, in any order. The death of a child or of a member is a fault that the world injects;
-//! the wings decide what follows. The root of a node is not here.
+//! ZooKeeper comes back as a message, in any order. The death of a part, of a child or of a member is a fault that the world
+//! injects; the root and the wings decide what follows.
 
 pub(crate) mod context;
 pub(crate) mod election;
 pub(crate) mod host;
 pub(crate) mod leader;
+mod parts;
 mod requests;
 pub(crate) mod worker;
 
 use std::time::Duration;
 
-use bellwether_actors::election::{self as concern, Election, ElectionMsg};
-use bellwether_actors::leader::wing::{self as leader_wing, LeaderWing, LeaderWingMsg};
-use bellwether_actors::worker::wing::{self, WorkerWing, WorkerWingMsg};
+use bellwether_actors::election::ElectionMsg;
+use bellwether_actors::leader::wing::LeaderWingMsg;
+use bellwether_actors::node::{Ended, Node as Root, Part};
+use bellwether_actors::worker::wing::WorkerWingMsg;
+use bellwether_actors::{election as concern, leader::wing as leader_wing, worker::wing as worker_wing};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
-use bellwether_core::machine::election::leadership::{Config, Policy};
 use bellwether_core::name::NodeId;
-use uuid::Uuid;
 
 use self::context::Context;
 use self::host::{Hosted, Letter};
-use self::leader::MemberMsg;
-use self::worker::{ChildMsg, Offer, RunMsg};
+use self::leader::{MemberMsg, Unit};
+use self::parts::Parts;
+use self::worker::{ChildMsg, Incarnation, Offer, RunMsg};
 use crate::zk::SessionEvent;
 
 pub(crate) use self::context::{Out, Route};
 
 /// To a part of a node.
 pub(crate) enum Msg {
-    Election(Letter<ElectionMsg, concern::Key>),
-    Leader(Letter<LeaderWingMsg, leader_wing::Key>),
-    /// An actor of the leader wing dies.
-    LeaderMemberDies,
-    /// To a member of the unit with this number.
-    Member(u64, MemberMsg),
-    Worker(Letter<WorkerWingMsg, wing::Key>),
-    /// An actor of the worker dies.
-    WorkerChildDies,
+    /// To the election of this life.
+    Election(u64, Letter<ElectionMsg, concern::Key>),
+    /// To the leader wing of this life.
+    Leader(u64, Letter<LeaderWingMsg, leader_wing::Key>),
+    /// To a member of this unit.
+    Member(Unit, MemberMsg),
+    /// To the worker wing of this life.
+    Worker(u64, Letter<WorkerWingMsg, worker_wing::Key>),
+    /// To a child of this incarnation.
+    Child(Incarnation, ChildMsg),
+    /// To the runs of the worker wing of this life.
+    Run(u64, RunMsg),
     /// The process tells its worker to drain.
     Drain(Duration),
-    /// To a child of the incarnation with this term.
-    Child(u64, ChildMsg),
-    Run(RunMsg),
+    /// The process gives up leadership and candidacy.
+    StepDown,
+    /// An actor of the leader wing dies.
+    LeaderMemberDies,
+    /// An actor of the worker wing dies.
+    WorkerChildDies,
+    /// A part dies.
+    PartDies(Part),
+    /// A part handles no message until it goes on.
+    PartStalls(Part),
+    /// A part that was stalled handles its messages, in their order.
+    PartGoesOn(Part),
+    /// To the root: the part of this life has died, and why.
+    PartEnded(Part, u64, String),
     /// To a task that was woken.
     Task(u64),
     /// To the tasks: the time of a timer has come.
@@ -58,6 +74,21 @@ pub(crate) enum Msg {
     Nothing,
 }
 
+impl Msg {
+    /// Which part handles it, if a part does.
+    fn part(&self) -> Option<Part> {
+        match self {
+            Self::Election(..) | Self::StepDown => Some(Part::Election),
+            Self::Leader(..) | Self::LeaderMemberDies => Some(Part::LeaderWing),
+            Self::Worker(..) | Self::WorkerChildDies | Self::Drain(_) => Some(Part::WorkerWing),
+            _ => None,
+        }
+    }
+}
+
+/// Why a part ends that the world kills.
+const KILLED: &str = "killed by the simulator";
+
 /// What a node is.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeConfig {
@@ -67,57 +98,117 @@ pub(crate) struct NodeConfig {
     pub(crate) offer: Offer,
 }
 
-pub(crate) struct Node {
-    election: Hosted<Election>,
-    leader: Hosted<LeaderWing>,
-    worker: Hosted<WorkerWing>,
-}
+/// One process of a node.
+pub(crate) struct Node(Hosted<Root>);
 
 impl Node {
     pub(crate) fn start(cx: &mut Context<'_>, config: &NodeConfig, seed: u64) -> Self {
-        let campaign = Config {
-            node: config.name.clone(),
-            strategy: config.campaign,
-            policy: Policy::AtMostOne,
-            identity: Uuid::from_u128(cx.rng.u128(..)),
-            seed: Uuid::from_u128(cx.rng.u128(..)),
-        };
-        let election = Hosted::start(cx, None, (), campaign);
-        let leader = leader::start(cx, config.strategy);
-        let worker = worker::start(cx, config.offer.clone(), seed);
-        Self { election, leader, worker }
+        let parts = Parts::new(cx, config.clone(), seed);
+        Self(Hosted::supervise(cx, None, (), parts, ()))
     }
 
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: Msg) {
+        let parts = &mut self.0.links;
+        cx.lives = parts.lives;
+        let Some(msg) = parts.unless_stalled(msg) else { return };
         match msg {
-            Msg::Election(letter) => self.election.take(cx, letter),
-            Msg::Leader(letter) => self.leader.take(cx, letter),
-            Msg::LeaderMemberDies if self.leader.links.has_members() => {
-                self.leader.act(cx, |wing, hands| wing.member_ended(hands, "killed by the simulator"));
+            Msg::Election(life, letter) if life == parts.lives.election => {
+                if let Some(election) = &mut parts.election {
+                    election.take(cx, letter);
+                }
             }
-            Msg::LeaderMemberDies => {}
-            Msg::Member(unit, msg) => self.leader.links.member(cx, unit, msg),
-            Msg::Worker(letter) => self.worker.take(cx, letter),
-            Msg::WorkerChildDies if self.worker.links.has_children() => {
-                self.worker.act(cx, |wing, hands| wing.child_ended(hands, "killed by the simulator"));
+            Msg::Leader(life, letter) if life == parts.lives.leader => {
+                if let Some(wing) = &mut parts.leader {
+                    wing.take(cx, letter);
+                    self.has_failed(cx);
+                }
             }
-            Msg::WorkerChildDies => {}
-            Msg::Drain(grace) => {
-                self.worker.links.drain();
-                self.worker.take(cx, Letter::Mail(WorkerWingMsg::Drain(grace).into()));
+            Msg::Worker(life, letter) if life == parts.lives.worker => {
+                if let Some(wing) = &mut parts.worker {
+                    wing.take(cx, letter);
+                    self.has_failed(cx);
+                }
             }
-            Msg::Child(term, msg) => self.worker.links.child(cx, term, msg),
-            Msg::Run(msg) => self.worker.links.run(cx, msg),
+            // To a part that has ended.
+            Msg::Election(..) | Msg::Leader(..) | Msg::Worker(..) => {}
+            Msg::Member(unit, msg) => {
+                if let Some(wing) = &mut parts.leader {
+                    wing.links.member(cx, unit, msg);
+                }
+            }
+            Msg::Child(incarnation, msg) => {
+                if let Some(wing) = &mut parts.worker {
+                    wing.links.child(cx, incarnation, msg);
+                }
+            }
+            Msg::Run(life, msg) => match &mut parts.worker {
+                Some(wing) if life == parts.lives.worker => wing.links.run(cx, msg),
+                _ => parts.run_outlived(cx, life, msg),
+            },
+            Msg::Drain(grace) => match &mut parts.worker {
+                Some(wing) => {
+                    wing.links.draining = true;
+                    wing.take(cx, Letter::Mail(WorkerWingMsg::Drain(grace).into()));
+                    self.has_failed(cx);
+                }
+                None => cx.tell(Route::PartToNode, Msg::StepDown),
+            },
+            Msg::StepDown => match &mut parts.election {
+                Some(election) => {
+                    election.links.leaving = true;
+                    election.take(cx, Letter::Mail(ElectionMsg::StepDown(0).into()));
+                }
+                // Its candidate ends with the session.
+                None => cx.out.push(Out::Left),
+            },
+            Msg::LeaderMemberDies => {
+                if let Some(wing) = parts.leader.as_mut().filter(|wing| wing.links.has_members()) {
+                    wing.act(cx, |wing, hands| wing.member_ended(hands, KILLED));
+                    self.has_failed(cx);
+                }
+            }
+            Msg::WorkerChildDies => {
+                if let Some(wing) = parts.worker.as_mut().filter(|wing| wing.links.has_children()) {
+                    wing.act(cx, |wing, hands| wing.child_ended(hands, KILLED));
+                    self.has_failed(cx);
+                }
+            }
+            Msg::PartDies(part) => self.dies(cx, part, KILLED),
+            Msg::PartStalls(part) => parts.stall(cx, part),
+            Msg::PartGoesOn(part) => {
+                parts.go_on(cx, part).into_iter().for_each(|msg| self.handle(cx, msg));
+            }
+            Msg::PartEnded(part, life, why) if life == parts.life(part) => {
+                self.0.act(cx, |root, hands| root.part_ended(hands, part, Ended::Died(why)));
+            }
+            // It was stopped, or started again, meanwhile.
+            Msg::PartEnded(..) => {}
             // The world hands these to others.
             Msg::Task(_) | Msg::Timer(_) | Msg::Status | Msg::Opened(_) | Msg::Nothing => {}
         }
     }
 
     /// What the session actor tells its subscribers.
-    pub(crate) fn session(cx: &mut Context<'_>, event: SessionEvent) {
-        let letter = election::session::<Election>(cx.view, event, ElectionMsg::Session);
-        cx.tell(Route::SessionToElection, Msg::Election(letter));
-        let letter = election::session::<WorkerWing>(cx.view, event, WorkerWingMsg::Session);
-        cx.tell(Route::SessionToWorker, Msg::Worker(letter));
+    pub(crate) fn session(&mut self, cx: &mut Context<'_>, event: SessionEvent) {
+        cx.lives = self.0.links.lives;
+        self.0.links.session(cx, event);
+    }
+
+    /// A wing that has given up dies.
+    fn has_failed(&mut self, cx: &mut Context<'_>) {
+        let parts = &mut self.0.links;
+        if let Some(why) = parts.leader.as_mut().and_then(|wing| wing.links.failed.take()) {
+            self.dies(cx, Part::LeaderWing, &why);
+        } else if parts.worker.as_ref().is_some_and(|wing| wing.links.failed) {
+            self.dies(cx, Part::WorkerWing, "its children keep dying");
+        }
+    }
+
+    /// A part dies. The root hears of it a little later.
+    fn dies(&mut self, cx: &mut Context<'_>, part: Part, why: &str) {
+        let parts = &mut self.0.links;
+        if parts.end(cx, part) {
+            cx.tell(Route::PartToNode, Msg::PartEnded(part, parts.life(part), why.to_owned()));
+        }
     }
 }

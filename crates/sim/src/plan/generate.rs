@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bellwether::client::Ended;
+use bellwether_actors::node::Part;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Payload, Placement, Policy, Priority};
 use bellwether_core::machine::assigner;
@@ -266,11 +267,13 @@ fn faults(rng: &mut Rng, nodes: usize, clients: usize, timeout: u64, heal_ms: u6
         _ => Target::Client(rng.usize(..clients)),
     };
     let node = |rng: &mut Rng| if rng.bool() { Target::Leader } else { Target::Node(rng.usize(..nodes)) };
+    let part =
+        |rng: &mut Rng| *choose(rng, &[Part::Election, Part::LeaderWing, Part::WorkerWing, Part::WorkerWing]);
     let mut faults: Vec<_> = (0..rng.usize(..=20))
         .map(|_| {
             // Around the session timeout, where decisions are close.
             let long = |rng: &mut Rng| timeout * rng.u64(5..=300) / 100;
-            let kind = match rng.u8(..100) {
+            let kind = match rng.u8(..110) {
                 0..=19 => FaultKind::Cut {
                     target: target(rng),
                     refused_ms: if rng.bool() { 0 } else { long(rng) },
@@ -296,6 +299,8 @@ fn faults(rng: &mut Rng, nodes: usize, clients: usize, timeout: u64, heal_ms: u6
                 },
                 90..=93 => FaultKind::ChildDies { target: Target::Node(rng.usize(..nodes)) },
                 94..=96 => FaultKind::MemberDies,
+                97..=101 => FaultKind::PartDies { target: node(rng), part: part(rng) },
+                102..=106 => FaultKind::PartStalls { target: node(rng), part: part(rng), ms: long(rng) },
                 _ => FaultKind::ServerRestart { down_ms: rng.u64(100..2 * timeout) },
             };
             Fault { at_ms: rng.u64(..heal_ms), kind }

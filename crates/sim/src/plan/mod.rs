@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bellwether::client::{Ended, IfExists};
 use bellwether::{Group, Job};
+use bellwether_actors::node::Part;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
@@ -298,6 +299,22 @@ pub enum FaultKind {
     },
     /// An actor of the leader wing dies.
     MemberDies,
+    /// A part of a node dies.
+    PartDies {
+        /// Of which node.
+        target: Target,
+        /// Which part.
+        part: Part,
+    },
+    /// A part of a node handles no message for a while.
+    PartStalls {
+        /// Of which node.
+        target: Target,
+        /// Which part.
+        part: Part,
+        /// For how long.
+        ms: u64,
+    },
     /// The server is killed, and started again later with all that it had.
     ServerRestart {
         /// How long it is down.
@@ -322,6 +339,14 @@ impl FaultKind {
             Self::Drain { .. } => "drain",
             Self::ChildDies { .. } => "child-dies",
             Self::MemberDies => "member-dies",
+            Self::PartDies { part: Part::Session, .. } => "session-dies",
+            Self::PartDies { part: Part::Election, .. } => "election-dies",
+            Self::PartDies { part: Part::LeaderWing, .. } => "leader-wing-dies",
+            Self::PartDies { part: Part::WorkerWing, .. } => "worker-wing-dies",
+            Self::PartStalls { part: Part::Session, .. } => "session-stalls",
+            Self::PartStalls { part: Part::Election, .. } => "election-stalls",
+            Self::PartStalls { part: Part::LeaderWing, .. } => "leader-wing-stalls",
+            Self::PartStalls { part: Part::WorkerWing, .. } => "worker-wing-stalls",
             Self::ServerRestart { .. } => "server-restart",
         }
     }

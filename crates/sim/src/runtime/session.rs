@@ -87,6 +87,11 @@ impl Port for Session {
         view.connected && view.generation == self.zk.0
     }
 
+    /// Known by the next session of the process only.
+    fn has_ended(&self) -> bool {
+        self.shared.view().generation > self.zk.0
+    }
+
     fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>> {
         self.ask(ask::commit(transaction.ops()), ask::written)
     }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use bellwether_actors::election::ElectionMsg;
+use bellwether_actors::node::Part;
 
 use super::net::Loss;
 use super::{Happening, Incoming, Up, Who, World};
 use crate::history::{EventKind, Leading, Life};
 use crate::node::Msg;
-use crate::node::election;
 use crate::plan::{FaultKind, Target};
 use crate::zk::link::State;
 
@@ -70,7 +69,9 @@ impl World {
             | FaultKind::Crash { target, .. }
             | FaultKind::Freeze { target, .. }
             | FaultKind::Drain { target, .. }
-            | FaultKind::ChildDies { target } => self.target(*target),
+            | FaultKind::ChildDies { target }
+            | FaultKind::PartDies { target, .. }
+            | FaultKind::PartStalls { target, .. } => self.target(*target),
             FaultKind::MemberDies | FaultKind::ServerRestart { .. } => self.leader.or(Some(0)),
         };
         // Nobody leads now.
@@ -119,6 +120,13 @@ impl World {
             FaultKind::ChildDies { .. } => self.put_peer(now_us, at, Incoming::Msg(Msg::WorkerChildDies)),
             FaultKind::MemberDies => {
                 self.put_peer(now_us, at, Incoming::Msg(Msg::LeaderMemberDies));
+            }
+            FaultKind::PartDies { part, .. } => {
+                self.put_peer(now_us, at, Incoming::Msg(Msg::PartDies(part)));
+            }
+            FaultKind::PartStalls { part, ms, .. } => {
+                self.put_peer(now_us, at, Incoming::Msg(Msg::PartStalls(part)));
+                self.put_peer(now_us + ms * 1_000, at, Incoming::Msg(Msg::PartGoesOn(part)));
             }
             FaultKind::ServerRestart { down_ms } => {
                 self.server.kill();
@@ -173,7 +181,7 @@ impl World {
         let grace = Duration::from_millis(grace_ms);
         let step_down = self.now_us + grace_ms * 1_000 + DRAIN_PATIENCE_US;
         self.put_peer(self.now_us, at, Incoming::Msg(Msg::Drain(grace)));
-        self.put_peer(step_down, at, Incoming::Msg(election::to(ElectionMsg::StepDown(0))));
+        self.put_peer(step_down, at, Incoming::Msg(Msg::StepDown));
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }
 
@@ -185,7 +193,7 @@ impl World {
         }
         self.peers[at].leaves_ms = Some(self.rng.u64(100..5_000));
         let step_down = self.now_us + self.rng.u64(100..OPERATOR_US);
-        self.put_peer(step_down, at, Incoming::Msg(election::to(ElectionMsg::StepDown(0))));
+        self.put_peer(step_down, at, Incoming::Msg(Msg::StepDown));
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }
 
@@ -228,6 +236,9 @@ impl World {
             self.flow_again(at);
             let process = self.peers[at].process;
             self.thaw(at, process);
+            for part in Part::ALL {
+                self.put_peer(self.now_us, at, Incoming::Msg(Msg::PartGoesOn(part)));
+            }
             if self.peers[at].leaves_ms.is_some() {
                 // Its stop is cut short, so that it is up from here on.
                 self.end(at, Life::Killed);

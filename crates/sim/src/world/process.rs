@@ -3,7 +3,7 @@
 use super::{Incoming, Who, World, session};
 use crate::client::Process;
 use crate::history::{EventKind, Life};
-use crate::node::context::Context;
+use crate::node::context::{Context, Lives};
 use crate::node::{Msg, Node, Out, Route};
 use crate::zk::link::Link;
 
@@ -30,6 +30,7 @@ impl World {
                     skew_ms: peer.skew_ms,
                     node: &config.name,
                     view: peer.link.view,
+                    lives: Lives::default(),
                     rng: &mut peer.rng,
                     out: &mut out,
                 };
@@ -111,6 +112,7 @@ impl World {
                     skew_ms: peer.skew_ms,
                     node: &config.name,
                     view: peer.link.view,
+                    lives: Lives::default(),
                     rng: &mut peer.rng,
                     out: &mut out,
                 };

@@ -12,8 +12,8 @@ use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
 
 use super::{Down, Incoming, Up, Who, World};
 use crate::history::EventKind;
-use crate::node::context::Context;
-use crate::node::{Msg, Node, Route};
+use crate::node::context::{Context, Lives};
+use crate::node::{Msg, Route};
 use crate::zk::ask::{self, Answer};
 use crate::zk::link::{Changed, Conn, Heard, Link, State, Then};
 use crate::zk::{SessionEvent, Zk};
@@ -190,19 +190,20 @@ impl World {
         let now_us = self.now_us;
         let peer = &mut self.peers[at];
         let mut out = Vec::new();
-        match &peer.who {
-            Who::Node(config, _) => {
+        match &mut peer.who {
+            Who::Node(config, Some(node)) => {
                 let mut context = Context {
                     now_us,
                     skew_ms: peer.skew_ms,
                     node: &config.name,
                     view: peer.link.view,
+                    lives: Lives::default(),
                     rng: &mut peer.rng,
                     out: &mut out,
                 };
-                Node::session(&mut context, event);
+                node.session(&mut context, event);
             }
-            Who::Client => {}
+            Who::Node(_, None) | Who::Client => {}
         }
         self.report(at, Msg::Status);
         self.carry_out(at, out);

@@ -35,7 +35,7 @@ impl Predicate for CutOff {
                 let standing = self.nodes.entry(node.clone()).or_default();
                 standing.cut_off_since = if *up { None } else { standing.cut_off_since.or(Some(world.now)) };
             }
-            EventKind::Node { node, is: Life::Thawed } => {
+            EventKind::Node { node, is: Life::Thawed | Life::ElectionGoesOn } => {
                 if let Some(Standing { cut_off_since: Some(since), .. }) = self.nodes.get_mut(node) {
                     *since = world.now;
                 }
@@ -43,7 +43,7 @@ impl Predicate for CutOff {
             EventKind::Node { node, is: Life::Started | Life::Stopped | Life::Killed | Life::Failed } => {
                 self.nodes.remove(node);
             }
-            EventKind::Node { is: Life::Frozen, .. }
+            EventKind::Node { is: Life::Frozen | Life::ElectionStalled, .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }
@@ -53,7 +53,8 @@ impl Predicate for CutOff {
             | EventKind::Healed => {}
         }
         for (node, standing) in &mut self.nodes {
-            let Some(since) = standing.cut_off_since.filter(|_| standing.active && world.runs(node)) else {
+            let Some(since) = standing.cut_off_since.filter(|_| standing.active && world.election_runs(node))
+            else {
                 continue;
             };
             if since + HEARING < world.now {

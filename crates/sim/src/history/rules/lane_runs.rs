@@ -71,7 +71,10 @@ impl Predicate for LaneRuns {
                 let theirs = |worker| world.truth.worker(worker).is_some_and(|it| it.session == *session);
                 self.running.retain(|(worker, ..), _| !theirs(*worker));
             }
-            EventKind::Node { is: Life::Frozen | Life::Thawed, .. }
+            EventKind::Node {
+                is: Life::Frozen | Life::Thawed | Life::ElectionStalled | Life::ElectionGoesOn,
+                ..
+            }
             | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }

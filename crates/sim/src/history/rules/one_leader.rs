@@ -55,7 +55,7 @@ impl Predicate for OneLeader {
                 self.evicted.insert(*session);
                 self.active.retain(|_, active| active.session != *session);
             }
-            EventKind::Node { is: Life::Frozen, .. }
+            EventKind::Node { is: Life::Frozen | Life::ElectionStalled | Life::ElectionGoesOn, .. }
             | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }

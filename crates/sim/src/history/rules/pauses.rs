@@ -1,7 +1,7 @@
 //! L5: a pause ends before the trust lapses.
 //!
-//! A node that pauses says until when it trusts its term, and says something else by then. One that stands still has
-//! [`WAKING`] after it goes on.
+//! A node that pauses says until when it trusts its term, and says something else by then. One that stands still, or whose
+//! election does, has [`WAKING`] after it goes on.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl Predicate for Pauses {
             EventKind::Leadership { node, .. } => {
                 self.until.remove(node);
             }
-            EventKind::Node { node, is: Life::Thawed } => {
+            EventKind::Node { node, is: Life::Thawed | Life::ElectionGoesOn } => {
                 if let Some(until) = self.until.get_mut(node) {
                     *until = world.now.max(*until) + WAKING;
                 }
@@ -35,7 +35,7 @@ impl Predicate for Pauses {
             EventKind::Node { node, is: Life::Stopped | Life::Killed | Life::Failed | Life::Started } => {
                 self.until.remove(node);
             }
-            EventKind::Node { is: Life::Frozen, .. }
+            EventKind::Node { is: Life::Frozen | Life::ElectionStalled, .. }
             | EventKind::Link { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
@@ -56,7 +56,7 @@ impl Predicate for Pauses {
 impl Pauses {
     fn late(&mut self, world: &World, found: &mut Found<'_>) {
         self.until.retain(|node, until| {
-            let late = world.runs(node) && *until + WAKING < world.now;
+            let late = world.election_runs(node) && *until + WAKING < world.now;
             if late {
                 found.push(format!("{node} is paused and its trust ended at {until} ms"));
             }

@@ -10,10 +10,10 @@ use bellwether_actors::leader::job_watcher::{self, JobWatcher};
 use bellwether_actors::leader::lease_watcher::{self, LeaseWatcher};
 use bellwether_actors::leader::promoter::{self, Promoter};
 use bellwether_actors::leader::schedule_keeper::{self, ScheduleKeeper};
-use bellwether_actors::leader::wing::LeaderWingMsg;
+use bellwether_actors::leader::wing::{LeaderWing, LeaderWingMsg};
 use bellwether_actors::leader::worker_registry::{self, WorkerRegistry};
 
-use super::{MemberMsg, Place, to};
+use super::{MemberMsg, Place};
 use crate::node::Msg;
 use crate::node::context::{Context, Route};
 use crate::node::host::Hosting;
@@ -21,7 +21,8 @@ use crate::zk::Zk;
 
 impl Place {
     fn fenced_out(self, cx: &mut Context<'_>) {
-        cx.tell(Route::MemberToWing, to(LeaderWingMsg::FencedOut(self.epoch)));
+        let msg = LeaderWing::mail(self.unit.life, LeaderWingMsg::FencedOut(self.epoch).into());
+        cx.tell(Route::MemberToWing, msg);
     }
 
     fn assigner(self, cx: &mut Context<'_>, route: Route, event: bellwether_core::machine::assigner::Event) {

@@ -18,7 +18,7 @@ use bellwether_actors::leader::wing::{Key, LeaderWing, LeaderWingMsg, Tell};
 use bellwether_actors::leader::worker_registry::{self, WorkerRegistry, WorkerRegistryMsg};
 use bellwether_core::machine::assigner::Strategy;
 
-use super::context::{Context, Out, Route};
+use super::context::{Context, Route};
 use super::host::{Hosted, Hosting, Letter};
 use super::{Msg, election};
 use crate::zk::Zk;
@@ -40,7 +40,14 @@ pub(crate) enum MemberMsg {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     epoch: i32,
-    unit: u64,
+    unit: Unit,
+}
+
+/// The life of the wing, and a number within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unit {
+    life: u64,
+    number: u64,
 }
 
 struct Members {
@@ -61,15 +68,15 @@ pub(crate) struct Links {
     strategy: Strategy,
     members: Option<Members>,
     units: u64,
+    /// The election that the wing was started with.
+    election: u64,
+    /// Why the wing has given up.
+    pub(crate) failed: Option<String>,
 }
 
-/// A message to the wing.
-pub(crate) fn to(msg: LeaderWingMsg) -> Msg {
-    Msg::Leader(Letter::Mail(msg.into()))
-}
-
-pub(crate) fn start(cx: &mut Context<'_>, strategy: Strategy) -> Hosted<LeaderWing> {
-    Hosted::supervise(cx, None, (), Links { strategy, members: None, units: 0 }, ())
+pub(crate) fn start(cx: &mut Context<'_>, strategy: Strategy, life: u64) -> Hosted<LeaderWing> {
+    let links = Links { strategy, members: None, units: 0, election: cx.lives.election, failed: None };
+    Hosted::supervise(cx, None, life, links, ())
 }
 
 impl Links {
@@ -77,7 +84,7 @@ impl Links {
         self.members.is_some()
     }
 
-    pub(crate) fn member(&mut self, cx: &mut Context<'_>, unit: u64, msg: MemberMsg) {
+    pub(crate) fn member(&mut self, cx: &mut Context<'_>, unit: Unit, msg: MemberMsg) {
         let Some(members) = self.members.as_mut().filter(|members| members.place.unit == unit) else {
             return;
         };
@@ -94,9 +101,10 @@ impl Links {
         }
     }
 
-    fn start(&mut self, cx: &mut Context<'_>, zk: Zk, epoch: i32) {
+    fn start(&mut self, cx: &mut Context<'_>, life: u64, zk: Zk, epoch: i32) {
         self.units += 1;
-        let (place, zk) = (Place { epoch, unit: self.units }, Some(zk));
+        let unit = Unit { life, number: self.units };
+        let (place, zk) = (Place { epoch, unit }, Some(zk));
         self.members = Some(Members {
             place,
             expirer: Hosted::start(cx, zk, place, epoch),
@@ -128,19 +136,19 @@ impl Place {
 }
 
 impl Hosting for LeaderWing {
-    type Place = ();
+    type Place = u64;
     type Links = Links;
 
-    fn mail((): (), mail: Mail<LeaderWingMsg, Key>) -> Msg {
-        Msg::Leader(Letter::Mail(mail))
+    fn mail(life: u64, mail: Mail<LeaderWingMsg, Key>) -> Msg {
+        Msg::Leader(life, Letter::Mail(mail))
     }
 
-    fn tell(links: &mut Links, (): (), zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
+    fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
         let place = links.members.as_ref().map(|members| members.place);
         match tell {
             Tell::Start(epoch) => {
                 let zk = zk.expect("a term has the session that its epoch was claimed in");
-                links.start(cx, zk, epoch);
+                links.start(cx, life, zk, epoch);
             }
             Tell::Stop => links.members = None,
             Tell::Pause => {
@@ -154,9 +162,10 @@ impl Hosting for LeaderWing {
                 }
             }
             Tell::FencedOut(epoch) => {
-                cx.tell(Route::LeaderToElection, election::to(ElectionMsg::FencedOut(epoch)));
+                let msg = election::to(links.election, ElectionMsg::FencedOut(epoch));
+                cx.tell(Route::LeaderToElection, msg);
             }
-            Tell::Fail(_) => cx.out.push(Out::Fail),
+            Tell::Fail(why) => links.failed = Some(why.to_string()),
         }
     }
 }

@@ -4,10 +4,10 @@ use bellwether_actors::Mail;
 use bellwether_actors::worker::executor_pool::{self, ExecutorPool, ExecutorPoolMsg};
 use bellwether_actors::worker::inbox_watcher::{self, InboxWatcher, InboxWatcherMsg};
 use bellwether_actors::worker::status_reporter::{self, StatusReporter, StatusReporterMsg};
-use bellwether_actors::worker::wing::WorkerWingMsg;
+use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
 use bellwether_core::name::WorkerId;
 
-use super::to;
+use super::runs::RunMsg;
 use crate::node::Msg;
 use crate::node::context::{Context, Route};
 use crate::node::host::{Hosted, Hosting};
@@ -30,12 +30,30 @@ pub(super) struct Children {
 /// Which incarnation a child belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
+    /// Of the wing.
+    pub(super) life: u64,
     pub(super) term: u64,
     pub(super) zk: Zk,
     pub(super) worker: WorkerId,
 }
 
+/// The life of the wing, and the term of an incarnation within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Incarnation {
+    life: u64,
+    term: u64,
+}
+
 impl Place {
+    pub(super) fn incarnation(self) -> Incarnation {
+        Incarnation { life: self.life, term: self.term }
+    }
+
+    /// A message to the runs of the wing.
+    pub(super) fn run(self, msg: RunMsg) -> Msg {
+        Msg::Run(self.life, msg)
+    }
+
     pub(super) fn inbox(self, msg: InboxWatcherMsg) -> Msg {
         InboxWatcher::mail(self, msg.into())
     }
@@ -49,7 +67,7 @@ impl Place {
     }
 
     fn wing(self, cx: &mut Context<'_>, msg: WorkerWingMsg) {
-        cx.tell(Route::ChildToWorker, to(msg));
+        cx.tell(Route::ChildToWorker, WorkerWing::mail(self.life, msg.into()));
     }
 }
 
@@ -58,7 +76,7 @@ impl Hosting for InboxWatcher {
     type Links = ();
 
     fn mail(place: Place, mail: Mail<InboxWatcherMsg, inbox_watcher::Key>) -> Msg {
-        Msg::Child(place.term, ChildMsg::Inbox(mail))
+        Msg::Child(place.incarnation(), ChildMsg::Inbox(mail))
     }
 
     fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: inbox_watcher::Tell) {
@@ -78,7 +96,7 @@ impl Hosting for ExecutorPool {
     type Links = ();
 
     fn mail(place: Place, mail: Mail<ExecutorPoolMsg, executor_pool::Key>) -> Msg {
-        Msg::Child(place.term, ChildMsg::Executor(mail))
+        Msg::Child(place.incarnation(), ChildMsg::Executor(mail))
     }
 
     fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: executor_pool::Tell) {
@@ -104,7 +122,7 @@ impl Hosting for StatusReporter {
     type Links = ();
 
     fn mail(place: Place, mail: Mail<StatusReporterMsg, status_reporter::Key>) -> Msg {
-        Msg::Child(place.term, ChildMsg::Reporter(mail))
+        Msg::Child(place.incarnation(), ChildMsg::Reporter(mail))
     }
 
     fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: status_reporter::Tell) {

@@ -1,5 +1,5 @@
-//! The worker wing's place in a process: the children of an incarnation, and the runs and slots of the process, which outlive
-//! an incarnation.
+//! The worker wing's place in a process: the children of an incarnation, and the runs and slots of the wing, which outlive
+//! an incarnation. A blocking handler goes on when its wing has ended.
 
 mod children;
 mod port;
@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_actors::Mail;
-use bellwether_actors::election::ElectionMsg;
 use bellwether_actors::worker::executor_pool::{self, ExecutorPoolMsg};
 use bellwether_actors::worker::status_reporter::StatusReporterMsg;
 use bellwether_actors::worker::wing::{Args, Key, Tell, WorkerWing, WorkerWingMsg};
@@ -22,14 +21,13 @@ use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
 
 use self::children::{Children, Place};
-use self::runs::Runs;
+use super::Msg;
 use super::context::{Context, Out, Route};
 use super::host::{Hosted, Hosting, Letter};
-use super::{Msg, election};
 use crate::zk::Zk;
 
-pub(crate) use self::children::ChildMsg;
-pub(crate) use self::runs::{RunMsg, kinds};
+pub(crate) use self::children::{ChildMsg, Incarnation};
+pub(crate) use self::runs::{RunMsg, Runs, kinds};
 
 /// What a worker offers.
 #[derive(Debug, Clone)]
@@ -42,18 +40,15 @@ pub(crate) struct Offer {
 /// The grace of an operator's drain. A process that is stopped has a grace of its own.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// A message to the wing.
-pub(crate) fn to(msg: WorkerWingMsg) -> Msg {
-    Msg::Worker(Letter::Mail(msg.into()))
-}
-
 /// What the wing's effects need.
 pub(crate) struct Links {
     offer: Offer,
     children: Option<Children>,
     runs: Runs,
     /// The process has told it to drain.
-    draining: bool,
+    pub(crate) draining: bool,
+    /// The wing has given up.
+    pub(crate) failed: bool,
 }
 
 fn info(offer: &Offer, node: &NodeId) -> WorkerInfo {
@@ -70,7 +65,7 @@ fn info(offer: &Offer, node: &NodeId) -> WorkerInfo {
     }
 }
 
-pub(crate) fn start(cx: &mut Context<'_>, offer: Offer, seed: u64) -> Hosted<WorkerWing> {
+pub(crate) fn start(cx: &mut Context<'_>, offer: Offer, seed: u64, life: u64) -> Hosted<WorkerWing> {
     let runs = Runs::new(offer.slots, seed);
     let slots = runs.slots().clone();
     let args = Args {
@@ -78,22 +73,18 @@ pub(crate) fn start(cx: &mut Context<'_>, offer: Offer, seed: u64) -> Hosted<Wor
         drain_grace: DRAIN_GRACE,
         free_slots: Box::new(move || slots.free()),
     };
-    let links = Links { offer, children: None, runs, draining: false };
-    Hosted::supervise(cx, None, (), links, args)
+    let links = Links { offer, children: None, runs, draining: false, failed: false };
+    Hosted::supervise(cx, None, life, links, args)
 }
 
 impl Links {
-    /// The process tells the worker to drain.
-    pub(crate) fn drain(&mut self) {
-        self.draining = true;
-    }
-
     pub(crate) fn has_children(&self) -> bool {
         self.children.is_some()
     }
 
-    pub(crate) fn child(&mut self, cx: &mut Context<'_>, term: u64, msg: ChildMsg) {
-        let Some(children) = self.children.as_mut().filter(|children| children.place.term == term) else {
+    pub(crate) fn child(&mut self, cx: &mut Context<'_>, of: Incarnation, msg: ChildMsg) {
+        let Some(children) = self.children.as_mut().filter(|children| children.place.incarnation() == of)
+        else {
             return;
         };
         match msg {
@@ -129,7 +120,13 @@ impl Links {
         });
     }
 
-    pub(crate) fn stop_children(&mut self, cx: &mut Context<'_>) {
+    /// The wing has ended: its runs, if the code of a handler goes on.
+    pub(crate) fn end(mut self, cx: &mut Context<'_>) -> Option<Runs> {
+        self.stop_children(cx);
+        Some(self.runs).filter(|runs| !runs.is_empty())
+    }
+
+    fn stop_children(&mut self, cx: &mut Context<'_>) {
         if self.children.take().is_some() {
             self.runs.abandon_all(cx);
         }
@@ -137,19 +134,19 @@ impl Links {
 }
 
 impl Hosting for WorkerWing {
-    type Place = ();
+    type Place = u64;
     type Links = Links;
 
-    fn mail((): (), mail: Mail<WorkerWingMsg, Key>) -> Msg {
-        Msg::Worker(Letter::Mail(mail))
+    fn mail(life: u64, mail: Mail<WorkerWingMsg, Key>) -> Msg {
+        Msg::Worker(life, Letter::Mail(mail))
     }
 
-    fn tell(links: &mut Links, (): (), zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
+    fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
         let place = links.children.as_ref().map(|children| children.place);
         match tell {
             Tell::Start { term, worker, usable } => {
                 let zk = zk.expect("an incarnation has registered in its session");
-                links.start_children(cx, Place { term, zk, worker }, usable);
+                links.start_children(cx, Place { life, term, zk, worker }, usable);
             }
             Tell::Stop => links.stop_children(cx),
             Tell::Inbox(msg) => {
@@ -171,12 +168,12 @@ impl Hosting for WorkerWing {
             Tell::Drained(Drained::Empty | Drained::Abandoned) => {
                 if std::mem::take(&mut links.draining) {
                     // As the node's graceful stop: the worker first, then leadership.
-                    cx.tell(Route::SessionToElection, election::to(ElectionMsg::StepDown(0)));
+                    cx.tell(Route::PartToNode, Msg::StepDown);
                 } else {
                     cx.out.push(Out::Drained);
                 }
             }
-            Tell::Fail => cx.out.push(Out::Fail),
+            Tell::Fail => links.failed = true,
         }
     }
 }

@@ -38,7 +38,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::port::{Order, Slots};
 use super::{Place, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
-use crate::node::Msg;
 use crate::node::context::{Context, Out, Route};
 
 /// The kinds that every simulated worker serves; and joins of groups of these, and what follows the sub-jobs of nests.
@@ -123,6 +122,11 @@ impl Runs {
         Self { seed, slots, draining: false, next: 0, runs: BTreeMap::new(), of_jobs: BTreeMap::new() }
     }
 
+    /// Whether no handler's code goes on.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
     pub(super) fn slots(&self) -> &Slots {
         &self.slots
     }
@@ -194,11 +198,11 @@ impl Runs {
         if kind == "steady" || (nests && (drawn >> 24).is_multiple_of(2)) {
             let from = start.assignment.progress.as_ref().or(start.record.progress.as_ref());
             let done = from.and_then(|left| left.checkpoint().first().copied()).unwrap_or_default();
-            cx.after(SAYS_EVERY, Msg::Run(RunMsg::Say(id, done + 1)));
+            cx.after(SAYS_EVERY, place.run(RunMsg::Say(id, done + 1)));
         }
         cx.record(event(&start, place.worker, RunStep::Started));
         if kind == "poison" && (drawn >> 8).is_multiple_of(2) {
-            cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Kill(id)));
+            cx.after(Duration::from_millis(took_ms), place.run(RunMsg::Kill(id)));
         }
         let goes_on = Rc::new(Cell::new(true));
         if nests {
@@ -208,16 +212,16 @@ impl Runs {
             let spawned = sub_jobs::of(&start, place.worker, self.seed, goes_on);
             cx.begin(move |shell| async move {
                 let all = shell.spawn(spawned).await;
-                shell.tell(Msg::Run(RunMsg::Spawned(id, all)));
+                shell.tell(place.run(RunMsg::Spawned(id, all)));
             });
         } else {
-            cx.after(Duration::from_millis(took_ms), Msg::Run(RunMsg::Done(id)));
+            cx.after(Duration::from_millis(took_ms), place.run(RunMsg::Done(id)));
         }
         if let Some(limit) = start.record.policy.timeout.filter(|limit| as_millis(*limit) < took_ms) {
-            cx.after(limit, Msg::Run(RunMsg::TimedOut(id)));
+            cx.after(limit, place.run(RunMsg::TimedOut(id)));
         }
         if laned {
-            cx.out.push(Out::At(trusted_until_us(cx, place), Msg::Run(RunMsg::Lapse(id))));
+            cx.out.push(Out::At(trusted_until_us(cx, place), place.run(RunMsg::Lapse(id))));
         }
         let blocking = (kind == "stubborn" && !laned) || deaf;
         let listens = (drawn >> 12).is_multiple_of(3);
@@ -227,7 +231,7 @@ impl Runs {
         self.runs.insert(id, running);
     }
 
-    pub(super) fn handle(&mut self, cx: &mut Context<'_>, msg: RunMsg) {
+    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: RunMsg) {
         match msg {
             RunMsg::Done(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
@@ -242,7 +246,7 @@ impl Runs {
                 if !all {
                     running.how = How::Failed("its sub-jobs are not all submitted".to_owned());
                 }
-                cx.after(Duration::from_millis(running.took_ms), Msg::Run(RunMsg::Done(id)));
+                cx.after(Duration::from_millis(running.took_ms), running.place.run(RunMsg::Done(id)));
             }
             RunMsg::TimedOut(id) => self.give_up(cx, id, How::Failed("timed out".to_owned())),
             RunMsg::Lapse(id) => {
@@ -250,14 +254,17 @@ impl Runs {
                 if lapsed(cx, running.place, &running.start) {
                     self.give_up(cx, id, How::Lapsed);
                 } else {
-                    cx.out.push(Out::At(trusted_until_us(cx, running.place), Msg::Run(RunMsg::Lapse(id))));
+                    cx.out.push(Out::At(
+                        trusted_until_us(cx, running.place),
+                        running.place.run(RunMsg::Lapse(id)),
+                    ));
                 }
             }
             RunMsg::Say(id, done) => {
                 // Of one that was given up nobody listens any more.
-                let Some(Running { pulse, .. }) = self.runs.get(&id) else { return };
+                let Some(Running { place, pulse, .. }) = self.runs.get(&id) else { return };
                 pulse.progress(|said| said.with_checkpoint([done])).expect("a byte is within the budget");
-                cx.after(SAYS_EVERY, Msg::Run(RunMsg::Say(id, done.saturating_add(1))));
+                cx.after(SAYS_EVERY, place.run(RunMsg::Say(id, done.saturating_add(1))));
             }
             RunMsg::Kill(id) => {
                 if self.runs.contains_key(&id) {
@@ -275,7 +282,7 @@ impl Runs {
             return;
         };
         running.how = How::Failed("told to stop".to_owned());
-        cx.after(Duration::from_millis(20), Msg::Run(RunMsg::Done(*id)));
+        cx.after(Duration::from_millis(20), running.place.run(RunMsg::Done(*id)));
     }
 
     /// Ends a run from outside.

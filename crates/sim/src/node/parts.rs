@@ -1,0 +1,229 @@
+//! The parts of a node: the root of a process starts and stops them, as the node concern decides.
+//!
+//! Each part that runs has a *life*, a number that no other part of the process has had. Messages carry the life that they
+//! are for, so a message to a part that has ended is dropped. Between the death of a part and the restart, the root hears
+//! of the death as of any other message, and the other parts go on.
+
+use std::collections::BTreeMap;
+
+use bellwether_actors::Mail;
+use bellwether_actors::election::{Election, ElectionMsg};
+use bellwether_actors::leader::wing::LeaderWing;
+use bellwether_actors::node::{Key, Node as Root, NodeMsg, Part, Tell};
+use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
+use bellwether_core::machine::election::leadership::{Config, Policy};
+use uuid::Uuid;
+
+use super::context::{Context, Lives, Out, Route};
+use super::host::{Hosted, Hosting};
+use super::worker::{RunMsg, Runs};
+use super::{Msg, NodeConfig, election, leader, worker};
+use crate::history::{EventKind, Life};
+use crate::zk::{SessionEvent, Zk};
+
+/// The parts of a process that run.
+pub(crate) struct Parts {
+    config: NodeConfig,
+    seed: u64,
+    /// The name of the process among the candidates.
+    identity: Uuid,
+    started: u64,
+    pub(super) lives: Lives,
+    /// The session that the parts were told of, and whether it is connected.
+    session: Option<(Zk, bool)>,
+    pub(super) election: Option<Hosted<Election>>,
+    pub(super) leader: Option<Hosted<LeaderWing>>,
+    pub(super) worker: Option<Hosted<WorkerWing>>,
+    /// The runs of wings that have ended, by their lives, while handlers' code goes on.
+    outlived: BTreeMap<u64, Runs>,
+    /// The parts that are stalled, and the messages that wait for them.
+    stalled: Vec<(Part, Vec<Msg>)>,
+}
+
+impl Parts {
+    pub(super) fn new(cx: &mut Context<'_>, config: NodeConfig, seed: u64) -> Self {
+        Self {
+            config,
+            seed,
+            identity: Uuid::from_u128(cx.rng.u128(..)),
+            started: 0,
+            lives: Lives::default(),
+            session: None,
+            election: None,
+            leader: None,
+            worker: None,
+            outlived: BTreeMap::new(),
+            stalled: Vec::new(),
+        }
+    }
+
+    /// The present life of a part.
+    pub(super) fn life(&self, part: Part) -> u64 {
+        match part {
+            Part::Session => 0,
+            Part::Election => self.lives.election,
+            Part::LeaderWing => self.lives.leader,
+            Part::WorkerWing => self.lives.worker,
+        }
+    }
+
+    /// Tells the parts that build on the session what happened to it.
+    pub(super) fn session(&mut self, cx: &mut Context<'_>, event: SessionEvent) {
+        self.session = match (event, self.session) {
+            (SessionEvent::Connected(zk), _) => Some((zk, true)),
+            (SessionEvent::Expired, _) => None,
+            (SessionEvent::Reconnected, session) => session.map(|(zk, _)| (zk, true)),
+            (SessionEvent::Disconnected, session) => session.map(|(zk, _)| (zk, false)),
+        };
+        self.tell_election(cx, event);
+        self.tell_worker(cx, event);
+    }
+
+    fn tell_election(&self, cx: &mut Context<'_>, event: SessionEvent) {
+        let letter = election::session::<Election>(cx.view, event, ElectionMsg::Session);
+        cx.tell(Route::SessionToElection, Msg::Election(self.lives.election, letter));
+    }
+
+    fn tell_worker(&self, cx: &mut Context<'_>, event: SessionEvent) {
+        let letter = election::session::<WorkerWing>(cx.view, event, WorkerWingMsg::Session);
+        cx.tell(Route::SessionToWorker, Msg::Worker(self.lives.worker, letter));
+    }
+
+    /// What a subscriber is told of the present session.
+    fn present(&self) -> impl Iterator<Item = SessionEvent> + use<> {
+        let connected = self.session.map(|(zk, _)| SessionEvent::Connected(zk));
+        let lost = self.session.filter(|(_, up)| !up).map(|_| SessionEvent::Disconnected);
+        connected.into_iter().chain(lost)
+    }
+
+    /// To the runs of a wing that has ended.
+    pub(super) fn run_outlived(&mut self, cx: &mut Context<'_>, life: u64, msg: RunMsg) {
+        let Some(runs) = self.outlived.get_mut(&life) else { return };
+        runs.handle(cx, msg);
+        if runs.is_empty() {
+            self.outlived.remove(&life);
+        }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>, part: Part) {
+        self.started += 1;
+        let life = self.started;
+        match part {
+            // The world's.
+            Part::Session => {}
+            Part::Election => {
+                self.lives.election = life;
+                cx.lives = self.lives;
+                let config = Config {
+                    node: self.config.name.clone(),
+                    strategy: self.config.campaign,
+                    policy: Policy::AtMostOne,
+                    identity: self.identity,
+                    seed: Uuid::from_u128(cx.rng.u128(..)),
+                };
+                let links = election::Links::default();
+                self.election = Some(Hosted::supervise(cx, None, life, links, config));
+                self.present().for_each(|event| self.tell_election(cx, event));
+            }
+            Part::LeaderWing => {
+                self.lives.leader = life;
+                cx.lives = self.lives;
+                self.leader = Some(leader::start(cx, self.config.strategy, life));
+                if let Some(election) = &self.election {
+                    cx.tell(Route::ElectionToLeader, Msg::Leader(life, election.links.status()));
+                }
+            }
+            Part::WorkerWing => {
+                self.lives.worker = life;
+                cx.lives = self.lives;
+                self.worker = Some(worker::start(cx, self.config.offer.clone(), self.seed, life));
+                self.present().for_each(|event| self.tell_worker(cx, event));
+            }
+        }
+    }
+
+    /// A part handles no message until it goes on.
+    pub(super) fn stall(&mut self, cx: &mut Context<'_>, part: Part) {
+        if !self.stalled.iter().any(|(stalled, _)| *stalled == part) {
+            self.stalled.push((part, Vec::new()));
+            self.record_stall(cx, part, Life::ElectionStalled);
+        }
+    }
+
+    /// A part is stalled no more: the messages that waited.
+    pub(super) fn go_on(&mut self, cx: &mut Context<'_>, part: Part) -> Vec<Msg> {
+        let Some(at) = self.stalled.iter().position(|(stalled, _)| *stalled == part) else {
+            return Vec::new();
+        };
+        self.record_stall(cx, part, Life::ElectionGoesOn);
+        self.stalled.swap_remove(at).1
+    }
+
+    fn record_stall(&self, cx: &mut Context<'_>, part: Part, is: Life) {
+        if part == Part::Election {
+            cx.record(EventKind::Node { node: self.config.name.clone(), is });
+        }
+    }
+
+    /// Keeps a message that is for a stalled part.
+    pub(super) fn unless_stalled(&mut self, msg: Msg) -> Option<Msg> {
+        let of = msg.part();
+        match self.stalled.iter_mut().find(|(stalled, _)| Some(*stalled) == of) {
+            Some((_, waiting)) => {
+                waiting.push(msg);
+                None
+            }
+            None => Some(msg),
+        }
+    }
+
+    /// Ends a part, if it runs: stopped by the root, or dead. What waited for it is lost; callers hear of its end.
+    pub(super) fn end(&mut self, cx: &mut Context<'_>, part: Part) -> bool {
+        for msg in self.go_on(cx, part) {
+            match msg {
+                Msg::Drain(_) => cx.tell(Route::PartToNode, Msg::StepDown),
+                Msg::StepDown => cx.out.push(Out::Left),
+                _ => {}
+            }
+        }
+        match part {
+            Part::Session => false,
+            Part::Election => {
+                let election = self.election.take().map(|election| election.end(cx).withdraw(cx));
+                election.is_some()
+            }
+            Part::LeaderWing => self.leader.take().map(|wing| wing.end(cx)).is_some(),
+            Part::WorkerWing => {
+                let Some(links) = self.worker.take().map(|wing| wing.end(cx)) else { return false };
+                if links.draining {
+                    // The caller that waits for the worker hears of its end.
+                    cx.tell(Route::PartToNode, Msg::StepDown);
+                }
+                if let Some(runs) = links.end(cx) {
+                    self.outlived.insert(self.lives.worker, runs);
+                }
+                true
+            }
+        }
+    }
+}
+
+impl Hosting for Root {
+    type Place = ();
+    type Links = Parts;
+
+    fn mail((): (), mail: Mail<NodeMsg, Key>) -> Msg {
+        match mail.msg {}
+    }
+
+    fn tell(parts: &mut Parts, (): (), _: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
+        match tell {
+            Tell::Start(part) => parts.start(cx, part),
+            Tell::Stop(part) => {
+                parts.end(cx, part);
+            }
+            Tell::Started => {}
+            Tell::Fail(_) => cx.out.push(Out::Fail),
+        }
+    }
+}
