@@ -29,11 +29,11 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("assigner", "Event.Tick", "AssignerMsg::Tick brings it"),
     ("assigner", "Event.Pause", "AssignerMsg::Pause brings it"),
     ("assigner", "Event.Resume", "AssignerMsg::Resume and others bring it"),
-    ("group_joiner", "Joiner.Seen", "GroupJoinerMsg::Listed brings it"),
-    ("group_joiner", "Joiner.Resync", "GroupJoinerMsg::Listed brings it"),
-    ("group_joiner", "Joiner.Changed", "GroupJoinerMsg::Feed brings it"),
-    ("group_joiner", "Joiner.Ended", "GroupJoinerMsg::Feed brings it"),
-    ("group_joiner", "Joiner.Gone", "GroupJoinerMsg::Feed brings it"),
+    ("group_joiner", "Event.Seen", "GroupJoinerMsg::Listed brings it"),
+    ("group_joiner", "Event.Resync", "GroupJoinerMsg::Listed brings it"),
+    ("group_joiner", "Event.Changed", "GroupJoinerMsg::Feed brings it"),
+    ("group_joiner", "Event.Ended", "GroupJoinerMsg::Feed brings it"),
+    ("group_joiner", "Event.Gone", "GroupJoinerMsg::Feed brings it"),
     ("worker_registry", "Recovery.Lost", "Feed and Workers bring it"),
     ("worker_registry", "Recovery.Sweep", "the actor itself makes it of Sweep and Feed"),
 ];
@@ -145,7 +145,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
         "groups",
         &[(
             "group_joiner",
-            &["Feed.Changes", "Joiner.Looked", "Joiner.Committed", "Joiner.Found", "Joiner.Cancelled"],
+            &["Feed.Changes", "Event.Looked", "Event.Committed", "Event.Found", "Event.Cancelled"],
         )],
     ),
 ];

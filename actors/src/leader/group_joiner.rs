@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::Stage;
-use bellwether_core::machine::group_joiner::{Effect, Event, Joiner, Look};
+use bellwether_core::machine::group_joiner::{self, Effect, Event, Look};
 use bellwether_core::metric;
 use bellwether_core::name::GroupId;
 use bellwether_core::path::{self, Bucket, GroupPlace, Place};
@@ -26,7 +26,7 @@ pub enum Key {
 
 /// Takes groups from stage to stage, in one term.
 pub struct GroupJoiner {
-    machine: Joiner,
+    machine: group_joiner::GroupJoiner,
 }
 
 /// Messages to the group joiner.
@@ -40,10 +40,10 @@ pub enum GroupJoinerMsg {
     /// Every group there is.
     Listed(ReadResult<Vec<GroupId>>),
     /// The answer to an effect of the machine.
-    Joiner(Event),
+    Event(Event),
 }
 
-kinds!(GroupJoinerMsg { Resume, Sweep, Feed => Feed, Listed, Joiner => Event });
+kinds!(GroupJoinerMsg { Resume, Sweep, Feed => Feed, Listed, Event => Event });
 
 impl Concern for GroupJoiner {
     const NAME: &'static str = "group_joiner";
@@ -56,7 +56,7 @@ impl Concern for GroupJoiner {
     fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
         watch(cx);
         cx.sweep(Key::Sweep, SWEEP, GroupJoinerMsg::Sweep);
-        Self { machine: Joiner::new(epoch) }
+        Self { machine: group_joiner::GroupJoiner::new(epoch) }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: GroupJoinerMsg) {
@@ -81,7 +81,7 @@ impl Concern for GroupJoiner {
             }
             // The session's return, or the next sweep, lists again.
             GroupJoinerMsg::Listed(Err(error)) => tracing::debug!(%error, "the groups were not listed"),
-            GroupJoinerMsg::Joiner(event) => self.feed(cx, event),
+            GroupJoinerMsg::Event(event) => self.feed(cx, event),
         }
     }
 }
@@ -98,7 +98,7 @@ impl GroupJoiner {
     fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
         let mut effects = Vec::new();
         self.machine.handle(cx.wall, event, &mut effects);
-        let answer = GroupJoinerMsg::Joiner;
+        let answer = GroupJoinerMsg::Event;
         for effect in effects {
             match effect {
                 Effect::Look(group) => cx.task(move |zk| async move {

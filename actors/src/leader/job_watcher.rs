@@ -3,7 +3,7 @@
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::job_watcher::{Backlog, Effect, Event};
+use bellwether_core::machine::job_watcher::{self, Effect, Event};
 use bellwether_core::machine::worker::Look;
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Bucket, Place};
@@ -24,7 +24,7 @@ pub enum Key {
 
 /// Reports to the assigner which jobs wait, in one term.
 pub struct JobWatcher {
-    machine: Backlog,
+    machine: job_watcher::JobWatcher,
     unreadable: Unreadable,
 }
 
@@ -60,7 +60,7 @@ impl Concern for JobWatcher {
     fn start(cx: &mut Context<'_, Self>, (): ()) -> Self {
         watch(cx);
         cx.sweep(Key::Sweep, SWEEP, JobWatcherMsg::Sweep);
-        Self { machine: Backlog::default(), unreadable: Unreadable::default() }
+        Self { machine: job_watcher::JobWatcher::default(), unreadable: Unreadable::default() }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: JobWatcherMsg) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::lease_watcher::{Case, Effect, Event, Leases, Place, Revocation, Stand};
+use bellwether_core::machine::lease_watcher::{self, Case, Effect, Event, Place, Revocation, Stand};
 use bellwether_core::machine::worker_registry::recovery::Recovered;
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
@@ -32,7 +32,7 @@ pub enum Key {
 
 /// Takes attempts from workers whose leases have ended, in one term.
 pub struct LeaseWatcher {
-    machine: Leases,
+    machine: lease_watcher::LeaseWatcher,
     /// What the timer is set for.
     armed: Option<Millis>,
 }
@@ -93,7 +93,7 @@ impl Concern for LeaseWatcher {
     fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
         watch(cx);
         cx.sweep(Key::Sweep, SWEEP, LeaseWatcherMsg::Sweep);
-        Self { machine: Leases::new(epoch), armed: None }
+        Self { machine: lease_watcher::LeaseWatcher::new(epoch), armed: None }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: LeaseWatcherMsg) {

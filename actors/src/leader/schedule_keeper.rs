@@ -30,7 +30,7 @@ pub enum Key {
 
 /// Makes the job of each schedule's tick, in one term.
 pub struct ScheduleKeeper {
-    machine: schedule_keeper::Keeper,
+    machine: schedule_keeper::ScheduleKeeper,
     unreadable: Unreadable,
     alarm: Alarm<Key>,
 }
@@ -71,7 +71,11 @@ impl Concern for ScheduleKeeper {
         watch(cx);
         cx.sweep(Key::Sweep, SWEEP, ScheduleKeeperMsg::Sweep);
         let alarm = Alarm::start(cx, Key::Due, ScheduleKeeperMsg::Tick);
-        Self { machine: schedule_keeper::Keeper::new(epoch), unreadable: Unreadable::default(), alarm }
+        Self {
+            machine: schedule_keeper::ScheduleKeeper::new(epoch),
+            unreadable: Unreadable::default(),
+            alarm,
+        }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ScheduleKeeperMsg) {

@@ -1,10 +1,10 @@
-//! The executor pool: runs attempts in slots, as the [`Executor`] machine decides.
+//! The executor pool: runs attempts in slots, as the [`executor_pool::ExecutorPool`] machine decides.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::machine::worker::executor_pool::{CANCEL_GRACE, Effect, Ended, Event, Executor};
+use bellwether_core::machine::worker::executor_pool::{self, CANCEL_GRACE, Effect, Ended, Event};
 use bellwether_core::machine::worker::status_reporter::beats::{self, Begun};
 use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
@@ -43,7 +43,7 @@ pub struct Args {
 pub struct ExecutorPool {
     runs: Box<dyn Runs>,
     slots: u32,
-    machine: Executor,
+    machine: executor_pool::ExecutorPool,
     /// The pulses of attempts that wait for a slot.
     pulses: HashMap<JobId, Arc<Pulse>>,
     /// Slots that are taken by runs without an attempt, as the wing was last told.
@@ -104,8 +104,14 @@ impl Concern for ExecutorPool {
     fn start(cx: &mut Context<'_, Self>, Args { runs, slots, usable }: Args) -> Self {
         gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
         let stuck = slots.saturating_sub(usable);
-        let mut pool =
-            Self { runs, slots, machine: Executor::new(), pulses: HashMap::new(), stuck, counting: false };
+        let mut pool = Self {
+            runs,
+            slots,
+            machine: executor_pool::ExecutorPool::new(),
+            pulses: HashMap::new(),
+            stuck,
+            counting: false,
+        };
         pool.count_later(cx);
         pool
     }

@@ -1,4 +1,4 @@
-//! The inbox watcher: watches and reads the worker's inbox, as the [`Inbox`] machine decides.
+//! The inbox watcher: watches and reads the worker's inbox, as the [`inbox_watcher::InboxWatcher`] machine decides.
 //!
 //! The watch is requested first and the listing right behind it on the same session, so nothing falls between. Both are
 //! repeated at every reconnection, and the listing every 30 s, because watches are hints.
@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
-use bellwether_core::machine::worker::inbox_watcher::{Effect, Event, Inbox, Requeue};
+use bellwether_core::machine::worker::inbox_watcher::{self, Effect, Event, Requeue};
 use bellwether_core::machine::worker::{Found, Start};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -37,7 +37,7 @@ pub enum Key {
 /// Watches and reads the inbox of one incarnation.
 pub struct InboxWatcher {
     worker: WorkerId,
-    machine: Inbox,
+    machine: inbox_watcher::InboxWatcher,
     up: bool,
     /// The timer of the next try is under way. It stays, so that refusals in a row cannot put it off.
     trying: bool,
@@ -114,7 +114,7 @@ impl Concern for InboxWatcher {
     type Tell = Tell;
 
     fn start(cx: &mut Context<'_, Self>, worker: WorkerId) -> Self {
-        let mut inbox = Self { worker, machine: Inbox::new(), up: true, trying: false };
+        let mut inbox = Self { worker, machine: inbox_watcher::InboxWatcher::new(), up: true, trying: false };
         inbox.watch(cx);
         cx.sweep(Key::Sweep, RELIST, InboxWatcherMsg::Again(Again::Periodic));
         inbox

@@ -1,4 +1,4 @@
-//! The worker wing: a node's role as a worker, one incarnation after the other, as the machine [`Incarnation`] decides.
+//! The worker wing: a node's role as a worker, one incarnation after the other, as the machine [`wing::WorkerWing`] decides.
 //!
 //! ```text
 //!  session ──events──▶ wing ──▶ inbox watcher ──▶ executor pool ──▶ status reporter
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::status_reporter::reporter::Event as ToReporter;
-use bellwether_core::machine::worker::wing::{Drained, Effect, Ephemeral, Event, Incarnation, Stage};
+use bellwether_core::machine::worker::wing::{self, Drained, Effect, Ephemeral, Event, Stage};
 use bellwether_core::name::WorkerId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::port::{Node, ReadResult};
@@ -60,7 +60,7 @@ pub struct Args {
 /// A node's role as a worker.
 pub struct WorkerWing {
     args: Args,
-    machine: Incarnation,
+    machine: wing::WorkerWing,
     /// The session that serves, or may.
     session: Option<i64>,
     term: u64,
@@ -149,7 +149,7 @@ impl Concern for WorkerWing {
 
     fn start(_: &mut Context<'_, Self>, args: Args) -> Self {
         Self {
-            machine: Incarnation::new(args.drain_grace),
+            machine: wing::WorkerWing::new(args.drain_grace),
             session: None,
             term: 0,
             id: WorkerId::new(Uuid::nil()),

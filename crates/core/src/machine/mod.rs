@@ -1,4 +1,6 @@
-//! The state machines of the actors. A machine's module has the name of its actor.
+//! The state machines of the actors. A machine's module has the name of its actor, and its type has the name of its
+//! module: [`job_watcher::JobWatcher`] decides for the actor `JobWatcher`. An actor with several machines has a module for
+//! each. The type of [`worker::wing`] has its role's name before it, [`worker::wing::WorkerWing`], as its actor has.
 //!
 //! A machine takes events and pushes effects; it holds no clock, no randomness and no connection. What an
 //! effect led to comes back as an event, with a ticket where answers may overtake each other, so that a reply

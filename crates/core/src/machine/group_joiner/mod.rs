@@ -133,7 +133,7 @@ impl Tracked {
 
 /// The machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Joiner {
+pub struct GroupJoiner {
     epoch: i32,
     groups: BTreeMap<GroupId, Tracked>,
     due: VecDeque<GroupId>,
@@ -145,7 +145,7 @@ pub struct Joiner {
     acting: bool,
 }
 
-impl Joiner {
+impl GroupJoiner {
     /// A machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {

@@ -125,13 +125,13 @@ enum Due {
 }
 
 struct Leader {
-    joiner: Joiner,
+    joiner: GroupJoiner,
     due: Vec<Due>,
 }
 
 impl Leader {
     fn new(epoch: i32) -> Self {
-        Self { joiner: Joiner::new(epoch), due: Vec::new() }
+        Self { joiner: GroupJoiner::new(epoch), due: Vec::new() }
     }
 
     fn on(&mut self, tree: &Tree, event: Event) {

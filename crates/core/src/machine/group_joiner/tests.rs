@@ -39,8 +39,8 @@ fn sight(record: GroupRecord) -> Sight {
 }
 
 /// The machine with this group seen, and what a look that shows this leads to.
-fn looked(sight: Sight) -> (Joiner, Vec<Effect>) {
-    let mut joiner = Joiner::new(7);
+fn looked(sight: Sight) -> (GroupJoiner, Vec<Effect>) {
+    let mut joiner = GroupJoiner::new(7);
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Resync, &mut out);
     joiner.handle(NOW, Event::Seen(vec![id()]), &mut out);

@@ -97,7 +97,7 @@ enum Standing {
 
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Backlog {
+pub struct JobWatcher {
     /// By bucket, since buckets are listed one by one. None is empty.
     jobs: BTreeMap<Bucket, ByJob<Standing>>,
     to_read: VecDeque<JobId>,
@@ -109,7 +109,7 @@ pub struct Backlog {
     last_ticket: u64,
 }
 
-impl Backlog {
+impl JobWatcher {
     /// Handles one event.
     pub fn handle(&mut self, event: Event, out: &mut Vec<Effect>) {
         match event {

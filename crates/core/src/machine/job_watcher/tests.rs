@@ -14,7 +14,7 @@ fn entry(attempt: u32) -> QueueEntry {
 }
 
 #[derive(Default)]
-struct Bench(Backlog);
+struct Bench(JobWatcher);
 
 impl Bench {
     fn handle(&mut self, event: Event) -> Vec<Effect> {

@@ -128,7 +128,7 @@ pub enum Effect {
 
 /// The machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Leases {
+pub struct LeaseWatcher {
     epoch: i32,
     entries: BTreeMap<Place, Entry>,
     /// Of those that are to be looked at or judged.
@@ -163,7 +163,7 @@ enum Asked {
     Outdated,
 }
 
-impl Leases {
+impl LeaseWatcher {
     /// A machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {

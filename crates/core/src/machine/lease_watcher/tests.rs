@@ -40,14 +40,14 @@ fn case(n: u32, version: i32) -> Case {
 
 /// A leader with a clock.
 struct Leader {
-    machine: Leases,
+    machine: LeaseWatcher,
     now: Millis,
     out: Vec<Effect>,
 }
 
 impl Leader {
     fn new() -> Self {
-        let mut leader = Self { machine: Leases::new(3), now: Millis(0), out: Vec::new() };
+        let mut leader = Self { machine: LeaseWatcher::new(3), now: Millis(0), out: Vec::new() };
         assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes]);
         leader
     }

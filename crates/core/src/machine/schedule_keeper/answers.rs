@@ -1,7 +1,7 @@
 //! What the answer to a batch means for each of its ticks: the table of the [parent](super), row by row.
 
 use super::standing::{Plan, Standing};
-use super::{Effect, Keeper, Key, PUZZLES, single};
+use super::{Effect, Key, PUZZLES, ScheduleKeeper, single};
 use crate::name::ScheduleId;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path::{self, Place};
@@ -11,7 +11,7 @@ use crate::txn::{Batch, Locus, Op};
 /// Where the epoch's check stands among a batch's fences.
 const FENCE: usize = 0;
 
-impl Keeper {
+impl ScheduleKeeper {
     pub(super) fn committed(&mut self, mut batch: Batch<Key>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
         self.commits -= 1;
         match outcome {

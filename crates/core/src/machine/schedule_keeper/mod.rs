@@ -70,7 +70,7 @@ pub const PUZZLES: u32 = 3;
 
 /// The machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Keeper {
+pub struct ScheduleKeeper {
     epoch: i32,
     /// The parent's version, from before anything that is known was read.
     removals: Option<i32>,
@@ -91,7 +91,7 @@ pub struct Keeper {
     acting: bool,
 }
 
-impl Keeper {
+impl ScheduleKeeper {
     /// A machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {

@@ -161,7 +161,7 @@ impl Server {
 
 #[derive(Clone, Hash)]
 struct Leader {
-    machine: Keeper,
+    machine: ScheduleKeeper,
     /// Ahead of true time, or behind it.
     skew: i64,
     asked: VecDeque<Effect>,
@@ -249,7 +249,7 @@ impl World {
     fn claim(&mut self) {
         let epoch = self.server.tree.get_mut(path::EPOCH).unwrap();
         epoch.version += 1;
-        let machine = Keeper::new(epoch.version);
+        let machine = ScheduleKeeper::new(epoch.version);
         let seen = self.server.events.len();
         let (asked, told) = (VecDeque::new(), VecDeque::new());
         let mut leader = Leader { machine, skew: 0, asked, told, seen, watching: true };

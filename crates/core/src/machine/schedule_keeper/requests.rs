@@ -2,13 +2,13 @@
 //! and never at an answer.
 
 use super::standing::{Plan, Standing, Write};
-use super::{BATCH, COMMIT_WINDOW, Effect, Keeper, Key, LATE, READ_WINDOW};
+use super::{BATCH, COMMIT_WINDOW, Effect, Key, LATE, READ_WINDOW, ScheduleKeeper};
 use crate::budget::MAX_READ_BATCH;
 use crate::schedule::{Due, Overlap, Passed, PassedOver, due, tick_id};
 use crate::time::WallMillis;
 use crate::txn::{Batch, Op};
 
-impl Keeper {
+impl ScheduleKeeper {
     pub(super) fn read_some(&mut self, out: &mut Vec<Effect>) {
         while self.reads < READ_WINDOW && !self.unread.is_empty() {
             let mut schedules = Vec::new();

@@ -43,13 +43,13 @@ fn every_ten(overlap: Overlap) -> Found {
 }
 
 struct Stage {
-    keeper: Keeper,
+    keeper: ScheduleKeeper,
     now: WallMillis,
 }
 
 impl Stage {
     fn new() -> Self {
-        Self { keeper: Keeper::new(7), now: START }
+        Self { keeper: ScheduleKeeper::new(7), now: START }
     }
 
     fn feed(&mut self, event: Event) -> Vec<Effect> {

@@ -179,7 +179,7 @@ enum Slot {
 
 /// The machine of one incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Executor {
+pub struct ExecutorPool {
     jobs: BTreeMap<JobId, Phase>,
     waiting: VecDeque<JobId>,
     running: usize,
@@ -188,13 +188,13 @@ pub struct Executor {
     drain: Option<Millis>,
 }
 
-impl Default for Executor {
+impl Default for ExecutorPool {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Executor {
+impl ExecutorPool {
     /// Has no job yet.
     #[must_use]
     pub fn new() -> Self {

@@ -5,7 +5,7 @@ use super::*;
 
 const T: Millis = Millis(1_000);
 
-fn handle(machine: &mut Executor, event: Event) -> Vec<Effect> {
+fn handle(machine: &mut ExecutorPool, event: Event) -> Vec<Effect> {
     let mut out = Vec::new();
     machine.handle(T, event, &mut out);
     out
@@ -20,8 +20,8 @@ fn cancel(n: usize, attempt: u32, version: i32) -> Event {
     Event::Cancel { job: job(n), attempt, assignment, version }
 }
 
-fn running() -> Executor {
-    let mut machine = Executor::new();
+fn running() -> ExecutorPool {
+    let mut machine = ExecutorPool::new();
     assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [Effect::WantSlot]);
     let launched = handle(&mut machine, Event::SlotGranted(WallMillis(0)));
     assert!(matches!(&launched[..], [Effect::Launch(launched)] if launched.job == job(0)), "{launched:?}");
@@ -36,7 +36,7 @@ fn what_has_expired_when_its_slot_comes_is_ended_unstarted_and_the_next_one_begi
         start.record.expires_at = Some(WallMillis(at));
         start
     };
-    let mut machine = Executor::new();
+    let mut machine = ExecutorPool::new();
     handle(&mut machine, Event::Start(vec![expiring(0, 9), expiring(1, 8), expiring(2, 10), expiring(3, 9)]));
     let launched = handle(&mut machine, Event::SlotGranted(WallMillis(10)));
     let told = launched.iter().map(|effect| match effect {
@@ -142,9 +142,9 @@ fn a_word_about_another_attempt_touches_no_run() {
 fn one_flagged_before_it_starts_never_runs() {
     let mut flagged = start(0);
     flagged.assignment.cancel = true;
-    let effects = handle(&mut Executor::new(), Event::Start(vec![flagged]));
+    let effects = handle(&mut ExecutorPool::new(), Event::Start(vec![flagged]));
     assert_eq!(reported(&effects), Some(&Ending::Cancelled));
-    let mut machine = Executor::new();
+    let mut machine = ExecutorPool::new();
     handle(&mut machine, Event::Start(vec![start(0)]));
     let effects = handle(&mut machine, cancel(0, 1, 1));
     assert_eq!(reported(&effects), Some(&Ending::Cancelled));
@@ -153,7 +153,7 @@ fn one_flagged_before_it_starts_never_runs() {
 
 #[test]
 fn one_that_waits_for_a_slot_for_a_third_of_its_lease_is_handed_back_and_one_that_runs_is_not() {
-    let mut machine = Executor::new();
+    let mut machine = ExecutorPool::new();
     handle(&mut machine, Event::Start(vec![start(0)]));
     let effects = handle(&mut machine, Event::Third(job(0), 1));
     assert_eq!(reported(&effects), Some(&Ending::Released));
@@ -172,7 +172,7 @@ fn a_cancel_after_the_lease_is_over_ends_as_cancelled() {
 
 #[test]
 fn nothing_starts_while_disconnected() {
-    let mut machine = Executor::new();
+    let mut machine = ExecutorPool::new();
     handle(&mut machine, Event::Start(vec![start(0)]));
     handle(&mut machine, Event::Hold);
     assert_eq!(handle(&mut machine, Event::SlotGranted(WallMillis(0))), [Effect::ReturnSlot]);
@@ -245,7 +245,7 @@ proptest! {
     /// at most once; a slot is asked for one at a time and every granted one is used or returned.
     #[test]
     fn a_job_is_launched_and_reported_at_most_once_per_life(steps in prop::collection::vec(steps(), 0..120)) {
-        let mut machine = Executor::new();
+        let mut machine = ExecutorPool::new();
         let (mut launched, mut reports) = ([0; 5], [0; 5]);
         let (mut asked, mut running) = (0, 0);
         let number = |id: &JobId| id.as_str()["job-".len()..].parse::<usize>().unwrap();

@@ -145,20 +145,20 @@ enum Link {
 
 /// The machine of one incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Inbox {
+pub struct InboxWatcher {
     entries: BTreeMap<JobId, Entry>,
     queue: VecDeque<JobId>,
     in_flight: usize,
     link: Link,
 }
 
-impl Default for Inbox {
+impl Default for InboxWatcher {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Inbox {
+impl InboxWatcher {
     /// Knows of no job yet.
     #[must_use]
     pub fn new() -> Self {

@@ -10,11 +10,11 @@ use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::WallMillis;
 use crate::txn::Op;
 
-fn handle(machine: &mut Inbox, event: Event) -> Vec<Effect> {
+fn handle(machine: &mut InboxWatcher, event: Event) -> Vec<Effect> {
     handle_at(Millis(0), machine, event)
 }
 
-fn handle_at(now: Millis, machine: &mut Inbox, event: Event) -> Vec<Effect> {
+fn handle_at(now: Millis, machine: &mut InboxWatcher, event: Event) -> Vec<Effect> {
     let mut out = Vec::new();
     machine.handle(now, event, &mut out);
     out
@@ -29,7 +29,7 @@ fn closed(ending: Ending) -> JobRecord {
 }
 
 fn first_read(found: Found) -> Vec<Effect> {
-    let mut machine = Inbox::new();
+    let mut machine = InboxWatcher::new();
     assert_eq!(handle(&mut machine, Event::Created(vec![job(0)])), [Effect::Read(vec![job(0)])]);
     handle(&mut machine, Event::Read(vec![(job(0), found)]))
 }
@@ -55,8 +55,8 @@ fn what_is_read_decides() {
     }
 }
 
-fn handed() -> Inbox {
-    let mut machine = Inbox::new();
+fn handed() -> InboxWatcher {
+    let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     handle(&mut machine, Event::Read(vec![(job(0), there(1, record()))]));
     assert_eq!(machine.handed(), 1);
@@ -76,7 +76,7 @@ fn a_job_that_was_assigned_again_is_read_once_its_last_attempt_is_closed() {
 #[test]
 fn a_job_that_came_and_is_gone_before_it_was_read_was_taken_away() {
     let absent = || Found { assignment: Look::Absent, record: Look::There(record(), 5) };
-    let mut machine = Inbox::new();
+    let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     let out = handle(&mut machine, Event::Read(vec![(job(0), absent())]));
     assert_eq!(out, [Effect::Missed(job(0))]);
@@ -87,7 +87,7 @@ fn a_job_that_came_and_is_gone_before_it_was_read_was_taken_away() {
 /// Every event of it was lost.
 #[test]
 fn what_no_event_told_of_is_decided_at_the_next_listing() {
-    let mut machine = Inbox::new();
+    let mut machine = InboxWatcher::new();
     let unreadable = Look::Unreadable { why: "rubbish".into(), newer: true, version: 1 };
     let unreadable = Found { assignment: Look::There(assignment(1), 0), record: unreadable };
     let note = "record unreadable: rubbish".to_owned();
@@ -133,7 +133,7 @@ fn a_recheck_tells_a_cancel_from_a_zombie() {
 
 #[test]
 fn jobs_gather_while_a_read_is_in_flight_and_reads_are_bounded() {
-    let mut machine = Inbox::new();
+    let mut machine = InboxWatcher::new();
     assert_eq!(handle(&mut machine, Event::Created(vec![job(0)])).len(), 1);
     assert_eq!(handle(&mut machine, Event::Created(vec![job(1)])), [], "gathered");
     let many = handle(&mut machine, Event::Created((2..1_000).map(job).collect()));
@@ -145,7 +145,7 @@ fn jobs_gather_while_a_read_is_in_flight_and_reads_are_bounded() {
 
 #[test]
 fn nothing_is_read_while_disconnected_and_all_is_found_by_the_next_listing() {
-    let mut machine = Inbox::new();
+    let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     handle(&mut machine, Event::Hold);
     assert_eq!(handle(&mut machine, Event::Created(vec![job(1)])), []);
@@ -159,7 +159,7 @@ fn nothing_is_read_while_disconnected_and_all_is_found_by_the_next_listing() {
 /// retention and been submitted again, with versions and attempts that begin anew.
 #[test]
 fn an_answer_that_is_heard_long_after_it_was_asked_for_is_thrown_away() {
-    let mut machine = Inbox::new();
+    let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     let late = Millis(0) + BELIEVED;
     let answer = || Event::Read(vec![(job(0), there(1, record()))]);
@@ -179,8 +179,8 @@ fn cancelled_of_old() -> Found {
     Found { assignment: Look::There(assignment, 4), record: Look::There(record, 5) }
 }
 
-fn handing_back() -> (Inbox, Box<Requeue>, Vec<Op>) {
-    let mut machine = Inbox::new();
+fn handing_back() -> (InboxWatcher, Box<Requeue>, Vec<Op>) {
+    let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Listed(vec![job(0)]));
     let effects = handle(&mut machine, Event::Read(vec![(job(0), cancelled_of_old())]));
     let (requeue, ops) = handed_back(effects);
@@ -278,7 +278,7 @@ proptest! {
     /// that is assigned is handed out in the end.
     #[test]
     fn every_attempt_is_handed_out_once(steps in prop::collection::vec(steps(), 0..100)) {
-        let mut machine = Inbox::new();
+        let mut machine = InboxWatcher::new();
         // The assigned attempt, if any, and the closed attempts of each job; what was read when it was sent.
         let mut world: BTreeMap<usize, (Option<u32>, u32)> = (0..4).map(|n| (n, (None, 0))).collect();
         let mut wire: Vec<Vec<(JobId, Found)>> = Vec::new();

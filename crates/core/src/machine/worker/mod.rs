@@ -1,12 +1,12 @@
 //! The worker's machines: an attempt's way from the inbox to its closing transaction.
 //!
 //! ```text
-//!  ZooKeeper ──▶ inbox ──Start──▶ executor ──Finished──▶ beats ──▶ reporter ──▶ ZooKeeper
-//!                  ▲                │ ▲ ▲ └────Begun────────▶ │ │          │
-//!                  └─────Closed─────┘ │ └──lapsed, cancelled──┘ └──▶ ZooKeeper
-//!                                     └───────────────Closed───────────────┘
+//!  ZooKeeper ──▶ inbox_watcher ──Start──▶ executor_pool ──Finished──▶ beats ──▶ reporter ──▶ ZooKeeper
+//!                   ▲                       │ ▲ ▲ └────Begun────────▶ │ │          │
+//!                   └───────Closed──────────┘ │ └──lapsed, cancelled──┘ └──▶ ZooKeeper
+//!                                             └───────────────Closed───────────────┘
 //!
-//!  incarnation: registers, starts and stops them, drains, retires
+//!  wing: registers the incarnation, starts and stops the others, drains, retires
 //! ```
 //!
 //! **No attempt runs twice.** A job is *handed* from the inbox to the executor at most once until its closing

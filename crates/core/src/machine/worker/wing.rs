@@ -58,7 +58,7 @@ pub const DRAIN_MARGIN: Duration = Duration::from_secs(5);
 
 /// The machine of a node's worker role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Incarnation {
+pub struct WorkerWing {
     state: State,
     /// Asked for before there was anything to drain.
     drain: Option<Drain>,
@@ -67,7 +67,7 @@ pub struct Incarnation {
     grace: Duration,
 }
 
-impl Incarnation {
+impl WorkerWing {
     /// Waits for a session. An operator's drain has `grace`.
     #[must_use]
     pub fn new(grace: Duration) -> Self {

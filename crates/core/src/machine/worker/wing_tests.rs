@@ -5,7 +5,7 @@ use crate::outcome::{Outcome, Reason, Rejection};
 
 const T: Millis = Millis(1_000);
 
-fn handle(machine: &mut Incarnation, now: Millis, event: Event) -> Vec<Effect> {
+fn handle(machine: &mut WorkerWing, now: Millis, event: Event) -> Vec<Effect> {
     let mut out = Vec::new();
     machine.handle(now, event, &mut out);
     out
@@ -28,8 +28,8 @@ fn ours(version: i32, draining: bool) -> Event {
 }
 
 /// Plays a script of events and the effects that each must have; wakes are left out.
-fn play(script: &[(Event, &[Effect])]) -> Incarnation {
-    let mut machine = Incarnation::new(GRACE);
+fn play(script: &[(Event, &[Effect])]) -> WorkerWing {
+    let mut machine = WorkerWing::new(GRACE);
     for (n, (event, expected)) in script.iter().enumerate() {
         let mut effects = handle(&mut machine, T, event.clone());
         effects.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
@@ -163,7 +163,7 @@ fn a_registration_that_is_refused_again_and_again_waits_before_each_try() {
         (Reason::BadVersion, &again),
         (Reason::NotSent, &again),
     ] {
-        let mut machine = Incarnation::new(GRACE);
+        let mut machine = WorkerWing::new(GRACE);
         handle(&mut machine, T, Event::Connected);
         for _ in 0..3 {
             assert_eq!(handle(&mut machine, T, rejected(reason.clone())), refused, "{reason}");
@@ -209,11 +209,11 @@ fn a_dead_child_takes_the_registration_with_it_before_the_next_one() {
 
 #[test]
 fn too_many_dead_children_in_a_short_time_fail_the_wing_after_it_has_left() {
-    let serve = |now, machine: &mut Incarnation| {
+    let serve = |now, machine: &mut WorkerWing| {
         handle(machine, now, Event::Connected);
         handle(machine, now, applied());
     };
-    let mut machine = Incarnation::new(GRACE);
+    let mut machine = WorkerWing::new(GRACE);
     serve(T, &mut machine);
     for n in 0..100 {
         let now = T + RESTART_WINDOW * n;
@@ -358,7 +358,7 @@ proptest! {
     /// incarnation serves or drains; a drain that was asked for is answered in the end.
     #[test]
     fn children_live_exactly_as_long_as_their_incarnation(events in prop::collection::vec(events(), 0..60)) {
-        let mut machine = Incarnation::new(GRACE);
+        let mut machine = WorkerWing::new(GRACE);
         let (mut children, mut fresh, mut failed, mut asked) = (false, false, false, false);
         let mut events = events;
         events.push(Event::Expired);

@@ -12,7 +12,9 @@ use bellwether_core::job::{Assignment, QueueEntry};
 use bellwether_core::machine::assigner::{self, Assigner, Strategy};
 use bellwether_core::machine::expirer::{self, Expirer};
 use bellwether_core::machine::janitor::{self, Janitor};
-use bellwether_core::machine::lease_watcher::{self, LEASE_MARGIN, LOOK_AFTER, Leases, Revocation, Stand};
+use bellwether_core::machine::lease_watcher::{
+    self, LEASE_MARGIN, LOOK_AFTER, LeaseWatcher, Revocation, Stand,
+};
 use bellwether_core::machine::worker_registry::membership::{self, Membership};
 use bellwether_core::machine::worker_registry::recovery::{self, Item, Orphan, Recovery, Stored};
 use bellwether_core::name::{JobId, WorkerId};
@@ -57,7 +59,7 @@ impl Write {
                 Heard::Recovery(recovery::Event::Committed(worker, batch, outcome))
             }
             Self::Remove(worker, _) => Heard::Recovery(recovery::Event::Removed(worker, outcome)),
-            Self::Revoke(batch) => Heard::Leases(lease_watcher::Event::Committed(batch, outcome)),
+            Self::Revoke(batch) => Heard::LeaseWatcher(lease_watcher::Event::Committed(batch, outcome)),
             Self::Expire(batch) => Heard::Expirer(expirer::Event::Committed(batch, outcome)),
             Self::Tidy(batch) => Heard::Janitor(janitor::Event::Committed(batch, outcome)),
         }
@@ -81,7 +83,7 @@ enum Heard {
     Assigner(assigner::Event),
     Member(membership::Event),
     Recovery(recovery::Event),
-    Leases(lease_watcher::Event),
+    LeaseWatcher(lease_watcher::Event),
     Expirer(expirer::Event),
     Janitor(janitor::Event),
 }
@@ -92,7 +94,7 @@ pub(crate) struct Wing {
     membership: Membership,
     recovery: Recovery,
     /// From when it judges an attempt to the answer.
-    leases: Option<(Millis, Leases)>,
+    leases: Option<(Millis, LeaseWatcher)>,
     expirer: Expirer,
     /// From a removal that it sends to the answer.
     janitor: Option<Part<Janitor>>,
@@ -159,15 +161,15 @@ impl Leader {
     /// The lease of whatever is assigned is over, as it reads it now. What it decides is served later.
     pub(crate) fn revoke(&mut self, zk: &ZooKeeper, held: Vec<lease_watcher::Place>) {
         let Some(wing) = &mut self.wing else { return };
-        wing.leases = Some((Millis(0), Leases::new(self.epoch)));
+        wing.leases = Some((Millis(0), LeaseWatcher::new(self.epoch)));
         let seen = held.into_iter().map(lease_watcher::Event::Seen);
         let heard: Vec<_> = seen.chain([lease_watcher::Event::Resync]).collect();
-        heard.into_iter().for_each(|event| self.hear(zk, Heard::Leases(event)));
+        heard.into_iter().for_each(|event| self.hear(zk, Heard::LeaseWatcher(event)));
         for wait in [LOOK_AFTER, DEFAULT_LEASE + LEASE_MARGIN] {
             if let Some((now, _)) = self.wing.as_mut().and_then(|wing| wing.leases.as_mut()) {
                 *now = *now + wait;
             }
-            self.hear(zk, Heard::Leases(lease_watcher::Event::Tick));
+            self.hear(zk, Heard::LeaseWatcher(lease_watcher::Event::Tick));
         }
     }
 
@@ -263,7 +265,7 @@ impl Leader {
                         self.member(zk, effect, &mut todo);
                     }
                 }
-                Heard::Leases(event) => {
+                Heard::LeaseWatcher(event) => {
                     let answered = matches!(event, lease_watcher::Event::Committed(..));
                     let mut effects = Vec::new();
                     let Some((now, leases)) = &mut wing.leases else { continue };
@@ -365,7 +367,7 @@ impl Leader {
                     let stand = stands.map(|(it, version)| (Stand { created: 1, version }, it.lease));
                     ((worker, job), stand)
                 };
-                todo.push_back(Heard::Leases(Event::Looked(places.into_iter().map(look).collect())));
+                todo.push_back(Heard::LeaseWatcher(Event::Looked(places.into_iter().map(look).collect())));
             }
             Effect::Judge(places) => {
                 let judge = |(worker, job): lease_watcher::Place| lease_watcher::Case {
@@ -374,7 +376,7 @@ impl Leader {
                     record: stored(zk, &path::record(&job)),
                     place: (worker, job),
                 };
-                todo.push_back(Heard::Leases(Event::Judged(places.into_iter().map(judge).collect())));
+                todo.push_back(Heard::LeaseWatcher(Event::Judged(places.into_iter().map(judge).collect())));
             }
             Effect::Commit(batch) => self.send(Write::Revoke(batch), todo),
             Effect::Revoked(revoked) => {

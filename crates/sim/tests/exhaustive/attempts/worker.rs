@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellwether_core::budget::DEFAULT_LEASE;
-use bellwether_core::machine::worker::executor_pool::{self, Ended, Executor, Run};
-use bellwether_core::machine::worker::inbox_watcher::{self, Inbox};
+use bellwether_core::machine::worker::executor_pool::{self, Ended, ExecutorPool, Run};
+use bellwether_core::machine::worker::inbox_watcher::{self, InboxWatcher};
 use bellwether_core::machine::worker::status_reporter::beats::{self, Beats};
 use bellwether_core::machine::worker::status_reporter::reporter::{self, Reporter, Settled};
-use bellwether_core::machine::worker::wing::{self, Incarnation, Stage};
+use bellwether_core::machine::worker::wing::{self, Stage, WorkerWing};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{Millis, WallMillis};
@@ -52,12 +52,12 @@ pub(crate) enum Deed {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Parts {
-    inbox: Inbox,
-    executor: Executor,
+    inbox: InboxWatcher,
+    executor: ExecutorPool,
     beats: Beats,
     reporter: Reporter,
     /// Where an operator may have it drain.
-    life: Option<Incarnation>,
+    life: Option<WorkerWing>,
 }
 
 /// The grace of a drain. Its end is a step of its own.
@@ -96,8 +96,8 @@ impl Worker {
     pub(crate) fn new(id: WorkerId, busy: bool, drains: bool) -> Self {
         let parts = Parts {
             life: drains.then(registered),
-            inbox: Inbox::new(),
-            executor: Executor::new(),
+            inbox: InboxWatcher::new(),
+            executor: ExecutorPool::new(),
             beats: Beats::new(id),
             reporter: Reporter::new(id),
         };
@@ -120,7 +120,7 @@ impl Worker {
     /// Only who watches is told.
     pub(crate) fn hint(&mut self, event: inbox_watcher::Event) {
         if self.parts.is_some() && self.up && self.alive {
-            self.mailbox.push_back(Heard::Inbox(event));
+            self.mailbox.push_back(Heard::InboxWatcher(event));
         }
     }
 
@@ -143,7 +143,7 @@ impl Worker {
 
     pub(crate) fn end_grace(&mut self, deeds: &mut Vec<Deed>) {
         self.grace_over = true;
-        self.hear(Heard::Executor(executor_pool::Event::Wake), deeds);
+        self.hear(Heard::ExecutorPool(executor_pool::Event::Wake), deeds);
     }
 
     pub(crate) fn hear_next(&mut self, deeds: &mut Vec<Deed>) {
@@ -154,7 +154,7 @@ impl Worker {
     pub(crate) fn end(&mut self, how: Run, deeds: &mut Vec<Deed>) {
         let Running { job, attempt, .. } = self.run.take().expect("something runs");
         let ended = Ended { job, attempt, how, ran: Duration::ZERO };
-        self.hear(Heard::Executor(executor_pool::Event::Ended(vec![ended])), deeds);
+        self.hear(Heard::ExecutorPool(executor_pool::Event::Ended(vec![ended])), deeds);
         if self.run.is_none() && !self.busy && self.wants_slot {
             self.grant(deeds);
         }
@@ -167,7 +167,7 @@ impl Worker {
 
     pub(crate) fn grant(&mut self, deeds: &mut Vec<Deed>) {
         self.wants_slot = false;
-        self.hear(Heard::Executor(executor_pool::Event::SlotGranted(self.wall)), deeds);
+        self.hear(Heard::ExecutorPool(executor_pool::Event::SlotGranted(self.wall)), deeds);
     }
 
     /// Time passes, of which it hears with whatever it hears next.
@@ -188,12 +188,12 @@ impl Worker {
         while let Some(heard) = todo.pop_front() {
             let Some(parts) = &mut self.parts else { return };
             match heard {
-                Heard::Inbox(event) => {
+                Heard::InboxWatcher(event) => {
                     let mut effects = Vec::new();
                     parts.inbox.handle(self.now, event, &mut effects);
                     effects.into_iter().for_each(|effect| self.inbox(effect, deeds, &mut todo));
                 }
-                Heard::Executor(event) => {
+                Heard::ExecutorPool(event) => {
                     let mut effects = Vec::new();
                     match &event {
                         executor_pool::Event::Start(starts) => {
@@ -233,20 +233,20 @@ impl Worker {
 const HOLD: [Heard; 4] = [
     Heard::Beats(beats::Event::Hold),
     Heard::Reporter(reporter::Event::Hold),
-    Heard::Executor(executor_pool::Event::Hold),
-    Heard::Inbox(inbox_watcher::Event::Hold),
+    Heard::ExecutorPool(executor_pool::Event::Hold),
+    Heard::InboxWatcher(inbox_watcher::Event::Hold),
 ];
 
 const RESUME: [Heard; 4] = [
     Heard::Beats(beats::Event::Resume),
     Heard::Reporter(reporter::Event::Resume),
-    Heard::Executor(executor_pool::Event::Resume),
-    Heard::Inbox(inbox_watcher::Event::Resume),
+    Heard::ExecutorPool(executor_pool::Event::Resume),
+    Heard::InboxWatcher(inbox_watcher::Event::Resume),
 ];
 
 /// The machine of an incarnation that has registered.
-fn registered() -> Incarnation {
-    let mut life = Incarnation::new(GRACE);
+fn registered() -> WorkerWing {
+    let mut life = WorkerWing::new(GRACE);
     let events = [wing::Event::Connected, wing::Event::Committed(Outcome::Applied(()))];
     events.into_iter().for_each(|event| life.handle(Millis(0), event, &mut Vec::new()));
     life

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
-use bellwether_core::machine::group_joiner::{Effect, Event, Joiner, Look, Rest, Sight, Standing};
+use bellwether_core::machine::group_joiner::{Effect, Event, GroupJoiner, Look, Rest, Sight, Standing};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
@@ -62,7 +62,7 @@ struct Looking {
 pub(crate) struct Leader {
     pub(crate) epoch: i32,
     /// While it leads, or believes so.
-    machine: Option<Joiner>,
+    machine: Option<GroupJoiner>,
     pub(crate) up: bool,
     pub(crate) sent: VecDeque<Write>,
     looks: VecDeque<Looking>,
@@ -93,7 +93,7 @@ impl Leader {
     }
 
     pub(crate) fn begin(&mut self, epoch: i32, zk: &ZooKeeper, groups: &[GroupId]) {
-        (self.epoch, self.machine) = (epoch, Some(Joiner::new(epoch)));
+        (self.epoch, self.machine) = (epoch, Some(GroupJoiner::new(epoch)));
         self.sweep(zk, groups);
     }
 

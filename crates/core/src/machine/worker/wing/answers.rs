@@ -2,11 +2,11 @@
 //! answer that no state waits for any more changes nothing.
 
 use super::state::{Check, Children, Draining, Say, State, Step, Then};
-use super::{Drained, Effect, Ephemeral, Incarnation, RETRY};
+use super::{Drained, Effect, Ephemeral, RETRY, WorkerWing};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
 
-impl Incarnation {
+impl WorkerWing {
     pub(super) fn said(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
         let sent = match self.say {
             Say::Sent(version) | Say::SentBefore(version) => Some(version),

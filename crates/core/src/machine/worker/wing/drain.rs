@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::state::{Check, Children, Drain, Draining, State, Step, Then};
-use super::{DRAIN_MARGIN, Drained, Effect, Incarnation, RETRY};
+use super::{DRAIN_MARGIN, Drained, Effect, RETRY, WorkerWing};
 use crate::time::Millis;
 
-impl Incarnation {
+impl WorkerWing {
     pub(super) fn drain(&mut self, now: Millis, grace: Duration, out: &mut Vec<Effect>) {
         let until = now + grace;
         let drain = Drain { until, give_up: until + DRAIN_MARGIN };

@@ -30,7 +30,7 @@ impl Worker {
                 todo.extend(RESUME);
                 self.sent.push_back(Sent::List);
             }
-            Effect::Drain(until) => todo.push_back(Heard::Executor(executor_pool::Event::Drain(until))),
+            Effect::Drain(until) => todo.push_back(Heard::ExecutorPool(executor_pool::Event::Drain(until))),
             Effect::Relist => self.send(Sent::List, todo),
             Effect::Retire => self.send(Sent::Retire(txn::retire(self.id)), todo),
             Effect::Stop => {
@@ -61,7 +61,7 @@ impl Worker {
         todo: &mut VecDeque<Heard>,
     ) {
         use inbox_watcher::Effect;
-        let executor = |event| Heard::Executor(event);
+        let executor = |event| Heard::ExecutorPool(event);
         match effect {
             Effect::Read(jobs) => self.send(Sent::Read(jobs), todo),
             Effect::Start(start) => todo.push_back(executor(executor_pool::Event::Start(vec![*start]))),
@@ -95,7 +95,7 @@ impl Worker {
         use executor_pool::{Effect, Event};
         match effect {
             Effect::WantSlot if self.run.is_none() && !self.busy => {
-                todo.push_back(Heard::Executor(Event::SlotGranted(self.wall)))
+                todo.push_back(Heard::ExecutorPool(Event::SlotGranted(self.wall)))
             }
             Effect::WantSlot => self.wants_slot = true,
             Effect::Launch(start) => {
@@ -113,17 +113,19 @@ impl Worker {
             Effect::Abort(job, attempt) => {
                 if self.run.take_if(|run| run.attempt == attempt).is_some() {
                     let ended = Ended { job, attempt, how: Run::Aborted, ran: Duration::ZERO };
-                    todo.push_back(Heard::Executor(Event::Ended(vec![ended])));
+                    todo.push_back(Heard::ExecutorPool(Event::Ended(vec![ended])));
                     if !self.busy && std::mem::take(&mut self.wants_slot) {
-                        todo.push_back(Heard::Executor(Event::SlotGranted(self.wall)));
+                        todo.push_back(Heard::ExecutorPool(Event::SlotGranted(self.wall)));
                     }
                 }
             }
             Effect::Report(finished) => {
                 todo.push_back(Heard::Beats(beats::Event::Finished(finished)));
             }
-            Effect::Closed(job) => todo.push_back(Heard::Inbox(inbox_watcher::Event::Closed(vec![job]))),
-            Effect::Recheck(job) => todo.push_back(Heard::Inbox(inbox_watcher::Event::Recheck(job))),
+            Effect::Closed(job) => {
+                todo.push_back(Heard::InboxWatcher(inbox_watcher::Event::Closed(vec![job])))
+            }
+            Effect::Recheck(job) => todo.push_back(Heard::InboxWatcher(inbox_watcher::Event::Recheck(job))),
             Effect::DroppedZombie(_) => deeds.push(Deed::DroppedZombie),
             Effect::Idle => todo.push_back(Heard::Life(wing::Event::Idle)),
             Effect::ReturnSlot | Effect::WakeAt(_) => {}
@@ -137,20 +139,20 @@ impl Worker {
             Effect::Read(jobs) => self.send(Sent::ReadAssignments(jobs), todo),
             Effect::Cancel { job, attempt, assignment, version } => {
                 let cancel = executor_pool::Event::Cancel { job, attempt, assignment, version };
-                todo.push_back(Heard::Executor(cancel));
+                todo.push_back(Heard::ExecutorPool(cancel));
             }
             Effect::Zombie(job, attempt) => {
-                todo.push_back(Heard::Executor(executor_pool::Event::Zombie(job, attempt)));
+                todo.push_back(Heard::ExecutorPool(executor_pool::Event::Zombie(job, attempt)));
             }
             Effect::Close(finished) => {
                 let report = reporter::Event::Report(self.wall, vec![(*finished, 0)]);
                 todo.push_back(Heard::Reporter(report));
             }
             Effect::Third(job, attempt) => {
-                todo.push_back(Heard::Executor(executor_pool::Event::Third(job, attempt)));
+                todo.push_back(Heard::ExecutorPool(executor_pool::Event::Third(job, attempt)));
             }
             Effect::Lapsed(job, attempt) => {
-                todo.push_back(Heard::Executor(executor_pool::Event::Lapsed(job, attempt)));
+                todo.push_back(Heard::ExecutorPool(executor_pool::Event::Lapsed(job, attempt)));
             }
             Effect::Until(..) | Effect::WakeAt(_) => {}
         }
@@ -169,7 +171,7 @@ impl Worker {
             Effect::MakeMinute(minute) => self.send(Sent::MakeMinute(minute), todo),
             Effect::Settled(close, settled) => {
                 deeds.push(Deed::Settled(Life::of(close.record()), close.attempt().number, settled));
-                todo.push_back(Heard::Executor(executor_pool::Event::Closed(vec![close.job().clone()])));
+                todo.push_back(Heard::ExecutorPool(executor_pool::Event::Closed(vec![close.job().clone()])));
             }
             Effect::Resolved { applied } => deeds.push(Deed::Resolved { applied }),
             // The reconnection takes up again what could not be sent.

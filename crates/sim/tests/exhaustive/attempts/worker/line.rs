@@ -56,7 +56,7 @@ impl Sent {
     /// What is heard of it when it is not answered.
     fn unanswered(self, unknown: Outcome<()>) -> Option<Heard> {
         Some(match self {
-            Self::Read(jobs) => Heard::Inbox(inbox_watcher::Event::ReadFailed(jobs)),
+            Self::Read(jobs) => Heard::InboxWatcher(inbox_watcher::Event::ReadFailed(jobs)),
             Self::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, unknown)),
             Self::ReadBack(closes) => Heard::Reporter(reporter::Event::ReadFailed(closes)),
             Self::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, unknown)),
@@ -72,8 +72,8 @@ impl Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Heard {
-    Inbox(inbox_watcher::Event),
-    Executor(executor_pool::Event),
+    InboxWatcher(inbox_watcher::Event),
+    ExecutorPool(executor_pool::Event),
     Beats(beats::Event),
     Reporter(reporter::Event),
     Life(wing::Event),
@@ -87,11 +87,11 @@ impl Worker {
                 let inbox = path::inbox(self.id);
                 let jobs =
                     zk.children(&inbox)?.into_iter().map(|name| JobId::new(name).expect("a job's name"));
-                Heard::Inbox(inbox_watcher::Event::Listed(jobs.collect()))
+                Heard::InboxWatcher(inbox_watcher::Event::Listed(jobs.collect()))
             }
             Sent::Read(jobs) => {
                 let found = jobs.into_iter().map(|job| (job.clone(), self.found(zk, &job)));
-                Heard::Inbox(inbox_watcher::Event::Read(found.collect()))
+                Heard::InboxWatcher(inbox_watcher::Event::Read(found.collect()))
             }
             Sent::Close(batch) => Heard::Reporter(reporter::Event::Committed(batch, outcome)),
             Sent::ReadBack(closes) => {
@@ -115,7 +115,7 @@ impl Worker {
             Sent::Say(_) => Heard::Life(wing::Event::Said(outcome)),
             Sent::Retire(_) => Heard::Life(wing::Event::Committed(outcome)),
             Sent::HandBack(requeue, ops) => {
-                Heard::Inbox(inbox_watcher::Event::Refused(requeue.answered(&ops, &outcome)?))
+                Heard::InboxWatcher(inbox_watcher::Event::Refused(requeue.answered(&ops, &outcome)?))
             }
             Sent::Write(_) => return None,
         })
@@ -134,7 +134,7 @@ impl Worker {
         let mut lost = Vec::new();
         for heard in std::mem::take(&mut self.mailbox) {
             lost.extend(match heard {
-                Heard::Inbox(inbox_watcher::Event::Read(found)) => {
+                Heard::InboxWatcher(inbox_watcher::Event::Read(found)) => {
                     Sent::Read(found.into_iter().map(|(job, _)| job).collect()).unanswered(Outcome::Unknown)
                 }
                 Heard::Reporter(reporter::Event::Committed(batch, _)) => {
