@@ -1,8 +1,9 @@
 //! Writes that only the leader can make.
 
+use bellwether_core::machine::election::leadership::LeadershipState;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::txn::Op;
-use bellwether_host::election::LeadershipEvent;
+use bellwether_host::election::ActiveTerm;
 
 use super::Election;
 
@@ -45,10 +46,12 @@ impl Election {
     pub async fn commit(&self, epoch: i32, mut ops: Vec<Op>) -> Result<(), CommitError> {
         let leadership = self.0.actor.leadership();
         let present = match &*leadership.borrow() {
-            LeadershipEvent::Active { zk, term } if term.epoch() == epoch => Some((zk.clone(), term.clone())),
-            LeadershipEvent::Active { .. }
-            | LeadershipEvent::Paused { .. }
-            | LeadershipEvent::Inactive(_) => None,
+            LeadershipState::Active(ActiveTerm { zk, term }) if term.epoch() == epoch => {
+                Some((zk.clone(), term.clone()))
+            }
+            LeadershipState::Active(_) | LeadershipState::Paused { .. } | LeadershipState::Inactive(_) => {
+                None
+            }
         };
         let Some((zk, term)) = present.filter(|_| self.is_leader()) else {
             return Err(CommitError::NotLeader(epoch));

@@ -1,16 +1,16 @@
 //! Leader election for a service that wants a leader and no jobs.
 //!
 //! ```no_run
-//! use bellwether::election::{Election, Leadership};
+//! use bellwether::election::{Election, LeadershipState};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let election = Election::builder("zk1:2181,zk2:2181/my-service").node("web-1").start().await?;
 //! let mut leadership = election.watch();
 //! loop {
 //!     match leadership.changed().await {
-//!         Leadership::Active { epoch } => println!("leading under epoch {epoch}"),
-//!         Leadership::Paused { epoch } => println!("cut off, still the leader of epoch {epoch} perhaps"),
-//!         Leadership::Inactive => println!("another leads"),
+//!         LeadershipState::Active(term) => println!("leading under epoch {}", term.epoch()),
+//!         LeadershipState::Paused { term, .. } => println!("cut off, epoch {} may go on", term.epoch()),
+//!         LeadershipState::Inactive(_) => println!("not the leader"),
 //!     }
 //! }
 //! # }
@@ -42,15 +42,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::path;
-use bellwether_host::election::{Election as Actor, LeadershipEvent};
+use bellwether_host::election::{ActiveTerm, Election as Actor};
 use bellwether_host::session::Session;
 
 pub use bellwether_core::machine::election::campaign::Strategy;
-pub use bellwether_core::machine::election::leadership::Policy;
+pub use bellwether_core::machine::election::leadership::{Inactive, LeadershipState, Policy, Term};
 pub use bellwether_core::txn::{Lifetime, Op};
 pub use builder::{Builder, StartError};
 pub use commit::CommitError;
-pub use watch::{Leadership, Watch};
+pub use watch::Watch;
 
 /// How long [`Election::close`] waits for each of its two actors; ZooKeeper itself gets 2 s of it.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
@@ -90,10 +90,10 @@ impl Election {
         Builder::new(zookeeper.into())
     }
 
-    /// Where this node stands. A snapshot: for a decision take [`Election::is_leader`].
+    /// The state of this node's leadership. A snapshot: for a decision take [`Election::is_leader`].
     #[must_use]
-    pub fn leadership(&self) -> Leadership {
-        Leadership::from(&*self.0.actor.leadership().borrow())
+    pub fn leadership(&self) -> LeadershipState {
+        self.0.actor.leadership().borrow().clone().map(|active| active.term)
     }
 
     /// Follows [`Election::leadership`].
@@ -114,8 +114,8 @@ impl Election {
     pub fn fence(&self) -> Option<Fence> {
         let leadership = self.0.actor.leadership();
         let version = match &*leadership.borrow() {
-            LeadershipEvent::Active { term, .. } => term.epoch(),
-            LeadershipEvent::Paused { .. } | LeadershipEvent::Inactive(_) => return None,
+            LeadershipState::Active(ActiveTerm { term, .. }) => term.epoch(),
+            LeadershipState::Paused { .. } | LeadershipState::Inactive(_) => return None,
         };
         let root = self.0.chroot.trim_end_matches('/');
         Some(Fence { path: format!("{root}{}", path::EPOCH), version })

@@ -1,62 +1,41 @@
 //! Following the leadership.
 
-use bellwether_host::election::LeadershipEvent;
+use bellwether_core::machine::election::leadership::LeadershipState;
+use bellwether_host::election::ActiveTerm;
 use tokio::sync::watch;
-
-/// Where a node stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leadership {
-    /// It leads.
-    Active {
-        /// The fencing token of its term.
-        epoch: i32,
-    },
-    /// It led and is cut off from ZooKeeper: it may lead on with the same epoch, or not.
-    Paused {
-        /// The fencing token of its term.
-        epoch: i32,
-    },
-    /// It does not lead.
-    Inactive,
-}
-
-impl From<&LeadershipEvent> for Leadership {
-    fn from(event: &LeadershipEvent) -> Self {
-        match event {
-            LeadershipEvent::Active { term, .. } => Self::Active { epoch: term.epoch() },
-            LeadershipEvent::Paused { term } => Self::Paused { epoch: term.epoch() },
-            LeadershipEvent::Inactive(_) => Self::Inactive,
-        }
-    }
-}
 
 /// Follows a node's leadership. Changes that come close together are seen as the last of them.
 #[derive(Debug, Clone)]
 pub struct Watch {
-    events: watch::Receiver<LeadershipEvent>,
-    seen: Option<Leadership>,
+    states: watch::Receiver<LeadershipState<ActiveTerm>>,
+    seen: Option<Seen>,
+}
+
+/// What of a state makes it another one to a caller: its name and its epoch.
+type Seen = (&'static str, Option<i32>);
+
+fn seen(state: &LeadershipState) -> Seen {
+    (state.as_str(), state.term().map(|term| term.epoch()))
 }
 
 impl Watch {
-    pub(super) fn new(events: watch::Receiver<LeadershipEvent>) -> Self {
-        Self { events, seen: None }
+    pub(super) fn new(states: watch::Receiver<LeadershipState<ActiveTerm>>) -> Self {
+        Self { states, seen: None }
     }
 
-    /// The present state at the first call, and each next state after that. Pending for ever once the election
-    /// is closed and its last state was seen.
+    /// The present state at the first call, and after that each next state: another of the three, or another epoch.
+    /// Pending for ever once the election is closed and its last state was seen.
     ///
     /// # Cancellation
     /// Safe: a state that was not returned is returned by the next call.
-    pub async fn changed(&mut self) -> Leadership {
+    pub async fn changed(&mut self) -> LeadershipState {
         loop {
-            let now = Leadership::from(&*self.events.borrow_and_update());
-            if self.seen != Some(now) {
-                self.seen = Some(now);
+            let now = self.now();
+            if self.seen != Some(seen(&now)) {
+                self.seen = Some(seen(&now));
                 return now;
             }
-            if self.events.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            self.next().await;
         }
     }
 
@@ -66,13 +45,23 @@ impl Watch {
     /// Safe.
     pub async fn active(&mut self) -> i32 {
         loop {
-            if let Leadership::Active { epoch } = Leadership::from(&*self.events.borrow_and_update()) {
-                self.seen = Some(Leadership::Active { epoch });
-                return epoch;
+            let now = self.now();
+            if let LeadershipState::Active(term) = &now {
+                self.seen = Some(seen(&now));
+                return term.epoch();
             }
-            if self.events.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            self.next().await;
+        }
+    }
+
+    fn now(&mut self) -> LeadershipState {
+        self.states.borrow_and_update().clone().map(|active| active.term)
+    }
+
+    /// Pending for ever when the election is closed.
+    async fn next(&mut self) {
+        if self.states.changed().await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 }

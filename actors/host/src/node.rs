@@ -8,12 +8,13 @@ use std::time::Duration;
 use bellwether_actors::Context;
 use bellwether_actors::node::{self as concern, Ended, Part, Tell};
 use bellwether_core::machine::assigner::Strategy;
+use bellwether_core::machine::election::leadership::LeadershipState;
 use bellwether_zk::{NamespaceError, Zk};
 use futures::FutureExt as _;
 use ractor::{ActorCell, ActorProcessingErr, ActorStatus, SpawnErr};
 use tokio::sync::watch;
 
-use crate::election::{Election, ElectionConfig, LeadershipEvent};
+use crate::election::{ActiveTerm, Election, ElectionConfig};
 use crate::host::{self, Hosted, Hosting, Letter, Ref};
 use crate::leader::{Leader, LeaderConfig};
 use crate::session::{Session, SessionConfig};
@@ -304,9 +305,9 @@ impl Links {
 
 /// Lets the leader wing follow the leadership.
 fn follow(election: &Election, wing: Leader) {
-    election.subscribe(Box::new(move |event| match event {
-        LeadershipEvent::Active { zk, term } => wing.active(zk, term.epoch()),
-        LeadershipEvent::Paused { .. } => wing.paused(),
-        LeadershipEvent::Inactive(_) => wing.inactive(),
+    election.subscribe(Box::new(move |state| match state {
+        LeadershipState::Active(ActiveTerm { zk, term }) => wing.active(zk, term.epoch()),
+        LeadershipState::Paused { .. } => wing.paused(),
+        LeadershipState::Inactive(_) => wing.inactive(),
     }));
 }

@@ -1,7 +1,7 @@
 //! The election: takes part in it with one candidate, as the machine [`Leadership`] decides.
 //!
 //! ```text
-//!  session ──events──▶ election ──status──▶ leader wing, public API
+//!  session ──events──▶ election ──state──▶ leader wing, public API
 //!                       │    ▲
 //!               requests│    │replies, with their ticket
 //!                       ▼    │
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bellwether_core::machine::election::campaign::Ticket;
 use bellwether_core::machine::election::leadership::{
-    Config, Effect, Event, Inactive, Leadership, Reply, Status, Why,
+    Config, Effect, Event, Inactive, Leadership, LeadershipState, Reply, Why,
 };
 use bellwether_core::name::NodeId;
 use bellwether_core::time::Millis;
@@ -42,7 +42,7 @@ pub struct Election {
     /// The present session, or the one before; 0 before the first.
     last: i64,
     wake: Option<Millis>,
-    standing: Option<(Status, Option<Millis>)>,
+    standing: Option<(LeadershipState, Option<Millis>)>,
     /// The callers that wait for the candidate to be gone.
     leavers: Vec<u64>,
 }
@@ -67,17 +67,17 @@ kinds!(ElectionMsg { Session => SessionEvent, Stand, StepDown, FencedOut, Reply 
 
 /// What the election tells its neighbours.
 pub enum Tell {
-    /// The status and until when this node may act as the leader. Sent when one of them changes.
+    /// The state and until when this node may act as the leader. Sent when one of them changes.
     Standing {
         /// The present session, or the last one; 0 before the first.
         session: i64,
-        /// Where the node stands.
-        status: Status,
+        /// The state of its leadership.
+        state: LeadershipState,
         /// Until when it may act; `None` when it may not.
         may_act_until: Option<Millis>,
     },
-    /// The status changed: to the leader wing and to subscribers.
-    Status(Status),
+    /// The state changed: to the leader wing and to subscribers.
+    State(LeadershipState),
     /// The candidate is gone.
     Left(u64),
 }
@@ -147,18 +147,18 @@ impl Election {
     fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
         let mut effects = Vec::new();
         self.machine.handle(cx.now, event, &mut effects);
-        let standing = (self.machine.status(), self.machine.may_act_until());
+        let standing = (self.machine.state(), self.machine.may_act_until());
         if self.standing.as_ref() != Some(&standing) {
-            let (status, may_act_until) = standing.clone();
+            let (state, may_act_until) = standing.clone();
             self.standing = Some(standing);
-            cx.tell(Tell::Standing { session: self.last, status, may_act_until });
+            cx.tell(Tell::Standing { session: self.last, state, may_act_until });
         }
         for effect in effects {
             match effect {
                 Effect::Send(ticket, request) => requests::send(cx, &self.node, ticket, request),
-                Effect::Tell(status) => {
-                    note(&self.node, &status);
-                    cx.tell(Tell::Status(status));
+                Effect::Tell(state) => {
+                    note(&self.node, &state);
+                    cx.tell(Tell::State(state));
                 }
                 Effect::Lost { epoch, why: why @ Why::SteppedDown } => {
                     tracing::info!(node = %self.node, epoch, why = why.as_str(), "leadership given up");
@@ -174,7 +174,7 @@ impl Election {
                 }
             }
         }
-        if self.machine.status() != Status::Inactive(Inactive::Leaving) {
+        if self.machine.state() != LeadershipState::Inactive(Inactive::Leaving) {
             self.leavers.drain(..).for_each(|caller| cx.tell(Tell::Left(caller)));
         }
     }
@@ -194,11 +194,11 @@ impl Election {
     }
 }
 
-fn note(node: &NodeId, status: &Status) {
-    match status {
-        Status::Active(term) => tracing::info!(%node, epoch = term.epoch(), "leading"),
-        Status::Inactive(inactive) => tracing::debug!(%node, ?inactive, "not leading"),
+fn note(node: &NodeId, state: &LeadershipState) {
+    match state {
+        LeadershipState::Active(term) => tracing::info!(%node, epoch = term.epoch(), "leading"),
+        LeadershipState::Inactive(inactive) => tracing::debug!(%node, ?inactive, "not leading"),
         // The loss of the connection is logged with its reason.
-        Status::Paused(..) => {}
+        LeadershipState::Paused { .. } => {}
     }
 }

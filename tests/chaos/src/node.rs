@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use bellwether::Node;
 use bellwether::node::RunError;
+use bellwether_core::machine::election::leadership::LeadershipState;
 use bellwether_core::name::NodeId;
-use bellwether_host::election::LeadershipEvent;
+use bellwether_host::election::ActiveTerm;
 use bellwether_host::node::Parts;
 use bellwether_sim::history::{EventKind, Leading};
 use bellwether_zk::Zk;
@@ -83,8 +84,8 @@ async fn follow(node: NodeId, mut parts: watch::Receiver<Parts>, recorder: Arc<R
         if let Some(election) = election {
             let mut leadership = election.leadership();
             loop {
-                let event = leadership.borrow_and_update().clone();
-                lead.tell(&event);
+                let state = leadership.borrow_and_update().clone();
+                lead.tell(&state);
                 // Nobody tells when trust moves on: it is looked at.
                 if let Ok(Err(_)) = tokio::time::timeout(TRUST_EVERY, leadership.changed()).await {
                     break;
@@ -107,19 +108,19 @@ struct Stand {
 }
 
 impl Stand {
-    fn tell(&mut self, event: &LeadershipEvent) {
-        match event {
-            LeadershipEvent::Active { zk, term } => {
+    fn tell(&mut self, state: &LeadershipState<ActiveTerm>) {
+        match state {
+            LeadershipState::Active(ActiveTerm { zk, term }) => {
                 self.zk = Some(zk.clone());
                 // Beyond it the node does not act, whatever it said last: it compares a clock.
                 let until = Some(at(zk.trusted_until()));
                 self.record(term.session(), term.epoch(), Leading::Active, until);
             }
-            LeadershipEvent::Paused { term } => {
+            LeadershipState::Paused { term, .. } => {
                 let until = self.zk.as_ref().map(|zk| at(zk.trusted_until()));
                 self.record(term.session(), term.epoch(), Leading::Paused, until);
             }
-            LeadershipEvent::Inactive(_) => {
+            LeadershipState::Inactive(_) => {
                 // A session ends with its last handle.
                 self.zk = None;
                 self.record(0, 0, Leading::Inactive, None);

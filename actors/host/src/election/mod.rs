@@ -1,4 +1,4 @@
-//! The election, hosted: its handle, and the telling of its status.
+//! The election, hosted: its handle, and the telling of its state.
 //!
 //! The concern is [`bellwether_actors::election`]. [`Election::may_act`] compares a clock, so its answer is right even when
 //! the actor, or the whole process, was suspended. The permission is withdrawn when the actor ends in any way, a panic
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bellwether_actors::election::{self as concern, ElectionMsg, Tell};
 use bellwether_core::machine::election::campaign::Strategy;
-use bellwether_core::machine::election::leadership::{Config, Inactive, Policy, Status, Term};
+use bellwether_core::machine::election::leadership::{Config, LeadershipState, Policy, Term};
 use bellwether_core::name::NodeId;
 use bellwether_zk::Zk;
 use futures::FutureExt as _;
@@ -47,27 +47,17 @@ impl ElectionConfig {
     }
 }
 
-/// What became of this node's leadership.
+/// An active term with the session that holds it. A paused one holds none: a session ends with its last handle.
 #[derive(Debug, Clone)]
-pub enum LeadershipEvent {
-    /// It leads: a new term, or the present one again after a pause.
-    Active {
-        /// The session that holds the term.
-        zk: Zk,
-        /// The term.
-        term: Term,
-    },
-    /// It led, and may lead on: the connection is lost.
-    Paused {
-        /// The term.
-        term: Term,
-    },
-    /// It does not lead.
-    Inactive(Inactive),
+pub struct ActiveTerm {
+    /// The session that holds the term.
+    pub zk: Zk,
+    /// The term.
+    pub term: Term,
 }
 
-/// Gets leadership events; says `false` when it wants no more.
-pub type Subscriber = Box<dyn Fn(LeadershipEvent) -> bool + Send>;
+/// Gets each state of the leadership; says `false` when it wants no more.
+pub type Subscriber = Box<dyn Fn(LeadershipState<ActiveTerm>) -> bool + Send>;
 
 #[cfg(feature = "testing")]
 pub(crate) fn roster() -> Vec<crate::testing::Entry> {
@@ -78,7 +68,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
 #[derive(Debug, Clone)]
 pub struct Election {
     actor: Ref<concern::Election>,
-    leadership: watch::Receiver<LeadershipEvent>,
+    leadership: watch::Receiver<LeadershipState<ActiveTerm>>,
     permit: Permit,
     publisher: Publisher,
     leavers: Waiting,
@@ -111,14 +101,14 @@ impl Election {
         Ok(Self { actor, leadership, permit, publisher, leavers, callers: Arc::default() })
     }
 
-    /// Hears every event from now on, beginning with the present one.
+    /// Hears every state from now on, beginning with the present one.
     pub fn subscribe(&self, subscriber: Subscriber) {
         self.publisher.subscribe(subscriber);
     }
 
     /// Follows the leadership. Changes that come close together are seen as the last of them.
     #[must_use]
-    pub fn leadership(&self) -> watch::Receiver<LeadershipEvent> {
+    pub fn leadership(&self) -> watch::Receiver<LeadershipState<ActiveTerm>> {
         self.leadership.clone()
     }
 
@@ -185,17 +175,17 @@ impl Hosting for concern::Election {
     ) -> Result<(), ActorProcessingErr> {
         match tell {
             Tell::Standing { may_act_until, .. } => links.publishing.permit(may_act_until),
-            Tell::Status(status) => {
-                let event = match (status, zk) {
-                    (Status::Active(term), Some(zk)) => LeadershipEvent::Active { zk: zk.clone(), term },
-                    (Status::Active(term), None) => {
-                        debug_assert!(false, "{term:?} without a session");
-                        return Ok(());
-                    }
-                    (Status::Paused(term, _), _) => LeadershipEvent::Paused { term },
-                    (Status::Inactive(inactive), _) => LeadershipEvent::Inactive(inactive),
-                };
-                links.publishing.tell(&event);
+            Tell::State(LeadershipState::Active(term)) => match zk {
+                Some(zk) => {
+                    links.publishing.tell(&LeadershipState::Active(ActiveTerm { zk: zk.clone(), term }))
+                }
+                None => debug_assert!(false, "{term:?} without a session"),
+            },
+            Tell::State(LeadershipState::Paused { term, until }) => {
+                links.publishing.tell(&LeadershipState::Paused { term, until });
+            }
+            Tell::State(LeadershipState::Inactive(inactive)) => {
+                links.publishing.tell(&LeadershipState::Inactive(inactive));
             }
             Tell::Left(caller) => links.leavers.answer(caller),
         }

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bellwether_core::machine::election::leadership::Inactive;
+use bellwether_core::machine::election::leadership::{Inactive, LeadershipState};
 use bellwether_core::metric;
 use bellwether_core::time::Millis;
 use metrics::{counter, gauge};
 use tokio::sync::{oneshot, watch};
 
-use super::{LeadershipEvent, Subscriber};
+use super::{ActiveTerm, Subscriber};
 use crate::clock;
 
 /// Until when this node may act, on this process's monotonic clock. 0: it may not.
@@ -28,12 +28,12 @@ impl Permit {
     }
 }
 
-/// The subscribers. The lock is held while they are told, so that a new one hears the present status first and misses none.
+/// The subscribers. The lock is held while they are told, so that a new one hears the present state first and misses none.
 #[derive(Clone)]
 pub(super) struct Publisher(Arc<Mutex<Subscribed>>);
 
 struct Subscribed {
-    leadership: watch::Sender<LeadershipEvent>,
+    leadership: watch::Sender<LeadershipState<ActiveTerm>>,
     subscribers: Vec<Subscriber>,
 }
 
@@ -44,9 +44,9 @@ impl fmt::Debug for Publisher {
 }
 
 impl Publisher {
-    pub(super) fn new() -> (Self, watch::Receiver<LeadershipEvent>) {
-        let (leadership, receiver) = watch::channel(LeadershipEvent::Inactive(Inactive::Idle));
-        record(&LeadershipEvent::Inactive(Inactive::Idle));
+    pub(super) fn new() -> (Self, watch::Receiver<LeadershipState<ActiveTerm>>) {
+        let (leadership, receiver) = watch::channel(LeadershipState::Inactive(Inactive::Idle));
+        record(&LeadershipState::Inactive(Inactive::Idle));
         (Self(Arc::new(Mutex::new(Subscribed { leadership, subscribers: Vec::new() }))), receiver)
     }
 
@@ -62,15 +62,15 @@ impl Publisher {
         }
     }
 
-    fn tell(&self, event: &LeadershipEvent) {
+    fn tell(&self, state: &LeadershipState<ActiveTerm>) {
         let mut subscribed = self.subscribed();
-        let to = name(event);
-        if name(&subscribed.leadership.borrow()) != to {
+        let to = state.as_str();
+        if subscribed.leadership.borrow().as_str() != to {
             counter!(metric::LEADERSHIP_TRANSITIONS, "to" => to).increment(1);
         }
-        record(event);
-        subscribed.leadership.send_replace(event.clone());
-        subscribed.subscribers.retain(|subscriber| subscriber(event.clone()));
+        record(state);
+        subscribed.leadership.send_replace(state.clone());
+        subscribed.subscribers.retain(|subscriber| subscriber(state.clone()));
     }
 }
 
@@ -89,15 +89,15 @@ impl Publishing {
         self.permit.set(until);
     }
 
-    pub(super) fn tell(&self, event: &LeadershipEvent) {
-        self.publisher.tell(event);
+    pub(super) fn tell(&self, state: &LeadershipState<ActiveTerm>) {
+        self.publisher.tell(state);
     }
 }
 
 impl Drop for Publishing {
     fn drop(&mut self) {
         self.permit(None);
-        self.tell(&LeadershipEvent::Inactive(Inactive::Idle));
+        self.tell(&LeadershipState::Inactive(Inactive::Idle));
     }
 }
 
@@ -128,21 +128,12 @@ impl Waiting {
     }
 }
 
-/// The label of the metric of transitions.
-fn name(event: &LeadershipEvent) -> &'static str {
-    match event {
-        LeadershipEvent::Inactive(_) => "inactive",
-        LeadershipEvent::Paused { .. } => "paused",
-        LeadershipEvent::Active { .. } => "active",
-    }
-}
-
-fn record(event: &LeadershipEvent) {
-    let (state, epoch) = match event {
-        LeadershipEvent::Inactive(_) => (0, 0),
-        LeadershipEvent::Paused { term } => (1, term.epoch()),
-        LeadershipEvent::Active { term, .. } => (2, term.epoch()),
+fn record(state: &LeadershipState<ActiveTerm>) {
+    let (number, epoch) = match state {
+        LeadershipState::Inactive(_) => (0, 0),
+        LeadershipState::Paused { term, .. } => (1, term.epoch()),
+        LeadershipState::Active(ActiveTerm { term, .. }) => (2, term.epoch()),
     };
-    gauge!(metric::LEADERSHIP_STATE).set(f64::from(state));
+    gauge!(metric::LEADERSHIP_STATE).set(f64::from(number));
     gauge!(metric::EPOCH).set(f64::from(epoch));
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bellwether_core::machine::election::campaign::Strategy;
-use bellwether_core::machine::election::leadership::{Inactive, Term};
+use bellwether_core::machine::election::leadership::{Inactive, LeadershipState, Term};
 use bellwether_core::name::NodeId;
 use bellwether_core::path;
-use bellwether_host::election::{Election, ElectionConfig, LeadershipEvent};
+use bellwether_host::election::{ActiveTerm, Election, ElectionConfig};
 use bellwether_host::session::{Session, SessionConfig};
 use bellwether_testkit::{Proxy, eventually_some, namespace};
 use bellwether_zk::{Access, Zk, connect};
@@ -50,14 +50,14 @@ impl Node {
         Self { proxy, session, config, election }
     }
 
-    pub(crate) fn now(&self) -> LeadershipEvent {
+    pub(crate) fn now(&self) -> LeadershipState<ActiveTerm> {
         self.election.leadership().borrow().clone()
     }
 
     /// Waits until it leads with an epoch above `above`.
     pub(crate) async fn leads_above(&self, above: i32) -> (Zk, Term) {
         eventually_some("the node leads", SOON, async || match self.now() {
-            LeadershipEvent::Active { zk, term } if term.epoch() > above => Some((zk, term)),
+            LeadershipState::Active(ActiveTerm { zk, term }) if term.epoch() > above => Some((zk, term)),
             _ => None,
         })
         .await
@@ -69,7 +69,7 @@ impl Node {
 
     pub(crate) async fn pauses(&self) -> Term {
         eventually_some("the node pauses", SOON, async || match self.now() {
-            LeadershipEvent::Paused { term } => Some(term),
+            LeadershipState::Paused { term, .. } => Some(term),
             _ => None,
         })
         .await
@@ -77,7 +77,7 @@ impl Node {
 
     pub(crate) async fn is(&self, wanted: Inactive) {
         eventually_some("the node does not lead", SOON, async || match self.now() {
-            LeadershipEvent::Inactive(inactive) if inactive == wanted => Some(()),
+            LeadershipState::Inactive(inactive) if inactive == wanted => Some(()),
             _ => None,
         })
         .await;
@@ -86,7 +86,7 @@ impl Node {
     /// Waits until it is anything but the leader.
     pub(crate) async fn leads_no_more(&self) {
         eventually_some("the node does not lead", SOON, async || match self.now() {
-            LeadershipEvent::Inactive(_) => Some(()),
+            LeadershipState::Inactive(_) => Some(()),
             _ => None,
         })
         .await;

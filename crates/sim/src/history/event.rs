@@ -247,7 +247,8 @@ pub enum Seen {
     Dead,
 }
 
-/// How a node stands.
+/// A [`LeadershipState`](bellwether_core::machine::election::leadership::LeadershipState) as a history records it: only
+/// which of the three. Session, epoch and time stand beside it, for all three alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leading {

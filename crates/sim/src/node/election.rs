@@ -6,7 +6,7 @@ use bellwether_actors::election::{Election, ElectionMsg, Key, Tell};
 use bellwether_actors::leader::wing::{self, LeaderWingMsg};
 use bellwether_actors::session::SessionEvent as ToConcern;
 use bellwether_actors::{Concern, Mail};
-use bellwether_core::machine::election::leadership::Status;
+use bellwether_core::machine::election::leadership::{Inactive, LeadershipState};
 
 use super::Msg;
 use super::context::{Context, Out, Route};
@@ -20,36 +20,37 @@ pub(crate) fn to(life: u64, msg: ElectionMsg) -> Msg {
 }
 
 /// What a process knows of its election.
-#[derive(Debug, Default)]
 pub(crate) struct Links {
-    status: Told,
+    /// The state that the leader wing was told last, and its session. A wing that is started later is told it first.
+    state: LeadershipState,
+    zk: Option<Zk>,
     /// The process waits for the candidate to be gone.
     pub(crate) leaving: bool,
 }
 
-/// The status that the leader wing was told last. A wing that is started later is told it first.
-#[derive(Debug, Clone, Copy, Default)]
-enum Told {
-    #[default]
-    Inactive,
-    Paused,
-    Active(Zk, i32),
+impl Default for Links {
+    fn default() -> Self {
+        Self { state: LeadershipState::Inactive(Inactive::Idle), zk: None, leaving: false }
+    }
 }
 
 impl Links {
-    /// The present status as a message to the leader wing.
-    pub(crate) fn status(&self) -> Letter<LeaderWingMsg, wing::Key> {
-        match self.status {
-            Told::Inactive => Letter::Mail(LeaderWingMsg::Inactive.into()),
-            Told::Paused => Letter::Mail(LeaderWingMsg::Paused.into()),
-            Told::Active(zk, epoch) => Letter::Session(zk, LeaderWingMsg::Active(epoch)),
+    /// The present state as a message to the leader wing.
+    pub(crate) fn state(&self) -> Letter<LeaderWingMsg, wing::Key> {
+        match (&self.state, self.zk) {
+            (LeadershipState::Inactive(_), _) => Letter::Mail(LeaderWingMsg::Inactive.into()),
+            (LeadershipState::Paused { .. }, _) => Letter::Mail(LeaderWingMsg::Paused.into()),
+            (LeadershipState::Active(term), Some(zk)) => {
+                Letter::Session(zk, LeaderWingMsg::Active(term.epoch()))
+            }
+            (LeadershipState::Active(term), None) => unreachable!("{term:?} without a session"),
         }
     }
 
     /// The election has died: the process leads no more.
     pub(crate) fn withdraw(&mut self, cx: &mut Context<'_>) {
-        self.status = Told::Inactive;
-        cx.tell(Route::ElectionToLeader, Msg::Leader(cx.lives.leader, self.status()));
+        self.state = LeadershipState::Inactive(Inactive::Idle);
+        cx.tell(Route::ElectionToLeader, Msg::Leader(cx.lives.leader, self.state()));
         cx.leads(cx.view.session, 0, Leading::Inactive, None);
         if self.leaving {
             cx.out.push(Out::Left);
@@ -85,21 +86,16 @@ impl Hosting for Election {
 
     fn tell(links: &mut Links, _: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
         match tell {
-            Tell::Standing { session, status, may_act_until: until } => match status {
-                Status::Active(term) => cx.leads(session, term.epoch(), Leading::Active, until),
-                Status::Paused(term, until) => {
+            Tell::Standing { session, state, may_act_until: until } => match state {
+                LeadershipState::Active(term) => cx.leads(session, term.epoch(), Leading::Active, until),
+                LeadershipState::Paused { term, until } => {
                     cx.leads(session, term.epoch(), Leading::Paused, Some(until));
                 }
-                Status::Inactive(_) => cx.leads(session, 0, Leading::Inactive, None),
+                LeadershipState::Inactive(_) => cx.leads(session, 0, Leading::Inactive, None),
             },
-            Tell::Status(status) => {
-                links.status = match (status, zk) {
-                    (Status::Active(term), Some(zk)) => Told::Active(zk, term.epoch()),
-                    (Status::Active(term), None) => unreachable!("{term:?} without a session"),
-                    (Status::Paused(..), _) => Told::Paused,
-                    (Status::Inactive(_), _) => Told::Inactive,
-                };
-                cx.tell(Route::ElectionToLeader, Msg::Leader(cx.lives.leader, links.status()));
+            Tell::State(state) => {
+                (links.state, links.zk) = (state, zk);
+                cx.tell(Route::ElectionToLeader, Msg::Leader(cx.lives.leader, links.state()));
             }
             Tell::Left(_) => cx.out.push(Out::Left),
         }

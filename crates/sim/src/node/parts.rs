@@ -130,7 +130,7 @@ impl Parts {
                 cx.lives = self.lives;
                 self.leader = Some(leader::start(cx, self.config.strategy, life));
                 if let Some(election) = &self.election {
-                    cx.tell(Route::ElectionToLeader, Msg::Leader(life, election.links.status()));
+                    cx.tell(Route::ElectionToLeader, Msg::Leader(life, election.links.state()));
                 }
             }
             Part::WorkerWing => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_core::machine::election::campaign::{self, Strategy};
-use bellwether_core::machine::election::leadership::{Effect, Event, Reply, Request, Status, Why};
+use bellwether_core::machine::election::leadership::{Effect, Event, LeadershipState, Reply, Request, Why};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::Millis;
@@ -228,7 +228,7 @@ impl Election {
         let now = state.now;
         let node = &mut *state.nodes[n];
         let claimed = matches!(event, Event::Reply(_, Reply::Claimed(Outcome::Applied(()))));
-        let before = node.machine.status();
+        let before = node.machine.state();
         let mut effects = Vec::new();
         node.machine.handle(now, event, &mut effects);
         node.handled = now;
@@ -248,12 +248,12 @@ impl Election {
                 Effect::Tell(_) | Effect::Lost { .. } | Effect::Refused(_) | Effect::EpochsUsedUp => {}
             }
         }
-        match (before, node.machine.status()) {
-            (Status::Paused(_, _), Status::Active(_)) => self.note(Sight::LeadOn),
-            (Status::Inactive(_), Status::Active(_)) => {
+        match (before, node.machine.state()) {
+            (LeadershipState::Paused { .. }, LeadershipState::Active(_)) => self.note(Sight::LeadOn),
+            (LeadershipState::Inactive(_), LeadershipState::Active(_)) => {
                 self.note(Sight::Active);
             }
-            (_, Status::Inactive(_)) if claimed => self.note(Sight::LateReply),
+            (_, LeadershipState::Inactive(_)) if claimed => self.note(Sight::LateReply),
             _ => {}
         }
         if let Some(term) = node.machine.term()
@@ -375,8 +375,9 @@ fn enabled(state: &State, action: &Action) -> bool {
         Action::Write(n) => state.left.writes > 0 && leads(&state.nodes[*n]) && state.nodes[*n].up,
         Action::StepDown(n) => state.left.leaves > 0 && leads(&state.nodes[*n]),
         Action::Stand(n) => {
-            let out = Status::Inactive(bellwether_core::machine::election::leadership::Inactive::Idle);
-            state.nodes[*n].machine.status() == out && state.nodes[*n].session != 0
+            let out =
+                LeadershipState::Inactive(bellwether_core::machine::election::leadership::Inactive::Idle);
+            state.nodes[*n].machine.state() == out && state.nodes[*n].session != 0
         }
         Action::DeleteFirst => state.left.strange > 0 && first_candidate(&state.zk).is_some(),
         Action::Pass => state.left.passes > 0,
@@ -442,7 +443,8 @@ impl Model for Election {
             }),
             Property::<Self>::always("S5: a leader that knows it is cut off does not act", |_, state| {
                 state.nodes.iter().all(|node| {
-                    !matches!(node.machine.status(), Status::Paused(_, _)) || !node.machine.may_act(state.now)
+                    !matches!(node.machine.state(), LeadershipState::Paused { .. })
+                        || !node.machine.may_act(state.now)
                 })
             }),
             Property::<Self>::always("L5: a term is never kept beyond its trust", |_, state| {

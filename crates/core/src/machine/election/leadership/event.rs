@@ -119,8 +119,8 @@ pub enum Request {
 pub enum Effect {
     /// Send a request. Requests must reach ZooKeeper in the order in which they were pushed.
     Send(Ticket, Request),
-    /// The status changed; it is told once per change.
-    Tell(Status),
+    /// The state changed; it is told once per change.
+    Tell(LeadershipState),
     /// A term ended or paused. To be logged.
     Lost {
         /// Its epoch.
@@ -134,15 +134,52 @@ pub enum Effect {
     EpochsUsedUp,
 }
 
-/// Where a node stands in the election.
+/// The state of a node's leadership. The machine tells it with the term, the host with what a leader acts with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum LeadershipState<A = Term> {
     /// Not the leader.
     Inactive(Inactive),
-    /// The leader.
-    Active(Term),
-    /// The leader, cut off: it may still be, until then at most.
-    Paused(Term, Millis),
+    /// The leader, cut off from ZooKeeper: it may still be the leader.
+    Paused {
+        /// The term, which goes on if the session lives.
+        term: Term,
+        /// Until when it may last at most, by this process's monotonic clock.
+        until: Millis,
+    },
+    /// The leader: of a new term, or of the same one again after a pause.
+    Active(A),
+}
+
+impl<A> LeadershipState<A> {
+    /// As it stands in logs and metric labels.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Inactive(_) => "inactive",
+            Self::Paused { .. } => "paused",
+            Self::Active(_) => "active",
+        }
+    }
+
+    /// The same state with something else of an active term.
+    pub fn map<B>(self, f: impl FnOnce(A) -> B) -> LeadershipState<B> {
+        match self {
+            Self::Inactive(inactive) => LeadershipState::Inactive(inactive),
+            Self::Paused { term, until } => LeadershipState::Paused { term, until },
+            Self::Active(active) => LeadershipState::Active(f(active)),
+        }
+    }
+}
+
+impl LeadershipState {
+    /// The term, when active or paused.
+    #[must_use]
+    pub fn term(&self) -> Option<&Term> {
+        match self {
+            Self::Inactive(_) => None,
+            Self::Paused { term, .. } | Self::Active(term) => Some(term),
+        }
+    }
 }
 
 /// How a node is not the leader.

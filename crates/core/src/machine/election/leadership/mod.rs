@@ -22,7 +22,7 @@
 //! | Paused | look | – | Idle | verify ⇒ **Active**, same term | – | Campaigning | Leaving | Leaving, then afresh |
 //! | Leaving | look | stay | Idle | – | – | – | stay out after | – |
 //!
-//! To the outside, Idle, Campaigning, Claiming and Leaving are [`Status::Inactive`]. *First* is the campaign's word
+//! To the outside, Idle, Campaigning, Claiming and Leaving are [`LeadershipState::Inactive`]. *First* is the campaign's word
 //! ([`Standing::First`]), told after each look. When the campaign finds its candidate gone or preceded, Claiming, Active and
 //! Paused fall back to Campaigning. A session that changes without an Expired is taken as expired.
 //!
@@ -60,7 +60,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
-pub use self::event::{Effect, Event, Findings, Inactive, Reply, Request, Sighting, Status, Why};
+pub use self::event::{Effect, Event, Findings, Inactive, LeadershipState, Reply, Request, Sighting, Why};
 use self::state::{After, Idle, Link, Renewal, Session, State};
 pub use self::term::Term;
 use self::verifying::verify;
@@ -132,10 +132,10 @@ impl Leadership {
         }
     }
 
-    /// Where the node stands.
+    /// The state as the outside sees it.
     #[must_use]
-    pub fn status(&self) -> Status {
-        self.state.status()
+    pub fn state(&self) -> LeadershipState {
+        self.state.told()
     }
 
     /// The term, in Active and Paused.
@@ -176,10 +176,10 @@ impl Leadership {
         self.state.next_wake()
     }
 
-    /// Takes an event and pushes what should happen. A change of status stands before any request, so that whoever
+    /// Takes an event and pushes what should happen. A change of the state stands before any request, so that whoever
     /// must stop acting hears of it before anything is given up.
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
-        let before = self.status();
+        let before = self.state();
         let start = out.len();
         self.learn(&event);
         self.lapse(now, out);
@@ -200,7 +200,7 @@ impl Leadership {
             Event::Reply(ticket, Reply::Claimed(outcome)) => self.claim_answered(now, ticket, outcome, out),
             Event::Reply(ticket, Reply::Verified(outcome)) => self.verified(now, ticket, outcome, out),
         }
-        let after = self.status();
+        let after = self.state();
         if after != before {
             out.insert(start, Effect::Tell(after));
         }

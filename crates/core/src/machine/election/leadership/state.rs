@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Status, Term};
+use super::{LeadershipState, Term};
 use crate::machine::election::campaign::{Campaign, Ticket};
 use crate::machine::election::leadership::Inactive;
 use crate::time::Millis;
@@ -145,14 +145,18 @@ impl State {
         }
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn told(&self) -> LeadershipState {
         match self {
-            Self::Idle(_) => Status::Inactive(Inactive::Idle),
-            Self::Campaigning(campaign) if campaign.is_standby() => Status::Inactive(Inactive::Standby),
-            Self::Campaigning(_) | Self::Claiming(_, _) => Status::Inactive(Inactive::Campaigning),
-            Self::Active(_, tenure, _) => Status::Active(tenure.term.clone()),
-            Self::Paused(_, tenure, _) => Status::Paused(tenure.term.clone(), tenure.trusted_until),
-            Self::Leaving(_, _) => Status::Inactive(Inactive::Leaving),
+            Self::Idle(_) => LeadershipState::Inactive(Inactive::Idle),
+            Self::Campaigning(campaign) if campaign.is_standby() => {
+                LeadershipState::Inactive(Inactive::Standby)
+            }
+            Self::Campaigning(_) | Self::Claiming(_, _) => LeadershipState::Inactive(Inactive::Campaigning),
+            Self::Active(_, tenure, _) => LeadershipState::Active(tenure.term.clone()),
+            Self::Paused(_, tenure, _) => {
+                LeadershipState::Paused { term: tenure.term.clone(), until: tenure.trusted_until }
+            }
+            Self::Leaving(_, _) => LeadershipState::Inactive(Inactive::Leaving),
         }
     }
 

@@ -109,7 +109,7 @@ impl Driver {
     pub(super) fn active(self) -> Self {
         let run = self.connected().ran(1, None).epoch(0, None);
         let run = run.answer(Reply::Claimed(Outcome::Applied(())));
-        assert!(matches!(run.machine.status(), Status::Active(_)), "{}", run.seen());
+        assert!(matches!(run.machine.state(), LeadershipState::Active(_)), "{}", run.seen());
         run
     }
 
@@ -123,18 +123,18 @@ impl Driver {
         self.answer(Reply::Verified(Outcome::Applied(Findings { owner: Some(SESSION), epoch })))
     }
 
-    /// `status: effect, effect`
+    /// `state: effect, effect`
     pub(super) fn seen(&self) -> String {
-        let status = match self.machine.status() {
-            Status::Inactive(Inactive::Idle) => "idle".to_owned(),
-            Status::Inactive(Inactive::Campaigning) => "campaigning".to_owned(),
-            Status::Inactive(Inactive::Standby) => "standby".to_owned(),
-            Status::Inactive(Inactive::Leaving) => "leaving".to_owned(),
-            Status::Active(term) => format!("active {}", term.epoch()),
-            Status::Paused(term, until) => format!("paused {} until {}", term.epoch(), until.0),
+        let state = match self.machine.state() {
+            LeadershipState::Inactive(Inactive::Idle) => "idle".to_owned(),
+            LeadershipState::Inactive(Inactive::Campaigning) => "campaigning".to_owned(),
+            LeadershipState::Inactive(Inactive::Standby) => "standby".to_owned(),
+            LeadershipState::Inactive(Inactive::Leaving) => "leaving".to_owned(),
+            LeadershipState::Active(term) => format!("active {}", term.epoch()),
+            LeadershipState::Paused { term, until } => format!("paused {} until {}", term.epoch(), until.0),
         };
         let effects: Vec<_> = self.effects.iter().map(word).collect();
-        if effects.is_empty() { status } else { format!("{status}: {}", effects.join(", ")) }
+        if effects.is_empty() { state } else { format!("{state}: {}", effects.join(", ")) }
     }
 }
 

@@ -424,11 +424,12 @@ fn run(strategy: Strategy, operator: Operator, steps: Vec<(usize, Step)>) {
         world.step(n, step);
     }
     world.calm_down();
-    let active = |status: &Status| matches!(status, Status::Active(_));
-    let statuses: Vec<_> = world.nodes.iter().map(|node| node.machine.status()).collect();
-    assert_eq!(statuses.iter().filter(|status| active(status)).count(), 1, "{statuses:?}");
-    let standby = statuses.iter().filter(|status| **status == Status::Inactive(Inactive::Standby)).count();
-    assert_eq!(standby, NODES - 1, "{statuses:?}");
+    let active = |state: &LeadershipState| matches!(state, LeadershipState::Active(_));
+    let states: Vec<_> = world.nodes.iter().map(|node| node.machine.state()).collect();
+    assert_eq!(states.iter().filter(|state| active(state)).count(), 1, "{states:?}");
+    let standby =
+        states.iter().filter(|state| **state == LeadershipState::Inactive(Inactive::Standby)).count();
+    assert_eq!(standby, NODES - 1, "{states:?}");
     let candidates = world.server.znodes.keys().filter(|path| *path != path::EPOCH).count();
     let expected = match strategy {
         Strategy::Queue => NODES,

@@ -43,7 +43,7 @@ fn state(name: &str) -> Driver {
     run.at(100)
 }
 
-/// The module's table, with what each cell pushes. Read a line as `state | event | new status: effects`.
+/// The module's table, with what each cell pushes. Read a line as `state | event | new state: effects`.
 #[test]
 fn every_state_answers_every_event() {
     let events: [(&str, u64, Event); 12] = [
@@ -88,13 +88,9 @@ fn stale_replies_are_dropped_in_every_state() {
             Reply::Campaign(campaign::Reply::Created(Outcome::Applied(()))),
         ] {
             let run = state(name);
-            let before = run.machine.status();
+            let before = run.machine.state();
             let run = run.on(Event::Reply(stale, reply.clone()));
-            assert_eq!(
-                (run.machine.status(), run.effects.as_slice()),
-                (before, &[][..]),
-                "{name}: {reply:?}"
-            );
+            assert_eq!((run.machine.state(), run.effects.as_slice()), (before, &[][..]), "{name}: {reply:?}");
         }
     }
 }
