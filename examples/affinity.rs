@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use bellwether::node::Placement;
+use bellwether::node::AssignmentStrategy;
 use bellwether::{Client, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -69,7 +69,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 async fn node(zookeeper: &str, name: &'static str) -> Result<Node, Box<dyn Error>> {
     let handlers = Handlers::new().job("where", move |_, (): ()| async move { Ok(name) });
     let node = Node::builder(zookeeper).node_id(name).tag(name).handlers(handlers).slots(100);
-    Ok(node.placement(Placement::Rendezvous).start().await?)
+    Ok(node.assignment(AssignmentStrategy::Rendezvous).start().await?)
 }
 
 /// Where each customer's jobs ran.

@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
 use bellwether_core::job::{Assignment, JobRecord, JobState};
-use bellwether_core::machine::group_joiner::{Cursor, Look, REST, Rest, Sight, Standing};
+use bellwether_core::machine::group_joiner::{Cursor, Look, MemberLocation, REST, Rest, Sight};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::port::{Node, ReadResult, Requests};
-use bellwether_core::txn::Waiting;
+use bellwether_core::txn::EntryLocation;
 use bellwether_core::wire;
 
 /// Assignments that are asked for under each worker rather than by listing all inboxes: a few batched reads, each about as
@@ -149,8 +149,12 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
     let mut rest = Vec::new();
     for job in jobs {
         let (record, queued) = (nodes.next().flatten(), nodes.next().flatten());
-        let standing = if queued.is_some() { Standing::Waits(Waiting::Queued) } else { Standing::Nowhere };
-        rest.push(Rest { job, record: stored(record), standing });
+        let location = if queued.is_some() {
+            MemberLocation::Waits(EntryLocation::Queued)
+        } else {
+            MemberLocation::Nowhere
+        };
+        rest.push(Rest { job, record: stored(record), location });
     }
     let delayed = rest.iter().enumerate().filter_map(|(at, rest)| Some((at, minute(rest)?)));
     let delayed = delayed.collect::<Vec<_>>();
@@ -158,7 +162,7 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
         let paths = delayed.iter().map(|(at, minute)| path::delayed_entry(*minute, &rest[*at].job)).collect();
         for ((at, minute), node) in delayed.into_iter().zip(zk.get_many(paths).await?) {
             if node.is_some() {
-                rest[at].standing = Standing::Waits(Waiting::Delayed(minute));
+                rest[at].location = MemberLocation::Waits(EntryLocation::Delayed(minute));
             }
         }
     }
@@ -181,7 +185,7 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
         for ((at, worker), node) in held.iter().zip(zk.get_many(paths).await?) {
             let Some(node) = node else { continue };
             if let Ok(assignment) = wire::decode::<Assignment>(&node.data) {
-                rest[*at].standing = Standing::Assigned(*worker, assignment, node.version);
+                rest[*at].location = MemberLocation::Assigned(*worker, assignment, node.version);
             }
         }
     }
@@ -190,8 +194,8 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
 
 /// The minute of one that may be delayed.
 fn minute(rest: &Rest) -> Option<u64> {
-    match (&rest.standing, &rest.record) {
-        (Standing::Nowhere, Stored::Value(record, _)) => match record.state {
+    match (&rest.location, &rest.record) {
+        (MemberLocation::Nowhere, Stored::Value(record, _)) => match record.state {
             JobState::Open { not_before } => not_before.map(|at| at.minute()),
             JobState::Terminal { .. } => None,
         },
@@ -200,7 +204,7 @@ fn minute(rest: &Rest) -> Option<u64> {
 }
 
 fn sought(rest: &Rest) -> bool {
-    rest.standing == Standing::Nowhere
+    rest.location == MemberLocation::Nowhere
         && matches!(&rest.record, Stored::Value(record, _) if !record.is_terminal())
 }
 

@@ -96,7 +96,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, node: Node) -> Result
     let mut builder = bellwether::Node::builder(zookeeper)
         .access(access)
         .candidate(node.roles.contains(&Role::Candidate))
-        .placement(node.strategy)
+        .assignment(node.strategy)
         .election(node.election.into())
         .session_timeout(node.session_timeout)
         .drain_grace(node.drain_grace);

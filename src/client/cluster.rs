@@ -17,7 +17,7 @@ use super::error::Error;
 use super::kinds::{Paused, pauses};
 use super::link::{Deadline, Written};
 use super::runtime::Zk;
-use super::view::Waiting;
+use super::view::WaitReason;
 use bellwether_core::job::JobRecord;
 
 /// A live worker.
@@ -214,28 +214,28 @@ impl Cluster {
     }
 
     /// Why a queued job does not run: the first that someone must do something about.
-    pub(super) fn why_queued(&self, job: &JobRecord) -> Waiting {
+    pub(super) fn why_queued(&self, job: &JobRecord) -> WaitReason {
         let workers = || self.workers.values().filter_map(|view| Some((view, view.info.as_ref().ok()?)));
         let of_kind = || workers().filter(|(_, info)| info.kinds.binary_search(&job.kind).is_ok());
         let able = || workers().filter(|(_, info)| info.can_run(&job.kind, &job.placement));
         let taking = || able().filter(|(_, info)| !info.draining);
         let with_room = || taking().filter(|(view, info)| view.assigned < info.slots as usize);
         if self.paused.contains_key(&job.kind) {
-            Waiting::Paused
+            WaitReason::Paused
         } else if of_kind().next().is_none() {
-            Waiting::UnknownKind
+            WaitReason::UnknownKind
         } else if able().next().is_none() {
-            Waiting::Tags
+            WaitReason::Tags
         } else if taking().next().is_none() {
-            Waiting::Draining
+            WaitReason::Draining
         } else if !self.led {
-            Waiting::NoLeader
+            WaitReason::NoLeader
         } else if with_room().next().is_none() {
-            Waiting::Busy
+            WaitReason::Busy
         } else if with_room().all(|(view, _)| view.shunned_until.is_some()) {
-            Waiting::Shunned
+            WaitReason::Shunned
         } else {
-            Waiting::Assignment
+            WaitReason::Assignment
         }
     }
 

@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
-use bellwether_core::txn::{self, Op, Waiting as Entry};
+use bellwether_core::txn::{self, EntryLocation as Entry, Op};
 use bellwether_core::wire::WireError;
 
 use super::Client;
 use super::error::Error;
 use super::link::{Deadline, Written};
-use super::locate::{Found, Place, locate};
+use super::locate::{Found, Location, locate};
 use super::view::{JobView, State};
 
 /// How often a job that changes under our hands is tried: each try lost means that the job made progress.
@@ -82,33 +82,33 @@ impl Client {
                 break;
             }
             let (op, done): (Vec<Op>, _) = match found.place {
-                Place::Terminal => {
+                Location::Terminal => {
                     let state = JobView::of(id.clone(), record).state;
                     let ours = unknown && state == State::Cancelled;
                     return Ok(if ours { Cancelled::Cancelled } else { Cancelled::AlreadyTerminal(state) });
                 }
-                Place::Queued => (
+                Location::Queued => (
                     self.cancel_waiting(id, record, found.version, Entry::Queued, by).await?,
                     Cancelled::Cancelled,
                 ),
-                Place::Delayed { minute } => (
+                Location::Delayed { minute } => (
                     self.cancel_waiting(id, record, found.version, Entry::Delayed(minute), by).await?,
                     Cancelled::Cancelled,
                 ),
-                Place::Assigned { worker, assignment: Ok(assignment), .. } if assignment.cancel => {
+                Location::Assigned { worker, assignment: Ok(assignment), .. } if assignment.cancel => {
                     return Ok(Cancelled::Requested(worker));
                 }
-                Place::Assigned { worker, assignment: Ok(assignment), version } => {
+                Location::Assigned { worker, assignment: Ok(assignment), version } => {
                     (vec![txn::flag_cancel(id, worker, version, &assignment)], Cancelled::Requested(worker))
                 }
-                Place::Assigned { assignment: Err(reason), .. } => {
+                Location::Assigned { assignment: Err(reason), .. } => {
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
-                Place::Quarantined { .. } => {
+                Location::Quarantined { .. } => {
                     let reason = WireError::Value("it is in quarantine: retry it first".to_owned());
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
-                Place::Nowhere => continue,
+                Location::Nowhere => continue,
             };
             match self.0.link.commit(by, op).await? {
                 Written::Applied => return Ok(done),
@@ -133,7 +133,7 @@ impl Client {
         let mut aside = Aside::Unseen;
         for _ in 0..TRIES {
             let found = self.found(id, by).await?;
-            if let Place::Quarantined { .. } = found.place {
+            if let Location::Quarantined { .. } = found.place {
                 if !matches!(aside, Aside::Seen(at) | Aside::Unknown(at) if at == found.version) {
                     aside = Aside::Seen(found.version);
                     continue;

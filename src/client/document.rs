@@ -52,7 +52,7 @@ impl Serialize for JobView {
         let checkpoint = progress.map(|progress| progress.checkpoint().len()).filter(|bytes| *bytes > 0);
         document.serialize_field("checkpoint_bytes", &checkpoint)?;
         document.serialize_field("lease_ms", &self.lease.map(as_millis))?;
-        document.serialize_field("waiting", &self.waiting.map(super::view::Waiting::as_str))?;
+        document.serialize_field("waiting", &self.waiting.map(super::view::WaitReason::as_str))?;
         document.serialize_field("waiting_for", &self.waiting_for())?;
         document.serialize_field("group", &self.group)?;
         document.serialize_field("sub_jobs", &self.sub_jobs)?;

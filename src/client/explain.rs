@@ -18,9 +18,9 @@ use super::cluster::Cluster;
 use super::error::Error;
 use super::get::view;
 use super::kinds::Paused;
-use super::locate::{Found, Place, locate};
+use super::locate::{Found, Location, locate};
 use super::timestamp::rfc3339;
-use super::view::{JobView, State, Waiting};
+use super::view::{JobView, State, WaitReason};
 
 /// Why a job is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,27 +176,27 @@ fn why(
         return Why::Quarantined { note: error().unwrap_or_default() };
     };
     match place {
-        Place::Terminal => {
+        Location::Terminal => {
             let error = error().filter(|_| view.state != State::Succeeded);
             Why::Over { at: view.finished_at, error }
         }
-        Place::Quarantined { note } => Why::Quarantined { note },
-        Place::Nowhere => Why::Nowhere,
-        Place::Assigned { worker, .. } if !cluster.lives(worker) => Why::WorkerLost { worker },
-        Place::Assigned { worker, assignment, .. } => {
+        Location::Quarantined { note } => Why::Quarantined { note },
+        Location::Nowhere => Why::Nowhere,
+        Location::Assigned { worker, .. } if !cluster.lives(worker) => Why::WorkerLost { worker },
+        Location::Assigned { worker, assignment, .. } => {
             let assigned =
                 |assigned: Assignment| (assigned.attempt, Some(assigned.assigned_at), assigned.cancel);
             let (attempt, since, cancel_requested) =
                 assignment.map_or((record.attempts + 1, None, false), assigned);
             Why::Running { worker, node: view.node.clone(), attempt, since, cancel_requested }
         }
-        Place::Delayed { .. } => match (view.waiting, view.not_before) {
-            (Some(Waiting::NotBefore), Some(at)) => Why::NotBefore { at },
+        Location::Delayed { .. } => match (view.waiting, view.not_before) {
+            (Some(WaitReason::NotBefore), Some(at)) => Why::NotBefore { at },
             (_, until) => {
                 Why::Backoff { until: until.unwrap_or_default(), failures: view.failures, error: error() }
             }
         },
-        Place::Queued => match record.expires_at.filter(|_| record.is_overdue(now)) {
+        Location::Queued => match record.expires_at.filter(|_| record.is_overdue(now)) {
             Some(at) => Why::Overdue { at },
             None => why_queued(view, &record, cluster, behind),
         },
@@ -206,34 +206,35 @@ fn why(
 fn why_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: Option<&JobView>) -> Why {
     let kind = || record.kind.clone();
     match view.waiting {
-        Some(Waiting::UnknownKind) => Why::UnknownKind { kind: kind() },
-        Some(Waiting::Tags) => {
+        Some(WaitReason::UnknownKind) => Why::UnknownKind { kind: kind() },
+        Some(WaitReason::Tags) => {
             let missing = cluster.missing_tags(&record.kind, &record.placement.tags);
             Why::Tags { kind: kind(), tags: record.placement.tags.clone(), missing }
         }
-        Some(Waiting::Paused) => {
+        Some(WaitReason::Paused) => {
             let pause = cluster.paused(&record.kind).cloned().unwrap_or_default();
             Why::Paused { kind: kind(), pause }
         }
-        Some(Waiting::Draining) => Why::Draining { workers: cluster.room(record).0 },
-        Some(Waiting::Busy) => {
+        Some(WaitReason::Draining) => Why::Draining { workers: cluster.room(record).0 },
+        Some(WaitReason::Busy) => {
             let (workers, slots) = cluster.room(record);
             Why::Busy { workers, slots }
         }
-        Some(Waiting::Shunned) => Why::Shunned { workers: cluster.shunned(record) },
-        Some(Waiting::NoLeader) => Why::NoLeader,
-        Some(Waiting::NoTurn) => Why::NoTurn,
-        Some(Waiting::Lane) => match (&view.lane, &view.behind) {
+        Some(WaitReason::Shunned) => Why::Shunned { workers: cluster.shunned(record) },
+        Some(WaitReason::NoLeader) => Why::NoLeader,
+        Some(WaitReason::NoTurn) => Why::NoTurn,
+        Some(WaitReason::Lane) => match (&view.lane, &view.behind) {
             (Some(lane), Some(job)) => {
                 let status = behind.map_or_else(|| "not there any more".to_owned(), JobView::status);
                 Why::Behind { lane: lane.clone(), job: job.clone(), status }
             }
             (_, _) => Why::Assignment,
         },
-        Some(Waiting::Nowhere) => Why::Nowhere,
-        Some(Waiting::Assignment | Waiting::Backoff | Waiting::NotBefore | Waiting::WorkerLost) | None => {
-            Why::Assignment
-        }
+        Some(WaitReason::Nowhere) => Why::Nowhere,
+        Some(
+            WaitReason::Assignment | WaitReason::Backoff | WaitReason::NotBefore | WaitReason::WorkerLost,
+        )
+        | None => Why::Assignment,
     }
 }
 

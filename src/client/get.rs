@@ -10,8 +10,8 @@ use super::cluster::Cluster;
 use super::error::Error;
 use super::lanes::Turns;
 use super::link::Deadline;
-use super::locate::{Found, Place, locate};
-use super::view::{JobView, State, Waiting};
+use super::locate::{Found, Location, locate};
+use super::view::{JobView, State, WaitReason};
 
 impl Client {
     /// Reads a job; `None` when there is none. One whose record cannot be read is told as
@@ -87,15 +87,15 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
     let sub_jobs = GroupId::of_sub_jobs(&id, &record);
     let mut view = JobView::of(id, record);
     match place {
-        Place::Terminal => {}
-        Place::Queued => view.waiting = queued,
-        Place::Nowhere => view.waiting = Some(Waiting::Nowhere),
-        Place::Delayed { .. } => {
+        Location::Terminal => {}
+        Location::Queued => view.waiting = queued,
+        Location::Nowhere => view.waiting = Some(WaitReason::Nowhere),
+        Location::Delayed { .. } => {
             view.state = State::Delayed;
             view.not_before = backoff;
-            view.waiting = Some(if untried { Waiting::NotBefore } else { Waiting::Backoff });
+            view.waiting = Some(if untried { WaitReason::NotBefore } else { WaitReason::Backoff });
         }
-        Place::Assigned { worker, assignment, .. } => {
+        Location::Assigned { worker, assignment, .. } => {
             view.state = State::Running;
             view.worker = Some(worker);
             match assignment {
@@ -110,10 +110,10 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
             }
             if let Some(cluster) = cluster {
                 view.node = cluster.node(worker).cloned();
-                view.waiting = (!cluster.lives(worker)).then_some(Waiting::WorkerLost);
+                view.waiting = (!cluster.lives(worker)).then_some(WaitReason::WorkerLost);
             }
         }
-        Place::Quarantined { note } => {
+        Location::Quarantined { note } => {
             view.state = State::Quarantined;
             view.error = Some(note);
         }

@@ -15,7 +15,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::error::Error;
 use super::link::{Deadline, Link};
 use super::runtime::Zk;
-use super::view::{JobView, State, Waiting};
+use super::view::{JobView, State, WaitReason};
 
 /// Lists in flight, each with its reads.
 const LISTS_IN_FLIGHT: usize = 2;
@@ -67,7 +67,7 @@ impl Turns {
             } else if let Some((generation, first)) = self.first.get(&turn.lane)
                 && (*generation, first) != (turn.generation, &view.id)
             {
-                view.waiting = Some(Waiting::Lane);
+                view.waiting = Some(WaitReason::Lane);
                 view.behind = Some(first.clone());
             }
         }
@@ -86,7 +86,7 @@ async fn tell_without(link: &Link, by: Deadline, views: Vec<&mut JobView>) -> Re
     for (view, node) in views.into_iter().zip(nodes) {
         let entry = node.and_then(|node| wire::decode::<QueueEntry>(&node.data).ok());
         if entry.is_some_and(|entry| entry.generation == view.generation) {
-            view.waiting = Some(Waiting::NoTurn);
+            view.waiting = Some(WaitReason::NoTurn);
         }
     }
     Ok(())

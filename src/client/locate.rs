@@ -26,12 +26,12 @@ const LOOKS: u32 = 5;
 pub(super) struct Found {
     pub(super) record: JobRecord,
     pub(super) version: i32,
-    pub(super) place: Place,
+    pub(super) place: Location,
 }
 
 /// Where a job is.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum Location {
     Terminal,
     Queued,
     Delayed {
@@ -62,7 +62,7 @@ pub(super) async fn locate(
         let looked = link.read(by, |zk| look(zk.clone(), ids.clone())).await?;
         let mut nowhere = Vec::new();
         for (at, look) in sought.into_iter().zip(looked) {
-            if let Some(Ok(Found { place: Place::Nowhere, .. })) = &look {
+            if let Some(Ok(Found { place: Location::Nowhere, .. })) = &look {
                 nowhere.push(at);
             }
             found[at] = look;
@@ -80,7 +80,7 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
     let mut found = records.into_iter().map(|node| node.map(|node| read(&node))).collect::<Vec<_>>();
     // The places are asked in the order in which jobs move: what is not queued any more is assigned by then.
     let queued = get(&zk, open(&found, &jobs), |job, _| Some(path::queue_entry(job))).await?;
-    place(&mut found, queued, |_| Place::Queued);
+    place(&mut found, queued, |_| Location::Queued);
     if open(&found, &jobs).is_empty() {
         return Ok(found);
     }
@@ -90,7 +90,7 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
     let holds = open(&found, &jobs).into_iter().filter(|(at, ..)| assigned.contains_key(at)).collect();
     let nodes = get(&zk, holds, |job, _| Some(path::assignment(*inboxes.get(job)?, job))).await?;
     let nodes = nodes.into_iter().map(|(at, node)| (at, (assigned[&at], node)));
-    place(&mut found, nodes.collect(), |(worker, node)| Place::Assigned {
+    place(&mut found, nodes.collect(), |(worker, node)| Location::Assigned {
         worker,
         assignment: wire::decode(&node.data),
         version: node.version,
@@ -102,11 +102,11 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
         if let Some(Ok(found)) = &mut found[at]
             && let Some(minute) = found.record.minute()
         {
-            found.place = Place::Delayed { minute };
+            found.place = Location::Delayed { minute };
         }
     }
     let notes = get(&zk, open(&found, &jobs), |job, _| Some(path::quarantine(job))).await?;
-    place(&mut found, notes, |node| Place::Quarantined {
+    place(&mut found, notes, |node| Location::Quarantined {
         note: String::from_utf8_lossy(&node.data).into_owned(),
     });
     Ok(found)
@@ -114,7 +114,7 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
 
 fn read(node: &Node) -> Result<Found, WireError> {
     let record = wire::decode::<JobRecord>(&node.data)?;
-    let place = if record.is_terminal() { Place::Terminal } else { Place::Nowhere };
+    let place = if record.is_terminal() { Location::Terminal } else { Location::Nowhere };
     Ok(Found { record, version: node.version, place })
 }
 
@@ -124,7 +124,7 @@ fn open<'a>(
     jobs: &'a [JobId],
 ) -> Vec<(usize, &'a JobId, &'a JobRecord)> {
     let unplaced = |(at, found): (usize, &'a Option<Result<Found, WireError>>)| match found {
-        Some(Ok(Found { record, place: Place::Nowhere, .. })) => Some((at, &jobs[at], record)),
+        Some(Ok(Found { record, place: Location::Nowhere, .. })) => Some((at, &jobs[at], record)),
         Some(Ok(_) | Err(_)) | None => None,
     };
     found.iter().enumerate().filter_map(unplaced).collect()
@@ -148,7 +148,7 @@ async fn get(
 fn place<T>(
     found: &mut [Option<Result<Found, WireError>>],
     nodes: Vec<(usize, T)>,
-    place: impl Fn(T) -> Place,
+    place: impl Fn(T) -> Location,
 ) {
     for (at, node) in nodes {
         if let Some(Ok(found)) = &mut found[at] {

@@ -82,7 +82,7 @@ pub use snapshot::{Estimate, Look, SAMPLE, Shares, Snapshot};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
 pub use timing::TimingError;
-pub use view::{JobView, State, Waiting};
+pub use view::{JobView, State, WaitReason};
 pub use wait::MAX_WATCHED;
 
 use link::Link;

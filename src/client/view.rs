@@ -69,7 +69,7 @@ impl fmt::Display for State {
 
 /// Why an open job does not run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Waiting {
+pub enum WaitReason {
     /// No live worker has a handler for its kind.
     UnknownKind,
     /// Workers have a handler, but none has all of its tags.
@@ -101,7 +101,7 @@ pub enum Waiting {
     Nowhere,
 }
 
-impl Waiting {
+impl WaitReason {
     /// Its name in documents: `unknown_kind`, `tags`, …
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -124,7 +124,7 @@ impl Waiting {
     }
 }
 
-impl fmt::Display for Waiting {
+impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UnknownKind => "no live worker handles this kind",
@@ -165,14 +165,14 @@ pub struct JobView {
     /// Whether a client asked to cancel the attempt under way.
     pub cancel_requested: bool,
     /// Why it does not run now.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitReason>,
     /// The group that it is a member, the join or the finished job of.
     pub group: Option<GroupId>,
     /// The group of its sub-jobs, if it has any.
     pub sub_jobs: Option<GroupId>,
     /// The lane that it is in.
     pub lane: Option<Lane>,
-    /// The job whose turn it is in that lane, while this one waits for [`Waiting::Lane`].
+    /// The job whose turn it is in that lane, while this one waits for [`WaitReason::Lane`].
     pub behind: Option<JobId>,
     /// What was submitted; `None` when its record cannot be read.
     pub payload: Option<Payload>,
@@ -280,7 +280,7 @@ impl JobView {
     #[must_use]
     pub fn waiting_for(&self) -> Option<String> {
         match (self.waiting?, &self.behind) {
-            (Waiting::Lane, Some(job)) => Some(format!("{job} comes first in its lane")),
+            (WaitReason::Lane, Some(job)) => Some(format!("{job} comes first in its lane")),
             (waiting, _) => Some(waiting.to_string()),
         }
     }

@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::id::{default_id, host_name};
-use super::{ElectionStrategy, Node, Placement, StartError, exposure, schedules};
+use super::{AssignmentStrategy, ElectionStrategy, Node, StartError, exposure, schedules};
 use crate::client::Schedule;
 #[cfg(feature = "http")]
 use crate::client::{Client, ConnectError};
@@ -38,7 +38,7 @@ pub struct NodeBuilder {
     drain_grace: Duration,
     candidate: bool,
     election: ElectionStrategy,
-    placement: Placement,
+    assignment: AssignmentStrategy,
     slots: u32,
     tags: Vec<String>,
     handlers: Option<Handlers>,
@@ -57,7 +57,7 @@ impl NodeBuilder {
             drain_grace: DRAIN_GRACE,
             candidate: true,
             election: ElectionStrategy::default(),
-            placement: Placement::default(),
+            assignment: AssignmentStrategy::default(),
             slots: default_slots(),
             tags: Vec::new(),
             handlers: None,
@@ -137,8 +137,8 @@ impl NodeBuilder {
 
     /// How it chooses workers while it leads.
     #[must_use]
-    pub fn placement(mut self, strategy: Placement) -> Self {
-        self.placement = strategy;
+    pub fn assignment(mut self, strategy: AssignmentStrategy) -> Self {
+        self.assignment = strategy;
         self
     }
 
@@ -183,7 +183,7 @@ impl NodeBuilder {
         let worker = self.worker(&node, host, session_timeout)?;
         let candidate = self.candidate.then(|| {
             let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
-            CandidateConfig { election, strategy: self.placement }
+            CandidateConfig { election, strategy: self.assignment }
         });
         if worker.is_none() && candidate.is_none() && !self.is_gateway() {
             return Err(StartError::NoRole);

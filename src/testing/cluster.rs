@@ -14,8 +14,8 @@ use bellwether_keeper::server::{Keeper, StopReason};
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
-use super::link::Link;
 use super::node::ClusterNode;
+use super::proxy::KeeperProxy;
 use crate::client::{Client, ConnectError};
 use crate::handler::Handlers;
 use crate::node::{Node, NodeBuilder, StartError};
@@ -75,7 +75,7 @@ pub enum ClusterError {
     Stopped(#[from] StopReason),
     /// No port.
     #[error("no port for a node")]
-    Link(#[from] io::Error),
+    KeeperProxy(#[from] io::Error),
     /// A node's configuration is out of its bounds.
     #[error("a node did not start")]
     Node(#[from] StartError),
@@ -195,8 +195,8 @@ impl Cluster {
     pub async fn add(&mut self) -> Result<&ClusterNode, ClusterError> {
         let index = self.nodes.len();
         let name = format!("node-{index}");
-        let link = Link::to(self.keeper.address()).await?;
-        let server = (self.recipe.way)(index, format!("{}{CHROOT}", link.address()));
+        let proxy = KeeperProxy::to(self.keeper.address()).await?;
+        let server = (self.recipe.way)(index, format!("{}{CHROOT}", proxy.address()));
         let node = Node::builder(server)
             .node_id(&name)
             .session_timeout(SESSION_TIMEOUT)
@@ -208,7 +208,7 @@ impl Cluster {
             None => starting.await?,
         };
         let (keeper, gone) = (Arc::clone(&self.keeper), AtomicBool::new(false));
-        self.nodes.push(ClusterNode { name, node, link, keeper, gone });
+        self.nodes.push(ClusterNode { name, node, proxy, keeper, gone });
         Ok(&self.nodes[index])
     }
 

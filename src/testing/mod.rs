@@ -74,8 +74,8 @@
 
 mod attempt;
 mod cluster;
-mod link;
 mod node;
+mod proxy;
 
 /// Faults at the messages of Bellwether's actors.
 pub mod actors {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bellwether_host::session::SessionStatus;
 use bellwether_keeper::server::Keeper;
 
-use super::link::Link;
+use super::proxy::KeeperProxy;
 use crate::node::{Drained, Node};
 
 /// A node of a [`Cluster`](super::Cluster). It is killed when it is dropped.
@@ -14,7 +14,7 @@ use crate::node::{Drained, Node};
 pub struct ClusterNode {
     pub(super) name: String,
     pub(super) node: Node,
-    pub(super) link: Link,
+    pub(super) proxy: KeeperProxy,
     pub(super) keeper: Arc<Keeper>,
     pub(super) gone: AtomicBool,
 }
@@ -52,7 +52,7 @@ impl ClusterNode {
 
     fn cut_down(&self) {
         self.gone.store(true, Ordering::SeqCst);
-        self.link.cut();
+        self.proxy.cut();
         self.node.actors().kill();
     }
 
@@ -67,18 +67,18 @@ impl ClusterNode {
 
     /// Cuts its connection to ZooKeeper, and lets it make no other, until [`ClusterNode::mend`].
     pub fn cut_off(&self) {
-        self.link.cut();
+        self.proxy.cut();
     }
 
     /// What it asks of ZooKeeper is done, and it hears of nothing, until [`ClusterNode::mend`].
     pub fn lose_replies(&self) {
-        self.link.lose_replies();
+        self.proxy.lose_replies();
     }
 
     /// Lets it speak with ZooKeeper again. A killed one does not come back.
     pub fn mend(&self) {
         if !self.is_gone() {
-            self.link.mend();
+            self.proxy.mend();
         }
     }
 

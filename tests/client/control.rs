@@ -1,6 +1,6 @@
 //! Cancelling and retrying in every state.
 
-use bellwether::client::{Cancelled, Error, Retried, Waiting};
+use bellwether::client::{Cancelled, Error, Retried, WaitReason};
 use bellwether::{Group, Job, State};
 use bellwether_core::group::{End, Mark};
 use bellwether_core::job::{Attempt, Ending, JobRecord, Payload};
@@ -41,7 +41,7 @@ async fn a_delayed_job_is_told_with_its_time_and_cancelled() {
     }
     hand.close(job.id(), worker, Ending::Failed("boom".into())).await;
     let view = client.get(job.id()).await.unwrap().unwrap();
-    assert_eq!((view.state, view.waiting, view.attempt), (State::Delayed, Some(Waiting::Backoff), 1));
+    assert_eq!((view.state, view.waiting, view.attempt), (State::Delayed, Some(WaitReason::Backoff), 1));
     assert!(view.not_before.is_some());
     assert_eq!(view.error.as_deref(), Some("boom"));
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);

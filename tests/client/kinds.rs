@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{DrainedWorker, Error, Waiting, Why};
+use bellwether::client::{DrainedWorker, Error, WaitReason, Why};
 use bellwether::{Job, JobId, Kind};
 use bellwether_core::job::{Ending, Payload};
 use bellwether_core::path;
@@ -132,7 +132,7 @@ async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
     client.pause_kind(&kind("sum"), "ops").await.unwrap();
     let paused = explained.why(job).await.to_string();
     assert!(paused.starts_with("kind sum is paused since 20") && paused.ends_with(" by ops"), "{paused}");
-    assert_eq!(client.get(job).await.unwrap().unwrap().waiting, Some(Waiting::Paused));
+    assert_eq!(client.get(job).await.unwrap().unwrap().waiting, Some(WaitReason::Paused));
     client.resume_kind(&kind("sum")).await.unwrap();
 
     let second = client.submit(sum().id("b").lane("l")).await.unwrap();

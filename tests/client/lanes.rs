@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Filter, Retried, Waiting};
+use bellwether::client::{Cancelled, Filter, Retried, WaitReason};
 use bellwether::{Client, Job, State};
 use bellwether_core::job::{Turn, TurnIndex};
 use bellwether_core::name::Lane;
@@ -65,7 +65,7 @@ async fn a_lane_is_made_when_it_is_needed_and_tells_who_waits_for_whom() {
     let first = || Some("c".to_owned());
     assert_eq!(behind(&client, &["a", "b", "c"]).await, [first(), first(), None]);
     let view = client.get(&id("a")).await.unwrap().unwrap();
-    assert_eq!((view.state, view.waiting), (State::Queued, Some(Waiting::Lane)));
+    assert_eq!((view.state, view.waiting), (State::Queued, Some(WaitReason::Lane)));
     assert_eq!(view.status(), "queued: c comes first in its lane");
     assert_eq!(view.lane, Some(Lane::new("account-7").unwrap()));
     let document = serde_json::to_value(&view).unwrap();
@@ -107,7 +107,7 @@ async fn a_job_whose_turn_an_operator_deleted_says_so_and_can_be_cancelled() {
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     client.submit(laned("a")).await.unwrap();
     hand.apply(vec![txn::Op::Delete { path: turn(1, "a"), version: None }]).await;
-    assert_eq!(client.get(&id("a")).await.unwrap().unwrap().waiting, Some(Waiting::NoTurn));
+    assert_eq!(client.get(&id("a")).await.unwrap().unwrap().waiting, Some(WaitReason::NoTurn));
     assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
     assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(2));
     assert_eq!(turns(&hand).await, ["2-a"]);
@@ -194,7 +194,7 @@ async fn a_job_that_ends_while_it_is_looked_at_has_not_lost_its_turn() {
     let job = id("a");
     let (view, ()) = tokio::join!(client.get(&job), ends);
     let view = view.unwrap().unwrap();
-    assert_eq!((view.state, view.waiting), (State::Queued, Some(Waiting::NoLeader)), "as it was placed");
+    assert_eq!((view.state, view.waiting), (State::Queued, Some(WaitReason::NoLeader)), "as it was placed");
 }
 
 /// Calls that nobody polls must not stand in the way of others, wherever they wait.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bellwether::client::{SubmitError, Waiting};
+use bellwether::client::{SubmitError, WaitReason};
 use bellwether::{Job, State};
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
 use bellwether_core::path::{self, Bucket};
@@ -22,19 +22,19 @@ async fn an_accepted_job_is_queued_and_says_why_it_waits() {
         assert_eq!((view.state, view.attempt), (State::Queued, 0));
         view.waiting.unwrap()
     };
-    assert_eq!(waiting().await, Waiting::UnknownKind);
+    assert_eq!(waiting().await, WaitReason::UnknownKind);
 
     let hand = Hand::new(&to).await;
     hand.worker(&["sum"], 1, &["cpu"]).await;
-    assert_eq!(waiting().await, Waiting::Tags);
+    assert_eq!(waiting().await, WaitReason::Tags);
     let able = hand.worker(&["sum"], 1, &["gpu"]).await;
-    assert_eq!(waiting().await, Waiting::NoLeader);
+    assert_eq!(waiting().await, WaitReason::NoLeader);
     hand.lead().await;
     assert!(client.leader().await.unwrap().unwrap().standing);
-    assert_eq!(waiting().await, Waiting::Assignment);
+    assert_eq!(waiting().await, WaitReason::Assignment);
     let other = client.submit(Job::new("sum", &3).unwrap()).await.unwrap();
     hand.assign(other.id(), able).await;
-    assert_eq!(waiting().await, Waiting::Busy);
+    assert_eq!(waiting().await, WaitReason::Busy);
     let running = client.get(other.id()).await.unwrap().unwrap();
     assert_eq!((running.state, running.attempt, running.worker), (State::Running, 1, Some(able)));
     assert_eq!(running.node.unwrap().as_str(), "by-hand");

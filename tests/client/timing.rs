@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::{SubmitError, Waiting};
+use bellwether::client::{SubmitError, WaitReason};
 use bellwether::{Job, State};
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
 use bellwether_core::path;
@@ -24,7 +24,7 @@ async fn a_job_for_later_is_delayed_and_says_until_when_and_can_be_cancelled() {
     let at = SystemTime::now() + 90 * MINUTE;
     let job = client.submit(sum().run_at(at).expires_at(at + MINUTE).priority(8)).await.unwrap();
     let view = client.get(job.id()).await.unwrap().unwrap();
-    assert_eq!((view.state, view.waiting), (State::Delayed, Some(Waiting::NotBefore)));
+    assert_eq!((view.state, view.waiting), (State::Delayed, Some(WaitReason::NotBefore)));
     let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let not_before = view.not_before.unwrap();
     assert_eq!(u128::from(not_before.0), since(at));

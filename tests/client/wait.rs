@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Error, MAX_WATCHED, ResultError, WaitError, Waiting};
+use bellwether::client::{Error, MAX_WATCHED, ResultError, WaitError, WaitReason};
 use bellwether::{Job, JobKind, State};
 use bellwether_core::job::Ending;
 use bellwether_core::path;
@@ -69,7 +69,7 @@ async fn a_wait_that_runs_out_says_what_the_job_waits_for() {
     let error = job.wait(Duration::from_millis(50)).await.unwrap_err();
     assert_eq!(error.to_string(), "job a is not over after 50ms: queued: no live worker handles this kind");
     let WaitError::TimedOut { last: Some(last), .. } = error else { panic!("{error:?}") };
-    assert_eq!(last.waiting, Some(Waiting::UnknownKind));
+    assert_eq!(last.waiting, Some(WaitReason::UnknownKind));
 }
 
 #[tokio::test]

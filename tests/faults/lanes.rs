@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use bellwether::client::{Cancelled, Waiting};
+use bellwether::client::{Cancelled, WaitReason};
 use bellwether::{JobId, State};
 use bellwether_core::path::{self, Place};
 use bellwether_testkit::{Cut, Direction, Proxy, Request, eventually, eventually_some};
@@ -156,7 +156,7 @@ async fn a_job_that_waits_and_the_one_that_runs_are_cancelled_and_the_next_one_f
     let ids = stage.submit((0..4).map(|n| stage.runs.held(&format!("job-{n}")).lane("lane"))).await;
     stage.begun(1).await;
     let third = stage.job("job-2").await;
-    assert_eq!((third.waiting, third.behind), (Some(Waiting::Lane), Some(ids[0].clone())));
+    assert_eq!((third.waiting, third.behind), (Some(WaitReason::Lane), Some(ids[0].clone())));
     assert_eq!(stage.client.cancel(&ids[1]).await.unwrap(), Cancelled::Cancelled);
     assert!(matches!(stage.client.cancel(&ids[0]).await.unwrap(), Cancelled::Requested(_)));
     eventually("the third has begun", SOON, async || stage.runs.sequence() == ["job-0", "job-2"]).await;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bellwether::client::{Accepted, IfExists, Waiting};
+use bellwether::client::{Accepted, IfExists, WaitReason};
 use bellwether::{Job, Kind, State};
 use bellwether_core::metric;
 use bellwether_testkit::{eventually, eventually_some};
@@ -139,7 +139,7 @@ async fn nothing_of_a_paused_kind_starts_until_it_is_resumed_though_the_leader_i
     assert!(others.iter().all(|view| view.state == State::Succeeded));
     assert_eq!(stage.runs.sequence(), [""; 0]);
     let view = stage.job("job-0").await;
-    assert_eq!((view.state, view.waiting), (State::Queued, Some(Waiting::Paused)));
+    assert_eq!((view.state, view.waiting), (State::Queued, Some(WaitReason::Paused)));
     stage.client.resume_kind(&exec).await.unwrap();
     stage.runs.explain(&stage.over(&jobs).await);
     assert_eq!(stage.runs.sequence().len(), 20);

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use bellwether::State;
-use bellwether::client::Waiting;
+use bellwether::client::WaitReason;
 use bellwether_testkit::{binary_or, eventually};
 
 use crate::stage::{SOON, Stage};
@@ -29,14 +29,14 @@ async fn jobs_wait_for_a_worker_and_say_so_and_run_the_moment_one_comes() {
     .await;
     assert!(show(&stage, "job-0").contains("no live worker handles this kind"), "{}", show(&stage, "job-0"));
     let jobs = stage.client.get_many(&ids).await.unwrap();
-    assert!(jobs.iter().flatten().all(|job| job.waiting == Some(Waiting::UnknownKind)), "{jobs:?}");
+    assert!(jobs.iter().flatten().all(|job| job.waiting == Some(WaitReason::UnknownKind)), "{jobs:?}");
 
     // One that lacks the tag is of no use, and is told apart.
     let tagged = stage.submit([stage.runs.job("tagged").tag("gpu")]).await;
     let _worker = stage.node("worker").worker().start();
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
-    assert_eq!(stage.job("tagged").await.waiting, Some(Waiting::Tags));
+    assert_eq!(stage.job("tagged").await.waiting, Some(WaitReason::Tags));
     stage.client.cancel(&tagged[0]).await.unwrap();
     stage.runs.explain(&jobs);
     stage.settled(1).await;

@@ -50,7 +50,7 @@ fn record(policy: Policy, lane: Option<Lane>) -> JobRecord {
 
 /// A term that the test has claimed.
 #[derive(Clone)]
-struct Term {
+struct ClaimedTerm {
     zk: Zk,
     epoch: i32,
 }
@@ -92,10 +92,10 @@ impl Bench {
     }
 
     /// Lets the wing lead, in a session of its own.
-    async fn lead(&self) -> Term {
+    async fn lead(&self) -> ClaimedTerm {
         let zk = session(&self.to).await;
         let epoch = claim(&zk).await;
-        let term = Term { zk, epoch };
+        let term = ClaimedTerm { zk, epoch };
         assert!(self.wing.active(term.zk.clone(), term.epoch), "a wing");
         term
     }
@@ -357,7 +357,7 @@ async fn what_came_while_the_connection_was_lost_is_seen_when_the_term_goes_on()
     let bench = Bench::new("gap").await;
     let proxy = Proxy::to(&bench.to);
     let zk = session(&proxy.connect_string()).await;
-    let term = Term { epoch: claim(&zk).await, zk };
+    let term = ClaimedTerm { epoch: claim(&zk).await, zk };
     assert!(bench.wing.active(term.zk.clone(), term.epoch));
     let (busy, _its_session) = bench.worker(1).await;
     bench.submit("before", Policy::default()).await;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Role};
-use bellwether_core::machine::group_joiner::{Cursor, Standing};
+use bellwether_core::machine::group_joiner::{Cursor, MemberLocation};
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{self, Op, Waiting};
+use bellwether_core::txn::{self, EntryLocation, Op};
 use bellwether_host::group;
 use bellwether_testkit::namespace;
 use bellwether_zk::{Zk, connect, open_namespace};
@@ -84,10 +84,13 @@ async fn an_open_member_is_found_where_it_is_however_many_workers_there_are() {
         }
         let (rest, next) = group::rest(&bench.zk, &bench.id, Cursor::default()).await.unwrap();
         assert_eq!(next, Some(Cursor { chunk: 0, from: 3 }));
-        let stands = rest.iter().map(|rest| (rest.job.clone(), rest.standing.clone())).collect::<Vec<_>>();
-        let assigned = Standing::Assigned(worker, assignment, 0);
-        let expected =
-            [(waiting, Standing::Waits(Waiting::Queued)), (first, assigned.clone()), (second, assigned)];
+        let stands = rest.iter().map(|rest| (rest.job.clone(), rest.location.clone())).collect::<Vec<_>>();
+        let assigned = MemberLocation::Assigned(worker, assignment, 0);
+        let expected = [
+            (waiting, MemberLocation::Waits(EntryLocation::Queued)),
+            (first, assigned.clone()),
+            (second, assigned),
+        ];
         assert_eq!(stands, expected, "{others} other workers");
     }
 }

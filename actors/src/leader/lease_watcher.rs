@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::lease_watcher::{self, Case, Effect, Event, Place, Revocation, Stand};
+use bellwether_core::machine::lease_watcher::{self, AssignmentKey, Case, Effect, Event, Revocation, Stand};
 use bellwether_core::machine::worker_registry::recovery::Recovered;
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
@@ -38,7 +38,7 @@ pub struct LeaseWatcher {
 }
 
 /// What a look found: nothing, or an assignment's stand and its lease.
-type Looked = (Place, Option<(Stand, Duration)>);
+type Looked = (AssignmentKey, Option<(Stand, Duration)>);
 
 /// Messages to the lease watcher.
 pub enum LeaseWatcherMsg {
@@ -53,9 +53,9 @@ pub enum LeaseWatcherMsg {
     /// The jobs in a worker's inbox.
     Listed(WorkerId, ReadResult<Vec<JobId>>),
     /// The assignments that were read, or those whose read was not answered.
-    Looked(Result<Vec<Looked>, Vec<Place>>),
+    Looked(Result<Vec<Looked>, Vec<AssignmentKey>>),
     /// The assignments and records that were read, or those whose read was not answered.
-    Judged(Result<Vec<Case>, Vec<Place>>),
+    Judged(Result<Vec<Case>, Vec<AssignmentKey>>),
     /// The outcome of a revocation.
     Committed(Batch<Revocation>, Outcome<()>),
     /// The time of the periodic listing.
@@ -131,8 +131,8 @@ impl Concern for LeaseWatcher {
             }
             LeaseWatcherMsg::Looked(Ok(looked)) => Event::Looked(looked),
             LeaseWatcherMsg::Judged(Ok(cases)) => Event::Judged(cases),
-            LeaseWatcherMsg::Looked(Err(places)) | LeaseWatcherMsg::Judged(Err(places)) => {
-                Event::ReadFailed(places)
+            LeaseWatcherMsg::Looked(Err(keys)) | LeaseWatcherMsg::Judged(Err(keys)) => {
+                Event::ReadFailed(keys)
             }
             LeaseWatcherMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
@@ -163,21 +163,22 @@ impl LeaseWatcher {
                         names.map(|names| names.iter().flatten().filter_map(job).collect()),
                     )
                 }),
-                Effect::Look(places) => {
-                    let paths = places.iter().map(|(worker, job)| path::assignment(*worker, job));
+                Effect::Look(keys) => {
+                    let paths = keys.iter().map(|(worker, job)| path::assignment(*worker, job));
                     cx.get_many(paths.collect(), |nodes| {
                         LeaseWatcherMsg::Looked(match nodes {
-                            Ok(nodes) => Ok(places.into_iter().zip(nodes.iter().map(stand)).collect()),
-                            Err(_) => Err(places),
+                            Ok(nodes) => Ok(keys.into_iter().zip(nodes.iter().map(stand)).collect()),
+                            Err(_) => Err(keys),
                         })
                     });
                 }
-                Effect::Judge(places) => {
-                    let of = |(worker, job): &Place| [path::assignment(*worker, job), path::record(job)];
-                    cx.get_many(places.iter().flat_map(of).collect(), |nodes| {
+                Effect::Judge(keys) => {
+                    let of =
+                        |(worker, job): &AssignmentKey| [path::assignment(*worker, job), path::record(job)];
+                    cx.get_many(keys.iter().flat_map(of).collect(), |nodes| {
                         LeaseWatcherMsg::Judged(match nodes {
-                            Ok(nodes) => Ok(cases(places, nodes)),
-                            Err(_) => Err(places),
+                            Ok(nodes) => Ok(cases(keys, nodes)),
+                            Err(_) => Err(keys),
                         })
                     });
                 }
@@ -209,13 +210,13 @@ fn stand(node: &Option<Node>) -> Option<(Stand, Duration)> {
     Some((Stand { created: node.created, version: node.version }, assignment.lease))
 }
 
-/// Pairs each place with its two nodes, in the order in which they were asked for.
-fn cases(places: Vec<Place>, nodes: Vec<Option<Node>>) -> Vec<Case> {
+/// Pairs each key with its two nodes, in the order in which they were asked for.
+fn cases(keys: Vec<AssignmentKey>, nodes: Vec<Option<Node>>) -> Vec<Case> {
     let mut nodes = nodes.into_iter();
-    let cases = places.into_iter().map(|place| {
+    let cases = keys.into_iter().map(|key| {
         let (assignment, record) = (nodes.next().flatten(), nodes.next().flatten());
         let created = assignment.as_ref().map_or(0, |node| node.created);
-        Case { place, created, assignment: stored(assignment), record: stored(record) }
+        Case { key, created, assignment: stored(assignment), record: stored(record) }
     });
     cases.collect()
 }

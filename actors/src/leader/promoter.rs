@@ -1,7 +1,7 @@
 //! The promoter: moves delayed jobs to the queue when their time comes.
 
 use bellwether_core::job::QueueEntry;
-use bellwether_core::machine::promoter::{self, Effect, Event, Place};
+use bellwether_core::machine::promoter::{self, DelayedKey, Effect, Event};
 use bellwether_core::machine::worker::Look;
 use bellwether_core::metric;
 use bellwether_core::name::JobId;
@@ -47,9 +47,9 @@ pub enum PromoterMsg {
     /// The entries of a minute.
     Listed(u64, ReadResult<Vec<JobId>>),
     /// The entries that were read, or those whose read was not answered.
-    Read(Result<Vec<(Place, Look<QueueEntry>)>, Vec<Place>>),
+    Read(Result<Vec<(DelayedKey, Look<QueueEntry>)>, Vec<DelayedKey>>),
     /// The outcome of a promotion.
-    Committed(Batch<Place>, Outcome<()>),
+    Committed(Batch<DelayedKey>, Outcome<()>),
     /// The time of the periodic listing.
     Sweep,
 }
@@ -103,11 +103,11 @@ impl Concern for Promoter {
             }
             PromoterMsg::Read(Ok(looks)) => {
                 let told = &mut self.unreadable;
-                let path = |(minute, job): &Place| path::delayed_entry(*minute, job);
-                let entry = |(place, look)| (told.readable(|| path(&place), look), place);
-                Event::Read(looks.into_iter().map(entry).map(|(entry, place)| (place, entry)).collect())
+                let path = |(minute, job): &DelayedKey| path::delayed_entry(*minute, job);
+                let entry = |(key, look)| (told.readable(|| path(&key), look), key);
+                Event::Read(looks.into_iter().map(entry).map(|(entry, key)| (key, entry)).collect())
             }
-            PromoterMsg::Read(Err(places)) => Event::ReadFailed(places),
+            PromoterMsg::Read(Err(keys)) => Event::ReadFailed(keys),
             PromoterMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
         self.feed(cx, event);
@@ -134,12 +134,12 @@ impl Promoter {
                         listed.map(|names| parsed(names, |name| JobId::new(name).ok())),
                     )
                 }),
-                Effect::Read(places) => {
-                    let paths = places.iter().map(|(minute, job)| path::delayed_entry(*minute, job));
+                Effect::Read(keys) => {
+                    let paths = keys.iter().map(|(minute, job)| path::delayed_entry(*minute, job));
                     cx.get_many(paths.collect(), move |nodes| {
                         PromoterMsg::Read(match nodes {
-                            Ok(nodes) => Ok(places.into_iter().zip(nodes.iter().map(Node::look)).collect()),
-                            Err(_) => Err(places),
+                            Ok(nodes) => Ok(keys.into_iter().zip(nodes.iter().map(Node::look)).collect()),
+                            Err(_) => Err(keys),
                         })
                     });
                 }

@@ -260,7 +260,7 @@ pub fn promote(job: &JobId, minute: u64, entry: &QueueEntry) -> Vec<Op> {
 
 /// Where the entry of a waiting job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Waiting {
+pub enum EntryLocation {
     /// In the queue.
     Queued,
     /// Among the delayed jobs of this minute.
@@ -269,10 +269,10 @@ pub enum Waiting {
 
 /// Ends a job that waits, by a client's wish or because its time to start has passed: as the record says. Rejected when it was assigned, promoted or ended meanwhile: look again.
 #[must_use]
-pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: Waiting) -> Vec<Op> {
+pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: EntryLocation) -> Vec<Op> {
     let entry = match waiting {
-        Waiting::Queued => path::queue_entry(job),
-        Waiting::Delayed(minute) => path::delayed_entry(minute, job),
+        EntryLocation::Queued => path::queue_entry(job),
+        EntryLocation::Delayed(minute) => path::delayed_entry(minute, job),
     };
     let mut ops = vec![Op::Set { path: path::record(job), data: encode(record), version }, Op::delete(entry)];
     ops.extend(leave(job, record));

@@ -33,7 +33,7 @@ pub(super) struct Cluster {
     logs: TempDir,
     /// Every worker that was ever seen, with its node.
     pub(super) workers: BTreeMap<WorkerId, String>,
-    pub(super) terms: Vec<Term>,
+    pub(super) terms: Vec<LeaderChange>,
     /// The workers that were killed.
     pub(super) killed: Vec<WorkerId>,
     pub(super) kills: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct Cluster {
 
 /// Who led, and how it came to that.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Term {
+pub(super) struct LeaderChange {
     pub(super) epoch: i32,
     pub(super) node: String,
     pub(super) how: String,
@@ -115,7 +115,7 @@ impl Cluster {
     }
 
     fn term(&mut self, leader: &LeaderView, how: String) {
-        self.terms.push(Term { epoch: leader.epoch, node: leader.node.to_string(), how });
+        self.terms.push(LeaderChange { epoch: leader.epoch, node: leader.node.to_string(), how });
     }
 
     fn add(&mut self, name: &str) -> Result<(), Failure> {

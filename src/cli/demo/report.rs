@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellwether::{JobView, State, WorkerId};
 use serde::Serialize;
 
-use super::cluster::{Cluster, Term};
+use super::cluster::{Cluster, LeaderChange};
 use crate::cli::exit::Failure;
 
 /// Extra attempts that are told one by one; of hundreds, some tell enough.
@@ -16,7 +16,7 @@ const TOLD: usize = 5;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// Who led, in order.
-    leaders: Vec<Term>,
+    leaders: Vec<LeaderChange>,
     /// Who was killed, and when.
     killed: Vec<String>,
     /// Jobs whose submission was acknowledged.
@@ -93,7 +93,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Leaders")?;
-        for Term { epoch, node, how } in &self.leaders {
+        for LeaderChange { epoch, node, how } in &self.leaders {
             writeln!(f, "  epoch {epoch:<3}  {node} {how}")?;
         }
         writeln!(f, "Killed")?;

@@ -63,7 +63,7 @@ struct Serve {
     #[arg(long, default_value = "127.0.0.1:2181", value_name = "ADDR")]
     listen: SocketAddr,
     #[command(flatten)]
-    place: Place,
+    place: DataLocation,
     #[command(flatten)]
     options: Options,
 }
@@ -71,7 +71,7 @@ struct Serve {
 /// Where the data are.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct Place {
+struct DataLocation {
     /// Keep the data here. It is made when absent, and locked while the keeper runs.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,

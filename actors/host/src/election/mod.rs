@@ -23,7 +23,7 @@ use crate::host::{self, Hosted, Hosting, Letter, Ref};
 use crate::session::Session;
 use crate::spawn::{Started, spawn};
 
-use publish::{Permit, Publisher, Publishing, Waiting};
+use publish::{Permit, Publisher, Publishing, StepDownCallers};
 
 /// How this node takes part.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub struct Election {
     leadership: watch::Receiver<LeadershipState<ActiveTerm>>,
     permit: Permit,
     publisher: Publisher,
-    leavers: Waiting,
+    leavers: StepDownCallers,
     callers: Arc<AtomicU64>,
 }
 
@@ -87,7 +87,7 @@ impl Election {
     ) -> Result<Self, SpawnErr> {
         let permit = Permit::default();
         let (publisher, leadership) = Publisher::new();
-        let leavers = Waiting::default();
+        let leavers = StepDownCallers::default();
         let publishing = Publishing::new(publisher.clone(), permit.clone());
         let ElectionConfig { node, strategy, policy, identity } = config;
         let seed = Uuid::from_u128(fastrand::u128(..));
@@ -161,7 +161,7 @@ fn start(
 /// What the election's effects need.
 pub(crate) struct Links {
     publishing: Publishing,
-    leavers: Waiting,
+    leavers: StepDownCallers,
 }
 
 impl Hosting for concern::Election {

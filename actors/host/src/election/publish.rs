@@ -103,9 +103,9 @@ impl Drop for Publishing {
 
 /// The callers that wait for the candidate to be gone, by their number.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Waiting(Arc<Mutex<BTreeMap<u64, oneshot::Sender<()>>>>);
+pub(super) struct StepDownCallers(Arc<Mutex<BTreeMap<u64, oneshot::Sender<()>>>>);
 
-impl Waiting {
+impl StepDownCallers {
     fn callers(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<()>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

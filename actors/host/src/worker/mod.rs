@@ -29,7 +29,7 @@ use crate::clock;
 use crate::host::{self, Hosted, Letter, Ref};
 use crate::session::Session;
 use crate::spawn::{Started, spawn};
-use wing::{Waiting, WingLinks};
+use wing::{DrainCallers, WingLinks};
 
 #[cfg(feature = "testing")]
 pub(crate) fn roster() -> Vec<crate::testing::Entry> {
@@ -60,7 +60,7 @@ pub struct WorkerStatus {
 pub struct Worker {
     actor: Ref<WorkerWing>,
     status: watch::Receiver<WorkerStatus>,
-    waiting: Waiting,
+    callers: DrainCallers,
 }
 
 impl Worker {
@@ -84,11 +84,11 @@ impl Worker {
             drain_grace: config.drain_grace,
             free_slots: Box::new(free_slots),
         };
-        let waiting = Waiting::default();
-        let links = WingLinks { config, publish, slots, waiting: waiting.clone(), children: None };
+        let callers = DrainCallers::default();
+        let links = WingLinks { config, publish, slots, callers: callers.clone(), children: None };
         let actor = start(host::Args { zk: None, links, args }, supervisor).await?;
         session.subscribe(actor.clone(), |event| host::session(event, WorkerWingMsg::Session));
-        Ok(Self { actor, status, waiting })
+        Ok(Self { actor, status, callers })
     }
 
     /// Takes nothing new, finishes what runs within `grace`, hands back the rest, and leaves. Returns when no
@@ -99,7 +99,7 @@ impl Worker {
     /// future does not call the drain off.
     pub async fn drain(&self, grace: Duration) -> Drained {
         let within = grace.saturating_add(DRAIN_MARGIN * 2);
-        let drained = self.waiting.wait();
+        let drained = self.callers.wait();
         if self.actor.cast(Letter::Mail(WorkerWingMsg::Drain(grace).into())).is_err() {
             return Drained::Abandoned;
         }

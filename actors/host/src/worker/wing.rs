@@ -31,9 +31,9 @@ const WORDS: usize = 256;
 
 /// The callers that wait for the worker to be drained.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Waiting(Arc<Mutex<Vec<oneshot::Sender<Drained>>>>);
+pub(super) struct DrainCallers(Arc<Mutex<Vec<oneshot::Sender<Drained>>>>);
 
-impl Waiting {
+impl DrainCallers {
     pub(super) fn wait(&self) -> oneshot::Receiver<Drained> {
         let (done, drained) = oneshot::channel();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(done);
@@ -55,14 +55,14 @@ pub(crate) struct WingLinks {
     pub(super) publish: watch::Sender<WorkerStatus>,
     /// Outlives incarnations: a blocking handler keeps its permit until it returns.
     pub(super) slots: Arc<Semaphore>,
-    pub(super) waiting: Waiting,
+    pub(super) callers: DrainCallers,
     pub(super) children: Option<Children>,
 }
 
 impl Drop for WingLinks {
     fn drop(&mut self) {
         // Nothing drains any more: the callers learn it by the end of their channels.
-        self.waiting.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.callers.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -120,7 +120,7 @@ impl Hosting for WorkerWing {
             Tell::Status(stage, id) => {
                 links.publish.send_replace(WorkerStatus { stage, id });
             }
-            Tell::Drained(how) => links.waiting.answer(how),
+            Tell::Drained(how) => links.callers.answer(how),
             Tell::Fail => return Err(TooManyRestarts.into()),
         }
         Ok(())

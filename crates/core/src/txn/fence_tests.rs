@@ -97,8 +97,8 @@ fn a_cancel_takes_the_records_version_and_the_entry_or_asks_at_the_assignments()
     let ends = |entry: &str| {
         ["set /jobs/1f/a at 3".to_owned(), format!("delete {entry}"), "delete /lanes/1f/a/1-a".into()]
     };
-    assert_eq!(cancelled(Waiting::Queued), ends("/queue/1f/a"));
-    assert_eq!(cancelled(Waiting::Delayed(2)), ends("/delayed/2/a"));
+    assert_eq!(cancelled(EntryLocation::Queued), ends("/queue/1f/a"));
+    assert_eq!(cancelled(EntryLocation::Delayed(2)), ends("/delayed/2/a"));
     let asked = flag_cancel(&job(), worker(), 4, &assignment());
     assert_eq!(shape(&[asked]), ["set /assignments/W/a at 4"]);
 }

@@ -87,8 +87,8 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
         ("success", close_as(success)),
         ("last failure", last_failure),
         ("cancelled run", close_as(Ending::Cancelled)),
-        ("cancelled in the queue", cancelled(Waiting::Queued)),
-        ("cancelled in its backoff", cancelled(Waiting::Delayed(1))),
+        ("cancelled in the queue", cancelled(EntryLocation::Queued)),
+        ("cancelled in its backoff", cancelled(EntryLocation::Delayed(1))),
     ] {
         assert_eq!(ops.last(), Some(&Op::delete(turn.clone())), "{what}");
         assert!(ops.iter().filter(|op| op.leaves_turn()).count() == 1, "{what}");
@@ -118,7 +118,7 @@ fn a_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place_instead() {
     let outer = GroupId::new("outer").unwrap();
     let membership = Membership { group: outer.clone(), role: Role::Member(3), counted: true };
     let ended = JobRecord { membership: Some(membership), spawned: true, ..laned() }.cancel(NOW);
-    let mut ops = cancel(&job, 3, &ended, Waiting::Queued);
+    let mut ops = cancel(&job, 3, &ended, EntryLocation::Queued);
     let whole = ops.len();
     assert_eq!(gone_part(&ops, 0, &Reason::BadVersion), None, "the record is no part that can be missed");
     assert_eq!(gone_part(&ops, 1, &Reason::NoNode), None, "nor is the entry");

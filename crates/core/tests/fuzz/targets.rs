@@ -156,8 +156,8 @@ fn candidates(text: &str) {
     let listed = Reply::Listed(Outcome::Applied(children.clone()));
     campaign.handle(Millis(1), Event::Reply(ticket, listed), &mut out);
     let stands = out.iter().find_map(|effect| match effect {
-        Effect::Standing(campaign::Standing::First { candidate }) => Some(candidate.clone()),
-        Effect::Standing(_) | Effect::Send(..) | Effect::Refused(_) => None,
+        Effect::Candidacy(campaign::Candidacy::First { candidate }) => Some(candidate.clone()),
+        Effect::Candidacy(_) | Effect::Send(..) | Effect::Refused(_) => None,
     });
     if let Some(first) = stands {
         assert!(first.starts_with(&paths::candidate_prefix(own)), "{first} is not ours");

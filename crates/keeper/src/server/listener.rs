@@ -27,15 +27,15 @@ pub(super) struct Admission {
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A place among the connections; gives it back when it is dropped.
+/// The permission for one connection; it is given back when it is dropped.
 #[derive(Debug)]
-struct Place {
+struct ConnectionPermit {
     admission: Arc<Admission>,
     address: IpAddr,
 }
 
 impl Admission {
-    fn admit(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Option<Place> {
+    fn admit(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Option<ConnectionPermit> {
         let full = |limit: usize, count: usize| limit > 0 && count >= limit;
         let mut by_address = self.by_address();
         let of_address = by_address.get(&address).copied().unwrap_or(0);
@@ -46,7 +46,7 @@ impl Admission {
         }
         by_address.insert(address, of_address + 1);
         self.open.fetch_add(1, Ordering::Relaxed);
-        Some(Place { admission: Arc::clone(self), address })
+        Some(ConnectionPermit { admission: Arc::clone(self), address })
     }
 
     /// Connections that are open now.
@@ -64,7 +64,7 @@ impl Admission {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.admission.open.fetch_sub(1, Ordering::Relaxed);
         let mut by_address = self.admission.by_address();

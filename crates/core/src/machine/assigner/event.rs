@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::pending::Waiting;
+use super::pending::PendingJob;
 use super::{Order, Spot};
 use crate::job::QueueEntry;
 use crate::name::{JobId, Kind, Lane, WorkerId};
@@ -110,7 +110,7 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Job {
     pub(super) id: JobId,
-    pub(super) waiting: Box<Waiting>,
+    pub(super) waiting: Box<PendingJob>,
     pub(super) worker: WorkerId,
 }
 

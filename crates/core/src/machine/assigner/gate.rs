@@ -66,7 +66,7 @@ pub(super) struct Gate {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct View {
     waiting: BTreeMap<Spot, Held>,
-    turns: BTreeMap<Spot, Standing>,
+    turns: BTreeMap<Spot, TurnState>,
     order: BTreeSet<(Order, Spot)>,
     listing: Listing,
 }
@@ -81,7 +81,7 @@ struct Held {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Standing {
+enum TurnState {
     Unread,
     Asked,
     At(Order),
@@ -102,7 +102,7 @@ enum Listing {
 
 impl View {
     fn drop_turn(&mut self, spot: &Spot) {
-        if let Some(Standing::At(order)) = self.turns.remove(spot) {
+        if let Some(TurnState::At(order)) = self.turns.remove(spot) {
             self.order.remove(&(order, spot.clone()));
         }
     }
@@ -241,18 +241,18 @@ impl Gate {
         view.listing = Listing::None;
         let mut before = std::mem::take(&mut view.turns);
         let left = listed.into_iter().filter(|spot| !gone.contains(spot)).map(|spot| {
-            let standing = before.remove(&spot).unwrap_or(Standing::Unread);
-            (spot, standing)
+            let state = before.remove(&spot).unwrap_or(TurnState::Unread);
+            (spot, state)
         });
         view.turns = left.collect();
-        for (spot, standing) in before {
-            if let Standing::At(order) = standing {
+        for (spot, state) in before {
+            if let TurnState::At(order) = state {
                 view.order.remove(&(order, spot));
             }
         }
         if view.turns.len() > 1 {
-            for (spot, standing) in view.turns.iter_mut().filter(|(_, s)| **s == Standing::Unread) {
-                *standing = Standing::Asked;
+            for (spot, state) in view.turns.iter_mut().filter(|(_, s)| **s == TurnState::Unread) {
+                *state = TurnState::Asked;
                 self.to_read.push_back((lane.clone(), spot.clone()));
             }
         }
@@ -280,15 +280,15 @@ impl Gate {
         let mut lanes = BTreeSet::new();
         for ((lane, spot), found) in turns.into_iter().zip(found) {
             let Some(view) = self.lanes.get_mut(&lane) else { continue };
-            let Some(standing @ Standing::Asked) = view.turns.get_mut(&spot) else { continue };
+            let Some(state @ TurnState::Asked) = view.turns.get_mut(&spot) else { continue };
             match found {
                 Some(Some(order)) => {
-                    *standing = Standing::At(order);
+                    *state = TurnState::At(order);
                     view.order.insert((order, spot));
                 }
                 Some(None) => view.drop_turn(&spot),
                 // Not answered: the list after the halt asks again.
-                None => *standing = Standing::Unread,
+                None => *state = TurnState::Unread,
             }
             lanes.insert(lane);
         }
@@ -360,8 +360,8 @@ impl Gate {
         while turns.len() < MAX_READ_BATCH
             && let Some((lane, spot)) = self.to_read.pop_front()
         {
-            let standing = self.lanes.get(&lane).and_then(|view| view.turns.get(&spot));
-            if standing == Some(&Standing::Asked) {
+            let state = self.lanes.get(&lane).and_then(|view| view.turns.get(&spot));
+            if state == Some(&TurnState::Asked) {
                 turns.push((lane, spot));
             }
         }

@@ -320,9 +320,10 @@ impl World {
                 self.commit(&txn::promote(&job, minute, &entry))?;
             }
             Step::Cancel(n) => {
-                let waiting = self.server.queue().into_iter().map(|(job, _)| (job, txn::Waiting::Queued));
+                let waiting =
+                    self.server.queue().into_iter().map(|(job, _)| (job, txn::EntryLocation::Queued));
                 let delayed = self.server.delayed().into_iter();
-                let delayed = delayed.map(|(minute, job, _)| (job, txn::Waiting::Delayed(minute)));
+                let delayed = delayed.map(|(minute, job, _)| (job, txn::EntryLocation::Delayed(minute)));
                 let all = waiting.chain(delayed).collect::<Vec<_>>();
                 let Some((job, waiting)) = pick(&all, n) else { return Ok(()) };
                 let (record, version) = self.server.record(&job);

@@ -53,7 +53,7 @@ use gate::Gate;
 pub use gate::{Order, Spot};
 use overdue::Overdue;
 use pauses::Pauses;
-use pending::{Pending, Waiting};
+use pending::{Pending, PendingJob};
 pub use strategy::Strategy;
 
 /// Jobs a batch: at the knee of ZooKeeper's throughput, and small enough that one rejection wastes little.
@@ -72,7 +72,7 @@ pub struct Assigner {
     overdue: Overdue,
     pauses: Pauses,
     workers: BTreeMap<WorkerId, Capacity>,
-    limbo: BTreeMap<JobId, (Box<Waiting>, WorkerId)>,
+    limbo: BTreeMap<JobId, (Box<PendingJob>, WorkerId)>,
     in_flight: usize,
     acting: bool,
 }

@@ -23,7 +23,7 @@ use crate::time::{Millis, WallMillis, as_millis};
 use crate::trace::TraceContext;
 
 /// A rank, then the order in which this leader learnt of the jobs.
-type Place = (i64, u64);
+type QueueOrder = (i64, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Class {
@@ -43,7 +43,7 @@ impl Class {
 
 /// A waiting job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Waiting {
+pub(super) struct PendingJob {
     pub(super) class: Arc<Class>,
     pub(super) attempt: u32,
     pub(super) affinity: Option<AffinityKey>,
@@ -56,10 +56,10 @@ pub(super) struct Waiting {
     pub(super) since: Millis,
     /// Boxed as the turn is.
     pub(super) trace: Option<Box<TraceContext>>,
-    place: Place,
+    order: QueueOrder,
 }
 
-impl Waiting {
+impl PendingJob {
     /// The entry that it was made of.
     pub(super) fn into_entry(self) -> QueueEntry {
         let Class { kind, tags } = Arc::unwrap_or_clone(self.class);
@@ -87,9 +87,9 @@ impl Waiting {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pending {
     /// None is empty.
-    classes: BTreeMap<Arc<Class>, BTreeMap<Place, JobId>>,
+    classes: BTreeMap<Arc<Class>, BTreeMap<QueueOrder, JobId>>,
     /// Boxed: a batch's jobs go from hand to hand, and a map that grows moves what it holds.
-    jobs: ByJob<Box<Waiting>>,
+    jobs: ByJob<Box<PendingJob>>,
     places: u64,
 }
 
@@ -101,7 +101,7 @@ impl Pending {
     pub(super) fn insert(&mut self, id: JobId, entry: QueueEntry, now: Millis, wall: WallMillis) {
         self.places += 1;
         let turn = entry.turn().map(Box::new);
-        let waiting = Waiting {
+        let waiting = PendingJob {
             turn,
             class: self.class(Class { kind: entry.kind, tags: entry.placement.tags }),
             attempt: entry.attempt,
@@ -112,7 +112,7 @@ impl Pending {
             lease: entry.lease,
             since: now,
             trace: entry.trace.map(Box::new),
-            place: (rank(entry.priority, entry.submitted_at.min(wall)), self.places),
+            order: (rank(entry.priority, entry.submitted_at.min(wall)), self.places),
         };
         self.put_back(id, Box::new(waiting));
     }
@@ -123,23 +123,23 @@ impl Pending {
     }
 
     /// Returns a job to its old place.
-    pub(super) fn put_back(&mut self, id: JobId, waiting: Box<Waiting>) {
-        let (class, place) = (Arc::clone(&waiting.class), waiting.place);
+    pub(super) fn put_back(&mut self, id: JobId, waiting: Box<PendingJob>) {
+        let (class, order) = (Arc::clone(&waiting.class), waiting.order);
         if let Some(before) = self.jobs.insert(id.clone(), waiting) {
             self.vacate(&before);
         }
-        self.classes.entry(class).or_default().insert(place, id);
+        self.classes.entry(class).or_default().insert(order, id);
     }
 
-    pub(super) fn remove(&mut self, id: &JobId) -> Option<Box<Waiting>> {
+    pub(super) fn remove(&mut self, id: &JobId) -> Option<Box<PendingJob>> {
         let waiting = self.jobs.remove(id)?;
         self.vacate(&waiting);
         Some(waiting)
     }
 
-    fn vacate(&mut self, waiting: &Waiting) {
+    fn vacate(&mut self, waiting: &PendingJob) {
         if let Some(places) = self.classes.get_mut(&waiting.class) {
-            places.remove(&waiting.place);
+            places.remove(&waiting.order);
             if places.is_empty() {
                 self.classes.remove(&waiting.class);
             }
@@ -151,7 +151,7 @@ impl Pending {
         &self,
         closed: &BTreeSet<Arc<Class>>,
         paused: &BTreeSet<Kind>,
-    ) -> Option<(&JobId, &Waiting)> {
+    ) -> Option<(&JobId, &PendingJob)> {
         let open = self.classes.iter();
         let open = open.filter(|(class, _)| !paused.contains(&class.kind) && !closed.contains(*class));
         let heads = open.filter_map(|(_, places)| places.first_key_value());
@@ -160,7 +160,7 @@ impl Pending {
     }
 
     /// Takes out all that have a lane.
-    pub(super) fn take_laned(&mut self) -> Vec<(JobId, Box<Waiting>)> {
+    pub(super) fn take_laned(&mut self) -> Vec<(JobId, Box<PendingJob>)> {
         let laned = self.jobs.iter().filter(|(_, waiting)| waiting.turn.is_some());
         let laned = laned.map(|(id, _)| id.clone()).collect::<BTreeSet<_>>();
         laned.into_iter().filter_map(|id| self.remove(&id).map(|waiting| (id, waiting))).collect()

@@ -24,7 +24,7 @@ use crate::job::JobRecord;
 use crate::name::{JobId, Kind};
 use crate::outcome::{Outcome, Reason};
 use crate::time::WallMillis;
-use crate::txn::{self, Batch, Locus, Waiting};
+use crate::txn::{self, Batch, EntryLocation, Locus};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ pub struct Item {
 
 /// A job that is to be ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Standing {
+struct Expired {
     expired_at: WallMillis,
     /// What of its end was taken away, or made, before, as a rejection said: its turn in its lane, its place in its group or
     /// its mark there. The rest of its end stands.
@@ -76,7 +76,7 @@ struct Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Expirer {
     epoch: i32,
-    jobs: BTreeMap<JobId, Standing>,
+    jobs: BTreeMap<JobId, Expired>,
     unread: BTreeSet<JobId>,
     /// ZooKeeper refused to end these for no reason of theirs: tried again at the next sweep.
     refused: BTreeSet<JobId>,
@@ -106,7 +106,7 @@ impl Expirer {
             Event::Overdue(jobs) => {
                 for (job, expired_at) in jobs {
                     // What is under way for an earlier generation finds out by itself; this is the latest word.
-                    self.jobs.insert(job.clone(), Standing { expired_at, gone: Vec::new() });
+                    self.jobs.insert(job.clone(), Expired { expired_at, gone: Vec::new() });
                     self.unread.insert(job);
                 }
             }
@@ -169,22 +169,21 @@ impl Expirer {
     ) {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for (job, record) in records {
-            let Some(standing) = self.jobs.get(&job) else { continue };
+            let Some(expired) = self.jobs.get(&job) else { continue };
             // Told of anew since it was asked for: it is read again.
             if self.unread.contains(&job) {
                 continue;
             }
-            let record = record.filter(|(record, _)| {
-                !record.is_terminal() && record.expires_at == Some(standing.expired_at)
-            });
+            let record = record
+                .filter(|(record, _)| !record.is_terminal() && record.expires_at == Some(expired.expired_at));
             let Some((record, version)) = record else {
                 self.jobs.remove(&job);
                 continue;
             };
             let kind = record.kind.clone();
             let ended = record.expire(now);
-            let mut ops = txn::cancel(&job, version, &ended, Waiting::Queued);
-            standing.gone.iter().for_each(|gone| txn::without_part(&ended, gone, &mut ops));
+            let mut ops = txn::cancel(&job, version, &ended, EntryLocation::Queued);
+            expired.gone.iter().for_each(|gone| txn::without_part(&ended, gone, &mut ops));
             if let Err((item, _)) = batch.push(Item { job, kind }, ops) {
                 self.unread.insert(item.job);
             }
@@ -230,8 +229,8 @@ impl Expirer {
 
     /// What was refused is not about the job itself but about its lane or its group: it is ended without that.
     fn without(&mut self, job: JobId, gone: String) {
-        if let Some(standing) = self.jobs.get_mut(&job) {
-            standing.gone.push(gone);
+        if let Some(expired) = self.jobs.get_mut(&job) {
+            expired.gone.push(gone);
             self.unread.insert(job);
         }
     }

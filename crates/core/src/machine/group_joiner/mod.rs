@@ -25,7 +25,7 @@ mod sight;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub use rest::{Cursor, Rest, Standing};
+pub use rest::{Cursor, MemberLocation, Rest};
 pub use sight::{Look, Sight};
 
 use crate::group::{End, GroupRecord, Mark};

@@ -12,7 +12,7 @@ use crate::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::Kind;
 use crate::outcome::Reason;
-use crate::txn::Waiting;
+use crate::txn::EntryLocation;
 use crate::wire::{decode, encode};
 use crate::{path, txn};
 
@@ -252,7 +252,7 @@ impl World {
                     _ => Verdict::Succeeded(Payload::json(*b"1").unwrap()),
                 };
                 let ended = JobRecord { state: JobState::Terminal { verdict, at: NOW }, ..job };
-                let ops = txn::cancel(&member(number), at, &ended, Waiting::Queued);
+                let ops = txn::cancel(&member(number), at, &ended, EntryLocation::Queued);
                 if self.dice.one_in(4) {
                     self.late.push(ops.clone())
                 }
@@ -319,8 +319,8 @@ impl World {
             Due::Sent(Effect::Find(group, _)) => {
                 let rest = self.tree.places().into_iter().map(|number| {
                     let (record, version) = self.tree.job(&member(number)).unwrap();
-                    let standing = Standing::Waits(Waiting::Queued);
-                    Rest { job: member(number), record: Stored::Value(record, version), standing }
+                    let location = MemberLocation::Waits(EntryLocation::Queued);
+                    Rest { job: member(number), record: Stored::Value(record, version), location }
                 });
                 Due::Answer(Event::Found(group, Ok((rest.collect(), None))))
             }
@@ -394,7 +394,7 @@ impl World {
             }
             if let Some((job, at)) = self.tree.job(&join()).filter(|(job, _)| !job.is_terminal()) {
                 let over = job.cancel(NOW);
-                self.commit(&txn::cancel(&join(), at, &over, Waiting::Queued));
+                self.commit(&txn::cancel(&join(), at, &over, EntryLocation::Queued));
             }
             let World { tree, leaders, .. } = self;
             leaders[1].on(tree, Event::Seen(vec![id()]));

@@ -12,7 +12,7 @@ use crate::machine::worker_registry::recovery::Stored;
 use crate::name::{GroupId, JobId, WorkerId};
 use crate::outcome::Reason;
 use crate::time::WallMillis;
-use crate::txn::{self, Batch, Op, Waiting};
+use crate::txn::{self, Batch, EntryLocation, Op};
 
 /// Passes in a row: jobs that move under the leader's hands hold still sooner or later, and the next sweep looks again.
 const PASSES: u32 = 3;
@@ -34,14 +34,14 @@ pub struct Rest {
     /// Its record.
     pub record: Stored<JobRecord>,
     /// Where it is.
-    pub standing: Standing,
+    pub location: MemberLocation,
 }
 
 /// Where an open member is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum MemberLocation {
     /// It waits.
-    Waits(Waiting),
+    Waits(EntryLocation),
     /// A worker has it: its assignment and that one's version.
     Assigned(WorkerId, Assignment, i32),
     /// It moved while it was looked for, or is set aside.
@@ -131,7 +131,7 @@ enum Cancel {
 
 impl Rest {
     fn cancel(self, at: WallMillis) -> Cancel {
-        let Self { job, record, standing } = self;
+        let Self { job, record, location } = self;
         let (record, version) = match record {
             Stored::Value(record, version) => (record, version),
             // Somebody must mend it, or has deleted it: its place is theirs.
@@ -145,18 +145,18 @@ impl Rest {
                 Cancel::Asked
             };
         }
-        match standing {
-            Standing::Waits(waiting) => {
+        match location {
+            MemberLocation::Waits(waiting) => {
                 let ended = record.cancel(at);
                 let ops = txn::cancel(&job, version, &ended, waiting);
                 Cancel::Waiting(job, Box::new(ended), ops)
             }
-            Standing::Assigned(_, assignment, _) if assignment.cancel => Cancel::Asked,
-            Standing::Assigned(worker, assignment, version) => {
+            MemberLocation::Assigned(_, assignment, _) if assignment.cancel => Cancel::Asked,
+            MemberLocation::Assigned(worker, assignment, version) => {
                 let op = txn::flag_cancel(&job, worker, version, &assignment);
                 Cancel::Flag(job, op)
             }
-            Standing::Nowhere => Cancel::Missed,
+            MemberLocation::Nowhere => Cancel::Missed,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::machine::worker_registry::recovery::Stored;
 use crate::name::Kind;
 use crate::outcome::Reason;
 use crate::path;
-use crate::txn::Waiting;
+use crate::txn::EntryLocation;
 
 const NOW: WallMillis = WallMillis(9);
 
@@ -173,8 +173,11 @@ fn what_is_left_of_a_stopped_group_is_cancelled_behind_the_epoch() {
         ..JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW)
     };
     let name = JobId::new("sum:g:1").unwrap();
-    let rest =
-        Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Waits(Waiting::Queued) };
+    let rest = Rest {
+        job: name.clone(),
+        record: Stored::Value(job, 0),
+        location: MemberLocation::Waits(EntryLocation::Queued),
+    };
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
     let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
@@ -196,8 +199,11 @@ fn a_waiting_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place() {
     let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
     let job = JobRecord { membership: Some(member), spawned: true, ..job };
     let name = JobId::new("sum:g:1").unwrap();
-    let rest =
-        Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Waits(Waiting::Queued) };
+    let rest = Rest {
+        job: name.clone(),
+        record: Stored::Value(job, 0),
+        location: MemberLocation::Waits(EntryLocation::Queued),
+    };
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
     let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
@@ -350,7 +356,7 @@ fn a_member_that_ended_and_whose_sub_jobs_have_not_condemns_their_group() {
     let job = JobRecord { membership: Some(member), spawned: true, ..job }.cancel(NOW);
     let name = JobId::new("sum:g:1").unwrap();
     let nested = GroupId::of_sub_jobs(&name, &job);
-    let rest = Rest { job: name.clone(), record: Stored::Value(job, 0), standing: Standing::Nowhere };
+    let rest = Rest { job: name.clone(), record: Stored::Value(job, 0), location: MemberLocation::Nowhere };
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
     assert!(out.contains(&Effect::Look(nested.clone())), "{out:?}");

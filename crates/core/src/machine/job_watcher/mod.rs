@@ -9,7 +9,7 @@
 //! * a list carries the round in which it was asked for, and forgets only jobs that were known before: a job
 //!   that was created after the list was made is not forgotten because the list lacks it.
 //!
-//! | standing \ event | created | deleted | listed | not listed | read: entry | read: absent, unreadable | read failed |
+//! | state \ event | created | deleted | listed | not listed | read: entry | read: absent, unreadable | read failed |
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | unknown | read it | – | read it | – | stale, drop | stale, drop | – |
 //! | reading | read again | forget | keep | keep, the read tells | tell queued | forget | read again |
@@ -88,7 +88,7 @@ pub enum Effect {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Standing {
+enum QueueEntryState {
     /// To be read, or being read under the ticket.
     Reading { ticket: Option<u64>, round: u32 },
     /// The assigner knows it.
@@ -99,7 +99,7 @@ enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct JobWatcher {
     /// By bucket, since buckets are listed one by one. None is empty.
-    jobs: BTreeMap<Bucket, ByJob<Standing>>,
+    jobs: BTreeMap<Bucket, ByJob<QueueEntryState>>,
     to_read: VecDeque<JobId>,
     reads: usize,
     halted: bool,
@@ -115,7 +115,7 @@ impl JobWatcher {
         match event {
             Event::Created(job) => self.want(job),
             Event::Deleted(job) => {
-                if let Some(Standing::Queued { .. }) = self.remove(&job) {
+                if let Some(QueueEntryState::Queued { .. }) = self.remove(&job) {
                     out.push(Effect::Unqueued(job));
                 }
             }
@@ -133,7 +133,7 @@ impl JobWatcher {
                 self.reads -= 1;
                 self.halted = true;
                 for job in jobs {
-                    if let Some(Standing::Reading { ticket: Some(latest), .. }) = self.standing(&job)
+                    if let Some(QueueEntryState::Reading { ticket: Some(latest), .. }) = self.state(&job)
                         && *latest == ticket
                     {
                         self.want(job);
@@ -162,46 +162,48 @@ impl JobWatcher {
         self.jobs.is_empty()
     }
 
-    fn standing(&mut self, job: &JobId) -> Option<&mut Standing> {
+    fn state(&mut self, job: &JobId) -> Option<&mut QueueEntryState> {
         self.jobs.get_mut(&Bucket::of(job))?.get_mut(job)
     }
 
-    fn remove(&mut self, job: &JobId) -> Option<Standing> {
+    fn remove(&mut self, job: &JobId) -> Option<QueueEntryState> {
         let bucket = Bucket::of(job);
         let jobs = self.jobs.get_mut(&bucket)?;
-        let standing = jobs.remove(job);
+        let state = jobs.remove(job);
         if jobs.is_empty() {
             self.jobs.remove(&bucket);
         }
-        standing
+        state
     }
 
     fn want(&mut self, job: JobId) {
-        let standing = Standing::Reading { ticket: None, round: self.round };
-        let before = self.jobs.entry(Bucket::of(&job)).or_default().insert(job.clone(), standing);
-        if before != Some(standing) {
+        let state = QueueEntryState::Reading { ticket: None, round: self.round };
+        let before = self.jobs.entry(Bucket::of(&job)).or_default().insert(job.clone(), state);
+        if before != Some(state) {
             self.to_read.push_back(job);
         }
     }
 
     fn listed(&mut self, bucket: Bucket, round: u32, listed: Vec<JobId>, out: &mut Vec<Effect>) {
         let known = self.jobs.get(&bucket).into_iter().flat_map(ByJob::iter);
-        let older = known.filter_map(|(job, standing)| match standing {
-            Standing::Queued { round: since } if *since < round => Some(job.clone()),
+        let older = known.filter_map(|(job, state)| match state {
+            QueueEntryState::Queued { round: since } if *since < round => Some(job.clone()),
             // Known since the list was asked for, or its read will tell.
-            Standing::Queued { .. } | Standing::Reading { .. } => None,
+            QueueEntryState::Queued { .. } | QueueEntryState::Reading { .. } => None,
         });
         let mut gone = older.collect::<BTreeSet<_>>();
         let unseen = self.unseen;
         for job in listed {
             gone.remove(&job);
-            match self.standing(&job) {
+            match self.state(&job) {
                 // The assigner may take it for assigned: by the entry that is there now it waits again.
-                Some(Standing::Queued { round: since }) if *since < unseen && *since < round => {
+                Some(QueueEntryState::Queued { round: since }) if *since < unseen && *since < round => {
                     out.push(Effect::Unqueued(job.clone()));
                     self.want(job);
                 }
-                Some(Standing::Queued { round: since } | Standing::Reading { round: since, .. }) => {
+                Some(
+                    QueueEntryState::Queued { round: since } | QueueEntryState::Reading { round: since, .. },
+                ) => {
                     *since = round;
                 }
                 None => self.want(job),
@@ -216,11 +218,11 @@ impl JobWatcher {
     fn read(&mut self, ticket: u64, entries: Vec<(JobId, Option<QueueEntry>)>, out: &mut Vec<Effect>) {
         let mut queued = Vec::with_capacity(entries.len());
         for (job, entry) in entries {
-            let Some(standing) = self.standing(&job) else { continue };
-            match *standing {
-                Standing::Reading { ticket: Some(latest), round } if latest == ticket => match entry {
+            let Some(state) = self.state(&job) else { continue };
+            match *state {
+                QueueEntryState::Reading { ticket: Some(latest), round } if latest == ticket => match entry {
                     Some(entry) => {
-                        *standing = Standing::Queued { round };
+                        *state = QueueEntryState::Queued { round };
                         queued.push((job, entry));
                     }
                     None => {
@@ -228,7 +230,7 @@ impl JobWatcher {
                     }
                 },
                 // A later read will tell, or has told.
-                Standing::Reading { .. } | Standing::Queued { .. } => {}
+                QueueEntryState::Reading { .. } | QueueEntryState::Queued { .. } => {}
             }
         }
         if !queued.is_empty() {
@@ -249,7 +251,7 @@ impl JobWatcher {
                 && let Some(job) = self.to_read.pop_front()
             {
                 // Deleted meanwhile, or asked for under an earlier place in the line.
-                if let Some(Standing::Reading { ticket: mine @ None, .. }) = self.standing(&job) {
+                if let Some(QueueEntryState::Reading { ticket: mine @ None, .. }) = self.state(&job) {
                     *mine = Some(ticket);
                     jobs.push(job);
                 }

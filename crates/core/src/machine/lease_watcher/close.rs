@@ -1,6 +1,6 @@
 //! Closing the attempt of a worker that hangs.
 
-use super::{Case, Place};
+use super::{AssignmentKey, Case};
 use crate::job::Ending;
 use crate::machine::worker_registry::recovery::{Recovered, Stored};
 use crate::name::{JobId, Kind, WorkerId};
@@ -23,7 +23,7 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn key(&self) -> AssignmentKey {
         (self.worker, self.job.clone())
     }
 }
@@ -31,7 +31,7 @@ impl Revocation {
 /// Nothing for what its worker, or the recovery, has to set right first: an assignment that cannot be read or stands for
 /// nothing. `gone` is what of its end an operator's hand did before.
 pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(Revocation, Vec<Op>)> {
-    let Case { place: (worker, job), assignment, record, .. } = case;
+    let Case { key: (worker, job), assignment, record, .. } = case;
     let Stored::Value(assignment, assignment_version) = assignment else { return None };
     let Stored::Value(record, version) = record else { return None };
     if record.is_terminal() || !assignment.agrees(&record) {

@@ -57,8 +57,8 @@ pub const LEASE_MARGIN: Duration = Duration::from_secs(2);
 /// Cases a read: two znodes each.
 pub const CASES: usize = MAX_READ_BATCH / 2;
 
-/// Where an assignment stands.
-pub type Place = (WorkerId, JobId);
+/// An assignment: its worker and its job.
+pub type AssignmentKey = (WorkerId, JobId);
 
 /// Which state of a znode: nobody has written it for as long as this is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,19 +73,19 @@ pub struct Stand {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch reported that an assignment was created or set.
-    Changed(Place),
+    Changed(AssignmentKey),
     /// A list showed one.
-    Seen(Place),
+    Seen(AssignmentKey),
     /// A watch reported that one is gone.
-    Gone(Place),
+    Gone(AssignmentKey),
     /// The workers that have an inbox were listed.
     Inboxes(Vec<WorkerId>),
     /// Assignments were looked at: how each stands, and for how long; `None` is absent or unreadable.
-    Looked(Vec<(Place, Option<(Stand, Duration)>)>),
+    Looked(Vec<(AssignmentKey, Option<(Stand, Duration)>)>),
     /// Those whose lease is over were read.
     Judged(Vec<Case>),
     /// A read of these was not answered.
-    ReadFailed(Vec<Place>),
+    ReadFailed(Vec<AssignmentKey>),
     /// A batch was answered.
     Committed(Batch<Revocation>, Outcome<()>),
     /// Time has passed.
@@ -98,7 +98,7 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Case {
     /// Which.
-    pub place: Place,
+    pub key: AssignmentKey,
     /// The transaction that created it; 0 when it is absent.
     pub created: i64,
     /// Itself.
@@ -115,9 +115,9 @@ pub enum Effect {
     /// List the inbox of this one.
     List(WorkerId),
     /// Read these assignments, at most [`MAX_READ_BATCH`].
-    Look(Vec<Place>),
+    Look(Vec<AssignmentKey>),
     /// Read these assignments and their records, at most [`CASES`].
-    Judge(Vec<Place>),
+    Judge(Vec<AssignmentKey>),
     /// Commit this and hand it back with its outcome.
     Commit(Batch<Revocation>),
     /// An attempt was taken from its worker.
@@ -130,11 +130,11 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LeaseWatcher {
     epoch: i32,
-    entries: BTreeMap<Place, Entry>,
+    entries: BTreeMap<AssignmentKey, Entry>,
     /// Of those that are to be looked at or judged.
-    due: BTreeSet<(Millis, Place)>,
+    due: BTreeSet<(Millis, AssignmentKey)>,
     /// What of their ends was taken away, or made, before, as a rejection said.
-    gone: BTreeMap<Place, Vec<String>>,
+    gone: BTreeMap<AssignmentKey, Vec<String>>,
     reading: bool,
     committing: bool,
     acting: bool,
@@ -181,28 +181,28 @@ impl LeaseWatcher {
     /// Handles one event. `wall` is only written down, for people.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Changed(place) => self.changed(place, now),
-            Event::Seen(place) => {
-                if !self.entries.contains_key(&place) {
-                    self.unlooked(place, now);
+            Event::Changed(key) => self.changed(key, now),
+            Event::Seen(key) => {
+                if !self.entries.contains_key(&key) {
+                    self.unlooked(key, now);
                 }
             }
-            Event::Gone(place) => self.forget(&place),
+            Event::Gone(key) => self.forget(&key),
             Event::Inboxes(workers) => out.extend(workers.into_iter().map(Effect::List)),
             Event::Looked(stands) => {
                 self.reading = false;
-                for (place, stand) in stands {
-                    self.looked(place, stand, now);
+                for (key, stand) in stands {
+                    self.looked(key, stand, now);
                 }
             }
             Event::Judged(cases) => {
                 self.reading = false;
                 self.judged(cases, now, wall, out);
             }
-            Event::ReadFailed(places) => {
+            Event::ReadFailed(keys) => {
                 self.reading = false;
                 self.acting = false;
-                places.into_iter().for_each(|place| self.unread(place, now));
+                keys.into_iter().for_each(|key| self.unread(key, now));
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, now, out),
             Event::Tick => {}
@@ -232,56 +232,56 @@ impl LeaseWatcher {
         self.entries.is_empty()
     }
 
-    fn unlooked(&mut self, place: Place, now: Millis) {
+    fn unlooked(&mut self, key: AssignmentKey, now: Millis) {
         let due = now + LOOK_AFTER;
-        self.put(place, Entry::Unlooked { due });
+        self.put(key, Entry::Unlooked { due });
     }
 
     /// Replaces an entry, and keeps what is due in step.
-    fn put(&mut self, place: Place, entry: Entry) {
-        self.forget_due(&place);
+    fn put(&mut self, key: AssignmentKey, entry: Entry) {
+        self.forget_due(&key);
         match entry {
             Entry::Unlooked { due } | Entry::Standing(Watched { over: due, .. }) => {
-                self.due.insert((due, place.clone()));
+                self.due.insert((due, key.clone()));
             }
             Entry::Looking(_) | Entry::Judging(..) | Entry::Closing(_) => {}
         }
-        self.entries.insert(place, entry);
+        self.entries.insert(key, entry);
     }
 
-    fn forget_due(&mut self, place: &Place) {
-        match self.entries.get(place) {
+    fn forget_due(&mut self, key: &AssignmentKey) {
+        match self.entries.get(key) {
             Some(Entry::Unlooked { due } | Entry::Standing(Watched { over: due, .. })) => {
-                self.due.remove(&(*due, place.clone()));
+                self.due.remove(&(*due, key.clone()));
             }
             Some(Entry::Looking(_) | Entry::Judging(..) | Entry::Closing(_)) | None => {}
         }
     }
 
-    fn forget(&mut self, place: &Place) {
-        self.forget_due(place);
-        self.entries.remove(place);
-        self.gone.remove(place);
+    fn forget(&mut self, key: &AssignmentKey) {
+        self.forget_due(key);
+        self.entries.remove(key);
+        self.gone.remove(key);
     }
 
-    fn changed(&mut self, place: Place, now: Millis) {
-        match self.entries.get_mut(&place) {
+    fn changed(&mut self, key: AssignmentKey, now: Millis) {
+        match self.entries.get_mut(&key) {
             Some(Entry::Looking(asked) | Entry::Judging(_, asked)) => *asked = Asked::Outdated,
             // The version in the multi decides.
             Some(Entry::Closing(_)) => {}
             // It is looked at no later for it.
             Some(Entry::Unlooked { .. }) => {}
-            Some(Entry::Standing(_)) | None => self.unlooked(place, now),
+            Some(Entry::Standing(_)) | None => self.unlooked(key, now),
         }
     }
 
-    fn looked(&mut self, place: Place, stand: Option<(Stand, Duration)>, now: Millis) {
-        match (self.entries.get(&place), stand) {
-            (Some(Entry::Looking(Asked::Outdated)), _) => self.unlooked(place, now),
+    fn looked(&mut self, key: AssignmentKey, stand: Option<(Stand, Duration)>, now: Millis) {
+        match (self.entries.get(&key), stand) {
+            (Some(Entry::Looking(Asked::Outdated)), _) => self.unlooked(key, now),
             (Some(Entry::Looking(Asked::Fresh)), Some((stand, lease))) => {
-                self.put(place, Entry::Standing(Watched { stand, over: now + lease + LEASE_MARGIN }));
+                self.put(key, Entry::Standing(Watched { stand, over: now + lease + LEASE_MARGIN }));
             }
-            (Some(Entry::Looking(Asked::Fresh)), None) => self.forget(&place),
+            (Some(Entry::Looking(Asked::Fresh)), None) => self.forget(&key),
             // Gone, or gone and back, while it was read.
             (
                 Some(Entry::Unlooked { .. } | Entry::Standing(_) | Entry::Judging(..) | Entry::Closing(_))
@@ -291,13 +291,13 @@ impl LeaseWatcher {
         }
     }
 
-    fn unread(&mut self, place: Place, now: Millis) {
-        match self.entries.get(&place) {
-            Some(Entry::Looking(_) | Entry::Judging(_, Asked::Outdated)) => self.unlooked(place, now),
+    fn unread(&mut self, key: AssignmentKey, now: Millis) {
+        match self.entries.get(&key) {
+            Some(Entry::Looking(_) | Entry::Judging(_, Asked::Outdated)) => self.unlooked(key, now),
             // Its time stays: what stands as it stood when the answer comes has not changed meanwhile.
             Some(Entry::Judging(watched, Asked::Fresh)) => {
                 let watched = *watched;
-                self.put(place, Entry::Standing(watched));
+                self.put(key, Entry::Standing(watched));
             }
             Some(Entry::Unlooked { .. } | Entry::Standing(_) | Entry::Closing(_)) | None => {}
         }
@@ -306,35 +306,35 @@ impl LeaseWatcher {
     fn judged(&mut self, cases: Vec<Case>, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for case in cases {
-            let place = case.place.clone();
-            let watched = match self.entries.get(&place) {
+            let key = case.key.clone();
+            let watched = match self.entries.get(&key) {
                 Some(Entry::Judging(watched, Asked::Fresh)) => *watched,
                 Some(Entry::Judging(_, Asked::Outdated)) => {
-                    self.unlooked(place, now);
+                    self.unlooked(key, now);
                     continue;
                 }
                 Some(Entry::Unlooked { .. } | Entry::Looking(_) | Entry::Standing(_) | Entry::Closing(_))
                 | None => continue,
             };
             let Stored::Value(assignment, version) = &case.assignment else {
-                self.forget(&place);
+                self.forget(&key);
                 continue;
             };
             let stand = Stand { created: case.created, version: *version };
             if stand != watched.stand {
                 let over = now + assignment.lease + LEASE_MARGIN;
-                self.put(place, Entry::Standing(Watched { stand, over }));
+                self.put(key, Entry::Standing(Watched { stand, over }));
                 continue;
             }
-            let gone = self.gone.get(&place).map_or(&[][..], Vec::as_slice);
+            let gone = self.gone.get(&key).map_or(&[][..], Vec::as_slice);
             let Some((revocation, ops)) = close::revoke(case, gone, wall) else {
-                self.forget(&place);
+                self.forget(&key);
                 continue;
             };
-            self.put(place.clone(), Entry::Closing(watched));
+            self.put(key.clone(), Entry::Closing(watched));
             // One that does not fit is due still.
             if batch.push(revocation, ops).is_err() {
-                self.put(place, Entry::Standing(watched));
+                self.put(key, Entry::Standing(watched));
             }
         }
         self.commit(batch, out);
@@ -358,7 +358,7 @@ impl LeaseWatcher {
         match outcome {
             Outcome::Applied(()) => {
                 for (revocation, _) in batch.into_groups() {
-                    self.closed(&revocation.place());
+                    self.closed(&revocation.key());
                     out.push(Effect::Revoked(revocation));
                 }
             }
@@ -373,16 +373,16 @@ impl LeaseWatcher {
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Group { group, op }) => {
                     let (revocation, ops) = batch.remove(group);
-                    let place = revocation.place();
-                    if let Some(Entry::Closing(watched)) = self.entries.get(&place) {
+                    let key = revocation.key();
+                    if let Some(Entry::Closing(watched)) = self.entries.get(&key) {
                         let watched = *watched;
                         match txn::gone_part(&ops, op, &rejection.reason) {
                             // Record and assignment, which come first, stand as they were judged: its lease is over still.
                             Some(gone) => {
-                                self.gone.entry(place.clone()).or_default().push(gone);
-                                self.put(place, Entry::Standing(watched));
+                                self.gone.entry(key.clone()).or_default().push(gone);
+                                self.put(key, Entry::Standing(watched));
                             }
-                            None => self.unlooked(place, now),
+                            None => self.unlooked(key, now),
                         }
                     }
                     self.commit(batch, out);
@@ -399,17 +399,17 @@ impl LeaseWatcher {
     }
 
     /// Unless it is back already, as another.
-    fn closed(&mut self, place: &Place) {
-        if matches!(self.entries.get(place), Some(Entry::Closing(_))) {
-            self.forget(place);
+    fn closed(&mut self, key: &AssignmentKey) {
+        if matches!(self.entries.get(key), Some(Entry::Closing(_))) {
+            self.forget(key);
         }
     }
 
     fn put_back(&mut self, batch: &Batch<Revocation>) {
-        for place in batch.keys().map(Revocation::place) {
-            if let Some(Entry::Closing(watched)) = self.entries.get(&place) {
+        for key in batch.keys().map(Revocation::key) {
+            if let Some(Entry::Closing(watched)) = self.entries.get(&key) {
                 let watched = *watched;
-                self.put(place, Entry::Standing(watched));
+                self.put(key, Entry::Standing(watched));
             }
         }
     }
@@ -419,10 +419,10 @@ impl LeaseWatcher {
             return;
         }
         let (mut look, mut judge) = (Vec::new(), Vec::new());
-        for (_, place) in self.due.iter().take_while(|(due, _)| *due <= now) {
-            match self.entries.get(place) {
-                Some(Entry::Standing(_)) if judge.len() < CASES => judge.push(place.clone()),
-                Some(Entry::Unlooked { .. }) if look.len() < MAX_READ_BATCH => look.push(place.clone()),
+        for (_, key) in self.due.iter().take_while(|(due, _)| *due <= now) {
+            match self.entries.get(key) {
+                Some(Entry::Standing(_)) if judge.len() < CASES => judge.push(key.clone()),
+                Some(Entry::Unlooked { .. }) if look.len() < MAX_READ_BATCH => look.push(key.clone()),
                 // The next read takes it.
                 Some(Entry::Standing(_) | Entry::Unlooked { .. }) => break,
                 Some(Entry::Looking(_) | Entry::Judging(..) | Entry::Closing(_)) | None => {}
@@ -430,16 +430,16 @@ impl LeaseWatcher {
         }
         // One at a time; what is hung has waited the longer.
         if !judge.is_empty() {
-            for place in &judge {
-                if let Some(Entry::Standing(watched)) = self.entries.get(place) {
+            for key in &judge {
+                if let Some(Entry::Standing(watched)) = self.entries.get(key) {
                     let judging = Entry::Judging(*watched, Asked::Fresh);
-                    self.put(place.clone(), judging);
+                    self.put(key.clone(), judging);
                 }
             }
             self.reading = true;
             out.push(Effect::Judge(judge));
         } else if !look.is_empty() {
-            look.iter().for_each(|place| self.put(place.clone(), Entry::Looking(Asked::Fresh)));
+            look.iter().for_each(|key| self.put(key.clone(), Entry::Looking(Asked::Fresh)));
             self.reading = true;
             out.push(Effect::Look(look));
         }

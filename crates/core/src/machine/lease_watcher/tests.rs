@@ -12,7 +12,7 @@ use crate::txn::Op;
 const LEASE: Duration = Duration::from_secs(60);
 const WALL: WallMillis = WallMillis(9);
 
-fn place(n: u32) -> Place {
+fn key(n: u32) -> AssignmentKey {
     (WorkerId::new(Uuid::from_u128(7)), JobId::new(format!("job-{n}")).unwrap())
 }
 
@@ -31,7 +31,7 @@ fn stand(version: i32) -> Stand {
 
 fn case(n: u32, version: i32) -> Case {
     Case {
-        place: place(n),
+        key: key(n),
         created: 40,
         assignment: Stored::Value(assignment(), version),
         record: Stored::Value(record(), 5),
@@ -65,16 +65,16 @@ impl Leader {
     /// One assignment that was looked at just now.
     fn standing() -> Self {
         let mut leader = Self::new();
-        assert_eq!(leader.on(Event::Changed(place(1))), []);
-        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
-        assert_eq!(leader.on(Event::Looked(vec![(place(1), Some((stand(0), LEASE)))])), []);
+        assert_eq!(leader.on(Event::Changed(key(1))), []);
+        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
+        assert_eq!(leader.on(Event::Looked(vec![(key(1), Some((stand(0), LEASE)))])), []);
         leader
     }
 
     /// One whose lease is over and which is being judged.
     fn judging() -> Self {
         let mut leader = Self::standing();
-        assert_eq!(leader.after(LEASE + LEASE_MARGIN), [Effect::Judge(vec![place(1)])]);
+        assert_eq!(leader.after(LEASE + LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
         leader
     }
 
@@ -100,8 +100,8 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
 #[test]
 fn an_attempt_that_is_over_soon_is_never_read() {
     let mut leader = Leader::new();
-    leader.on(Event::Changed(place(1)));
-    leader.on(Event::Gone(place(1)));
+    leader.on(Event::Changed(key(1)));
+    leader.on(Event::Gone(key(1)));
     assert_eq!((leader.after(LEASE * 9), leader.machine.len()), (vec![], 0));
 }
 
@@ -110,10 +110,10 @@ fn an_attempt_that_gives_no_sign_of_life_is_closed_behind_every_fence() {
     let mut leader = Leader::standing();
     let almost = LEASE + LEASE_MARGIN - Duration::from_millis(1);
     assert_eq!(leader.after(almost), [], "not before");
-    assert_eq!(leader.after(Duration::from_millis(1)), [Effect::Judge(vec![place(1)])]);
+    assert_eq!(leader.after(Duration::from_millis(1)), [Effect::Judge(vec![key(1)])]);
     let batch = committed(leader.on(Event::Judged(vec![case(1, 0)])));
     let ops: Vec<Op> = batch.ops().cloned().collect();
-    let (worker, job) = place(1);
+    let (worker, job) = key(1);
     let (closed, next) =
         record().close(crate::job::Attempt { number: 1, worker }, crate::job::Ending::LeaseExpired, WALL, 0);
     assert_eq!(closed.last.unwrap().how, AttemptEndKind::LeaseExpired);
@@ -129,11 +129,11 @@ fn an_attempt_that_gives_no_sign_of_life_is_closed_behind_every_fence() {
 fn a_sign_of_life_begins_the_lease_anew() {
     let mut leader = Leader::standing();
     leader.after(LEASE);
-    leader.on(Event::Changed(place(1)));
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
-    leader.on(Event::Looked(vec![(place(1), Some((stand(1), LEASE)))]));
+    leader.on(Event::Changed(key(1)));
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
+    leader.on(Event::Looked(vec![(key(1), Some((stand(1), LEASE)))]));
     assert_eq!(leader.after(LEASE), [], "by the old lease it would be over");
-    assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![place(1)])]);
+    assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
 }
 
 /// The change of which no watch told, as after a reconnection.
@@ -144,36 +144,36 @@ fn a_sign_of_life_that_no_watch_reported_is_seen_before_the_attempt_is_closed() 
         let renewed = Case { created: another.created, ..case(1, another.version) };
         assert_eq!(leader.on(Event::Judged(vec![renewed])), []);
         assert_eq!(leader.after(LEASE), []);
-        assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![place(1)])]);
+        assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
     }
 }
 
 #[test]
 fn a_sign_of_life_while_it_is_judged_or_looked_at_makes_it_looked_at_again() {
     let mut leader = Leader::judging();
-    leader.on(Event::Changed(place(1)));
+    leader.on(Event::Changed(key(1)));
     assert_eq!(leader.on(Event::Judged(vec![case(1, 0)])), []);
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
-    leader.on(Event::Changed(place(1)));
-    assert_eq!(leader.on(Event::Looked(vec![(place(1), Some((stand(0), LEASE)))])), []);
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
+    leader.on(Event::Changed(key(1)));
+    assert_eq!(leader.on(Event::Looked(vec![(key(1), Some((stand(0), LEASE)))])), []);
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
 }
 
 #[test]
 fn a_revocation_that_a_renewal_overtook_is_rejected_and_the_lease_runs_anew() {
     let (mut leader, batch) = Leader::closing();
     assert_eq!(leader.on(Event::Committed(batch, rejected(2, Reason::BadVersion))), []);
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])]);
-    leader.on(Event::Looked(vec![(place(1), Some((stand(1), LEASE)))]));
+    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
+    leader.on(Event::Looked(vec![(key(1), Some((stand(1), LEASE)))]));
     assert_eq!(leader.after(LEASE), []);
 }
 
 #[test]
 fn one_that_was_closed_meanwhile_does_not_hold_up_the_others() {
     let mut leader = Leader::new();
-    (1..=3).for_each(|n| drop(leader.on(Event::Changed(place(n)))));
+    (1..=3).for_each(|n| drop(leader.on(Event::Changed(key(n)))));
     leader.after(LOOK_AFTER);
-    leader.on(Event::Looked((1..=3).map(|n| (place(n), Some((stand(0), LEASE)))).collect()));
+    leader.on(Event::Looked((1..=3).map(|n| (key(n), Some((stand(0), LEASE)))).collect()));
     leader.after(LEASE + LEASE_MARGIN);
     let batch = committed(leader.on(Event::Judged((1..=3).map(|n| case(n, 0)).collect())));
     // The fence, then four operations for each.
@@ -191,7 +191,7 @@ fn a_revocation_without_a_reply_is_judged_again_once_the_session_is_back() {
         assert_eq!(leader.on(Event::Committed(batch, outcome.clone())), []);
         assert_eq!(leader.after(LEASE), [], "nothing is sent meanwhile");
         let out = leader.on(Event::Resync);
-        assert_eq!(out, [Effect::ListInboxes, Effect::Judge(vec![place(1)])]);
+        assert_eq!(out, [Effect::ListInboxes, Effect::Judge(vec![key(1)])]);
         let applied = Case { assignment: Stored::Absent, created: 0, ..case(1, 0) };
         assert_eq!(leader.on(Event::Judged(vec![applied])), []);
         assert!(leader.machine.is_empty(), "it was applied");
@@ -201,8 +201,8 @@ fn a_revocation_without_a_reply_is_judged_again_once_the_session_is_back() {
 #[test]
 fn a_read_without_an_answer_is_sent_again_once_the_session_is_back() {
     let mut leader = Leader::judging();
-    assert_eq!(leader.on(Event::ReadFailed(vec![place(1)])), []);
-    assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::Judge(vec![place(1)])]);
+    assert_eq!(leader.on(Event::ReadFailed(vec![key(1)])), []);
+    assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::Judge(vec![key(1)])]);
 }
 
 #[test]
@@ -265,10 +265,10 @@ fn a_job_whose_turn_or_group_was_changed_by_a_hand_is_closed_at_once_without_it(
         gone.push(batch.ops().nth(at).unwrap().path().to_owned());
         let reason = if left == 0 { Reason::NodeExists } else { Reason::NoNode };
         let out = leader.on(Event::Committed(batch, rejected(at, reason)));
-        assert_eq!(out, [Effect::Judge(vec![place(1)])], "its lease is over still");
+        assert_eq!(out, [Effect::Judge(vec![key(1)])], "its lease is over still");
         batch = committed(leader.on(Event::Judged(vec![last_loss()])));
     }
-    let (_, job) = place(1);
+    let (_, job) = key(1);
     let Stored::Value(record, _) = last_loss().record else { unreachable!() };
     let (sub_jobs, outer) = (GroupId::of_sub_jobs(&job, &record), GroupId::new("outer").unwrap());
     let expected = [
@@ -297,8 +297,8 @@ fn what_cannot_be_read_or_stands_for_nothing_is_left_to_its_worker() {
         let mut leader = Leader::judging();
         assert_eq!(leader.on(Event::Judged(vec![odd])), []);
         assert_eq!(leader.after(LEASE * 9), []);
-        leader.on(Event::Seen(place(1)));
-        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![place(1)])], "the next sweep looks again");
+        leader.on(Event::Seen(key(1)));
+        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])], "the next sweep looks again");
     }
 }
 
@@ -306,23 +306,23 @@ fn what_cannot_be_read_or_stands_for_nothing_is_left_to_its_worker() {
 fn a_new_leader_starts_every_clock_afresh() {
     let mut leader = Leader::new();
     leader.now = Millis(1_000_000);
-    assert_eq!(leader.on(Event::Inboxes(vec![place(1).0])), [Effect::List(place(1).0)]);
-    assert_eq!(leader.on(Event::Seen(place(1))), []);
+    assert_eq!(leader.on(Event::Inboxes(vec![key(1).0])), [Effect::List(key(1).0)]);
+    assert_eq!(leader.on(Event::Seen(key(1))), []);
     leader.after(LOOK_AFTER);
-    leader.on(Event::Looked(vec![(place(1), Some((stand(9), LEASE)))]));
+    leader.on(Event::Looked(vec![(key(1), Some((stand(9), LEASE)))]));
     assert_eq!(leader.after(LEASE), []);
 }
 
 #[test]
 fn reads_are_bounded_and_one_at_a_time() {
     let mut leader = Leader::new();
-    (0..250).for_each(|n| drop(leader.on(Event::Changed(place(n)))));
+    (0..250).for_each(|n| drop(leader.on(Event::Changed(key(n)))));
     let first = leader.after(LOOK_AFTER);
-    assert!(matches!(&first[..], [Effect::Look(places)] if places.len() == MAX_READ_BATCH));
+    assert!(matches!(&first[..], [Effect::Look(keys)] if keys.len() == MAX_READ_BATCH));
     assert_eq!(leader.after(LOOK_AFTER), []);
-    let Some(Effect::Look(places)) = first.into_iter().next() else { unreachable!() };
-    let out = leader.on(Event::Looked(places.into_iter().map(|p| (p, Some((stand(0), LEASE)))).collect()));
-    assert!(matches!(&out[..], [Effect::Look(places)] if places.len() == MAX_READ_BATCH));
+    let Some(Effect::Look(keys)) = first.into_iter().next() else { unreachable!() };
+    let out = leader.on(Event::Looked(keys.into_iter().map(|p| (p, Some((stand(0), LEASE)))).collect()));
+    assert!(matches!(&out[..], [Effect::Look(keys)] if keys.len() == MAX_READ_BATCH));
 }
 
 #[derive(Debug, Clone)]
@@ -355,22 +355,22 @@ proptest! {
     fn nothing_is_revoked_within_its_lease(steps in steps()) {
         let mut leader = Leader::new();
         let (mut version, mut changed_at) = (0, leader.now);
-        leader.on(Event::Changed(place(1)));
+        leader.on(Event::Changed(key(1)));
         let mut asked = Vec::new();
         for step in steps {
             let out = match step {
                 Step::Wait(wait) => leader.after(Duration::from_millis(wait.into())),
                 Step::Renew | Step::RenewUnseen => {
                     (version, changed_at) = (version + 1, leader.now);
-                    if matches!(step, Step::Renew) { leader.on(Event::Changed(place(1))) } else { vec![] }
+                    if matches!(step, Step::Renew) { leader.on(Event::Changed(key(1))) } else { vec![] }
                 }
                 Step::Resync => leader.on(Event::Resync),
                 Step::Answer | Step::Lose => match (asked.pop(), step) {
-                    (Some(Effect::Look(places) | Effect::Judge(places)), Step::Lose) => {
-                        leader.on(Event::ReadFailed(places))
+                    (Some(Effect::Look(keys) | Effect::Judge(keys)), Step::Lose) => {
+                        leader.on(Event::ReadFailed(keys))
                     }
                     (Some(Effect::Look(_)), _) => {
-                        leader.on(Event::Looked(vec![(place(1), Some((stand(version), LEASE)))]))
+                        leader.on(Event::Looked(vec![(key(1), Some((stand(version), LEASE)))]))
                     }
                     (Some(Effect::Judge(_)), _) => leader.on(Event::Judged(vec![case(1, version)])),
                     (Some(Effect::Commit(batch)), Step::Lose) => {

@@ -28,26 +28,26 @@ pub const HORIZON: u64 = 1;
 /// Jobs a batch.
 pub const BATCH: usize = 100;
 
-/// A delayed entry's place.
-pub type Place = (u64, JobId);
+/// A delayed entry: its minute and its job.
+pub type DelayedKey = (u64, JobId);
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch reported a new or changed delayed entry: what is known of it is of the past.
-    Created(Place),
+    Created(DelayedKey),
     /// A list showed a delayed entry.
-    Seen(Place),
+    Seen(DelayedKey),
     /// A watch reported that one is gone.
-    Gone(Place),
+    Gone(DelayedKey),
     /// The minutes that have jobs were listed.
     Minutes(Vec<u64>),
     /// Entries were read: `None` is absent or unreadable.
-    Read(Vec<(Place, Option<QueueEntry>)>),
+    Read(Vec<(DelayedKey, Option<QueueEntry>)>),
     /// A read of these was not answered.
-    ReadFailed(Vec<Place>),
+    ReadFailed(Vec<DelayedKey>),
     /// A batch was answered.
-    Committed(Batch<Place>, Outcome<()>),
+    Committed(Batch<DelayedKey>, Outcome<()>),
     /// Time has passed.
     Tick,
     /// A new watch stands, and hints were lost: what is known may have gone, or be another entry by now. List and read
@@ -65,9 +65,9 @@ pub enum Effect {
     /// List the jobs of this minute.
     List(u64),
     /// Read these entries, at most [`MAX_READ_BATCH`].
-    Read(Vec<Place>),
+    Read(Vec<DelayedKey>),
     /// Commit this and hand it back with its outcome.
-    Commit(Batch<Place>),
+    Commit(Batch<DelayedKey>),
     /// Another leader has claimed.
     FencedOut,
 }
@@ -76,9 +76,9 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Promoter {
     epoch: i32,
-    entries: BTreeMap<Place, Standing>,
-    unread: BTreeSet<Place>,
-    due: BTreeSet<(WallMillis, Place)>,
+    entries: BTreeMap<DelayedKey, DelayedEntryState>,
+    unread: BTreeSet<DelayedKey>,
+    due: BTreeSet<(WallMillis, DelayedKey)>,
     minute: Option<u64>,
     reading: bool,
     committing: bool,
@@ -86,7 +86,7 @@ pub struct Promoter {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Standing {
+enum DelayedEntryState {
     Unread,
     Reading,
     Waiting(QueueEntry),
@@ -112,36 +112,36 @@ impl Promoter {
     /// Handles one event at the wall time `now`.
     pub fn handle(&mut self, now: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Created(place) => {
-                if place.0 <= now.minute() + HORIZON {
-                    self.forget(&place);
-                    self.unread.insert(place.clone());
-                    self.entries.insert(place, Standing::Unread);
+            Event::Created(key) => {
+                if key.0 <= now.minute() + HORIZON {
+                    self.forget(&key);
+                    self.unread.insert(key.clone());
+                    self.entries.insert(key, DelayedEntryState::Unread);
                 }
             }
-            Event::Seen(place) => {
-                if place.0 <= now.minute() + HORIZON && !self.entries.contains_key(&place) {
-                    self.unread.insert(place.clone());
-                    self.entries.insert(place, Standing::Unread);
+            Event::Seen(key) => {
+                if key.0 <= now.minute() + HORIZON && !self.entries.contains_key(&key) {
+                    self.unread.insert(key.clone());
+                    self.entries.insert(key, DelayedEntryState::Unread);
                 }
             }
-            Event::Gone(place) => self.forget(&place),
+            Event::Gone(key) => self.forget(&key),
             Event::Minutes(minutes) => {
                 out.extend(minutes.into_iter().filter(|m| *m <= now.minute() + HORIZON).map(Effect::List));
             }
             Event::Read(entries) => {
                 self.reading = false;
-                for (place, entry) in entries {
-                    self.read(place, entry);
+                for (key, entry) in entries {
+                    self.read(key, entry);
                 }
             }
-            Event::ReadFailed(places) => {
+            Event::ReadFailed(keys) => {
                 self.reading = false;
                 self.acting = false;
-                for place in places {
-                    if let Some(standing @ Standing::Reading) = self.entries.get_mut(&place) {
-                        *standing = Standing::Unread;
-                        self.unread.insert(place);
+                for key in keys {
+                    if let Some(state @ DelayedEntryState::Reading) = self.entries.get_mut(&key) {
+                        *state = DelayedEntryState::Unread;
+                        self.unread.insert(key);
                     }
                 }
             }
@@ -179,27 +179,27 @@ impl Promoter {
         self.entries.is_empty()
     }
 
-    fn forget(&mut self, place: &Place) {
-        self.unread.remove(place);
-        if let Some(Standing::Waiting(entry)) = self.entries.remove(place) {
-            self.due.remove(&(entry.not_before, place.clone()));
+    fn forget(&mut self, key: &DelayedKey) {
+        self.unread.remove(key);
+        if let Some(DelayedEntryState::Waiting(entry)) = self.entries.remove(key) {
+            self.due.remove(&(entry.not_before, key.clone()));
         }
     }
 
-    fn read(&mut self, place: Place, entry: Option<QueueEntry>) {
-        let Some(standing @ Standing::Reading) = self.entries.get_mut(&place) else { return };
+    fn read(&mut self, key: DelayedKey, entry: Option<QueueEntry>) {
+        let Some(state @ DelayedEntryState::Reading) = self.entries.get_mut(&key) else { return };
         match entry {
             Some(entry) => {
-                self.due.insert((entry.not_before, place));
-                *standing = Standing::Waiting(entry);
+                self.due.insert((entry.not_before, key));
+                *state = DelayedEntryState::Waiting(entry);
             }
             None => {
-                self.entries.remove(&place);
+                self.entries.remove(&key);
             }
         }
     }
 
-    fn committed(&mut self, mut batch: Batch<Place>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+    fn committed(&mut self, mut batch: Batch<DelayedKey>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
         self.committing = false;
         match outcome {
             Outcome::Applied(()) => self.drop_promoted(batch),
@@ -216,8 +216,8 @@ impl Promoter {
                 match batch.locate(rejection.at) {
                     Some(Locus::Group { group, .. }) => {
                         // Cancelled, or promoted by a write that was thought lost.
-                        let (place, _) = batch.remove(group);
-                        self.drop_one(&place);
+                        let (key, _) = batch.remove(group);
+                        self.drop_one(&key);
                     }
                     Some(Locus::Fence(_)) | None => {
                         self.acting = false;
@@ -231,24 +231,25 @@ impl Promoter {
         }
     }
 
-    fn drop_promoted(&mut self, batch: Batch<Place>) {
-        batch.keys().for_each(|place| self.drop_one(place));
+    fn drop_promoted(&mut self, batch: Batch<DelayedKey>) {
+        batch.keys().for_each(|key| self.drop_one(key));
     }
 
     /// Unless it has been seen anew since the promotion was sent: then it is another entry.
-    fn drop_one(&mut self, place: &Place) {
-        if let Some(Standing::Promoting(_)) = self.entries.get(place) {
-            self.entries.remove(place);
+    fn drop_one(&mut self, key: &DelayedKey) {
+        if let Some(DelayedEntryState::Promoting(_)) = self.entries.get(key) {
+            self.entries.remove(key);
         }
     }
 
-    fn put_back(&mut self, batch: Batch<Place>) {
-        for (place, _) in batch.into_groups() {
-            if let Some(standing @ Standing::Promoting(_)) = self.entries.get_mut(&place)
-                && let Standing::Promoting(entry) = std::mem::replace(standing, Standing::Unread)
+    fn put_back(&mut self, batch: Batch<DelayedKey>) {
+        for (key, _) in batch.into_groups() {
+            if let Some(state @ DelayedEntryState::Promoting(_)) = self.entries.get_mut(&key)
+                && let DelayedEntryState::Promoting(entry) =
+                    std::mem::replace(state, DelayedEntryState::Unread)
             {
-                self.due.insert((entry.not_before, place));
-                *standing = Standing::Waiting(entry);
+                self.due.insert((entry.not_before, key));
+                *state = DelayedEntryState::Waiting(entry);
             }
         }
     }
@@ -262,16 +263,16 @@ impl Promoter {
             out.push(Effect::ListMinutes);
         }
         if !self.reading {
-            let mut places = Vec::new();
-            while places.len() < MAX_READ_BATCH
-                && let Some(place) = self.unread.pop_first()
+            let mut keys = Vec::new();
+            while keys.len() < MAX_READ_BATCH
+                && let Some(key) = self.unread.pop_first()
             {
-                self.entries.insert(place.clone(), Standing::Reading);
-                places.push(place);
+                self.entries.insert(key.clone(), DelayedEntryState::Reading);
+                keys.push(key);
             }
-            if !places.is_empty() {
+            if !keys.is_empty() {
                 self.reading = true;
-                out.push(Effect::Read(places));
+                out.push(Effect::Read(keys));
             }
         }
         if !self.committing {
@@ -282,20 +283,25 @@ impl Promoter {
     fn promote(&mut self, now: WallMillis, out: &mut Vec<Effect>) {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         while batch.len() < BATCH
-            && let Some((at, place)) = self.due.pop_first()
+            && let Some((at, key)) = self.due.pop_first()
         {
             if at > now {
-                self.due.insert((at, place));
+                self.due.insert((at, key));
                 break;
             }
-            let Some(standing @ Standing::Waiting(_)) = self.entries.get_mut(&place) else { continue };
-            let Standing::Waiting(entry) = std::mem::replace(standing, Standing::Unread) else { continue };
-            let (minute, job) = &place;
+            let Some(state @ DelayedEntryState::Waiting(_)) = self.entries.get_mut(&key) else {
+                continue;
+            };
+            let DelayedEntryState::Waiting(entry) = std::mem::replace(state, DelayedEntryState::Unread)
+            else {
+                continue;
+            };
+            let (minute, job) = &key;
             let ops = txn::promote(job, *minute, &entry);
-            *standing = Standing::Promoting(entry);
-            if let Err((place, _)) = batch.push(place, ops) {
+            *state = DelayedEntryState::Promoting(entry);
+            if let Err((key, _)) = batch.push(key, ops) {
                 // A hundred small entries are far below any budget; should one not fit, it is due still.
-                self.due.insert((at, place));
+                self.due.insert((at, key));
                 break;
             }
         }

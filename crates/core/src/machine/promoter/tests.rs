@@ -6,7 +6,7 @@ use crate::txn::Op;
 
 const NOW: WallMillis = WallMillis(100 * 60_000 + 500);
 
-fn place(minute: u64, name: &str) -> Place {
+fn key(minute: u64, name: &str) -> DelayedKey {
     (minute, JobId::new(name).unwrap())
 }
 
@@ -36,14 +36,14 @@ impl Bench {
 
     /// A job that waits until `due`.
     fn waiting(&mut self, name: &str, due: u64) {
-        let place = place(due / 60_000, name);
-        assert_eq!(self.at(NOW, Event::Seen(place.clone())), [Effect::Read(vec![place.clone()])]);
-        let after = self.at(NOW, Event::Read(vec![(place, Some(entry(due)))]));
+        let key = key(due / 60_000, name);
+        assert_eq!(self.at(NOW, Event::Seen(key.clone())), [Effect::Read(vec![key.clone()])]);
+        let after = self.at(NOW, Event::Read(vec![(key, Some(entry(due)))]));
         assert!(due <= NOW.0 || after.is_empty(), "{after:?}");
     }
 }
 
-fn batch(effects: &[Effect]) -> Batch<Place> {
+fn batch(effects: &[Effect]) -> Batch<DelayedKey> {
     match effects {
         [Effect::Commit(batch)] => batch.clone(),
         other => panic!("expected one commit, got {other:?}"),
@@ -71,7 +71,7 @@ fn a_job_is_promoted_when_its_time_comes_and_not_before() {
 #[test]
 fn far_minutes_are_neither_listed_nor_read_until_they_come_near() {
     let mut bench = Bench::new();
-    assert_eq!(bench.at(NOW, Event::Seen(place(102, "far"))), []);
+    assert_eq!(bench.at(NOW, Event::Seen(key(102, "far"))), []);
     assert!(bench.0.is_empty());
     assert_eq!(bench.at(NOW, Event::Minutes(vec![99, 100, 101, 102])), [99, 100, 101].map(Effect::List));
     let later = WallMillis(101 * 60_000);
@@ -88,7 +88,7 @@ fn after_a_lost_reply_what_is_there_is_read_anew() {
     assert_eq!(bench.at(due, Event::Committed(sent, Outcome::Unknown)), []);
     assert_eq!(bench.at(due, Event::Tick), [], "nothing is sent while the session is disturbed");
     assert_eq!(bench.at(due, Event::Resync), [Effect::ListMinutes], "the old entry is not promoted again");
-    assert_eq!(bench.at(due, Event::Seen(place(100, "a"))), [Effect::Read(vec![place(100, "a")])]);
+    assert_eq!(bench.at(due, Event::Seen(key(100, "a"))), [Effect::Read(vec![key(100, "a")])]);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn an_entry_that_may_have_gone_and_come_again_unseen_is_read_anew() {
     bench.waiting("b", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
     assert_eq!(bench.at(NOW, Event::Anew), [Effect::ListMinutes]);
-    assert_eq!(bench.at(NOW, Event::Seen(place(100, "a"))), [Effect::Read(vec![place(100, "a")])]);
-    assert_eq!(bench.at(due, Event::Read(vec![(place(100, "a"), Some(entry(NOW.0 + 700)))])), []);
+    assert_eq!(bench.at(NOW, Event::Seen(key(100, "a"))), [Effect::Read(vec![key(100, "a")])]);
+    assert_eq!(bench.at(due, Event::Read(vec![(key(100, "a"), Some(entry(NOW.0 + 700)))])), []);
     assert_eq!((bench.0.next_due(), bench.0.len()), (Some(WallMillis(NOW.0 + 700)), 1));
 }
 
@@ -121,10 +121,10 @@ fn an_entry_that_came_back_while_its_promotion_was_answered_is_kept() {
     bench.waiting("a", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
     let sent = batch(&bench.at(due, Event::Tick));
-    bench.at(due, Event::Gone(place(100, "a")));
-    assert_eq!(bench.at(due, Event::Created(place(100, "a"))), [Effect::Read(vec![place(100, "a")])]);
+    bench.at(due, Event::Gone(key(100, "a")));
+    assert_eq!(bench.at(due, Event::Created(key(100, "a"))), [Effect::Read(vec![key(100, "a")])]);
     bench.at(due, Event::Committed(sent, Outcome::Applied(())));
-    bench.at(due, Event::Read(vec![(place(100, "a"), Some(entry(NOW.0 + 700)))]));
+    bench.at(due, Event::Read(vec![(key(100, "a"), Some(entry(NOW.0 + 700)))]));
     assert_eq!(bench.0.next_due(), Some(WallMillis(NOW.0 + 700)));
 }
 
@@ -137,14 +137,14 @@ fn one_cancelled_job_does_not_hold_up_the_others() {
     let sent = batch(&bench.at(due, Event::Tick));
     let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode });
     let again = batch(&bench.at(due, Event::Committed(sent, rejected)));
-    assert_eq!(again.keys().collect::<Vec<_>>(), [&place(100, "b")]);
+    assert_eq!(again.keys().collect::<Vec<_>>(), [&key(100, "b")]);
 }
 
 #[test]
 fn an_entry_that_is_gone_is_not_promoted() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
-    bench.at(NOW, Event::Gone(place(100, "a")));
+    bench.at(NOW, Event::Gone(key(100, "a")));
     assert_eq!(bench.at(WallMillis(NOW.0 + 1), Event::Tick), []);
     assert_eq!(bench.0.next_due(), None);
 }
@@ -163,7 +163,7 @@ fn a_rejected_epoch_ends_the_term() {
 #[test]
 fn an_unanswered_read_is_asked_again_after_the_resync() {
     let mut bench = Bench::new();
-    bench.at(NOW, Event::Seen(place(100, "a")));
-    assert_eq!(bench.at(NOW, Event::ReadFailed(vec![place(100, "a")])), []);
-    assert_eq!(bench.at(NOW, Event::Resync), [Effect::ListMinutes, Effect::Read(vec![place(100, "a")])]);
+    bench.at(NOW, Event::Seen(key(100, "a")));
+    assert_eq!(bench.at(NOW, Event::ReadFailed(vec![key(100, "a")])), []);
+    assert_eq!(bench.at(NOW, Event::Resync), [Effect::ListMinutes, Effect::Read(vec![key(100, "a")])]);
 }

@@ -1,6 +1,6 @@
 //! What the answer to a batch means for each of its ticks: the table of the [parent](super), row by row.
 
-use super::standing::{Plan, Standing};
+use super::known::{Plan, ScheduleState};
 use super::{Effect, Key, PUZZLES, ScheduleKeeper, single};
 use crate::name::ScheduleId;
 use crate::outcome::{Outcome, Reason, Rejection};
@@ -53,12 +53,13 @@ impl ScheduleKeeper {
     }
 
     fn applied(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
+        if !self.has_at(key, |state| matches!(state, ScheduleState::Committing(_))) {
             return;
         }
         self.busy -= 1;
         let Some(known) = self.known.get_mut(&key.schedule) else { return };
-        let Standing::Committing(write) = std::mem::replace(&mut known.standing, Standing::Unread) else {
+        let ScheduleState::Committing(write) = std::mem::replace(&mut known.state, ScheduleState::Unread)
+        else {
             return;
         };
         known.puzzles = 0;
@@ -83,15 +84,15 @@ impl ScheduleKeeper {
     }
 
     fn rejected(&mut self, key: &Key, op: &Op, rejection: &Rejection, out: &mut Vec<Effect>) {
-        if !self.has_at(key, |standing| matches!(standing, Standing::Committing(_))) {
+        if !self.has_at(key, |state| matches!(state, ScheduleState::Committing(_))) {
             return;
         }
         let Some(known) = self.known.get_mut(&key.schedule) else { return };
-        let Standing::Committing(write) = &known.standing else { return };
+        let ScheduleState::Committing(write) = &known.state else { return };
         let mut write = write.clone();
         match (op, &rejection.reason) {
             (Op::Check { .. }, Reason::BadVersion | Reason::NoNode) => {
-                known.standing = Standing::ToCheck(write);
+                known.state = ScheduleState::ToCheck(write);
                 self.to_check.push_back(key.schedule.clone());
             }
             (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
@@ -100,7 +101,7 @@ impl ScheduleKeeper {
                     // It cannot be made.
                     self.puzzle(&key.schedule);
                 } else {
-                    known.standing = Standing::MakingLane(write);
+                    known.state = ScheduleState::MakingLane(write);
                     out.push(Effect::MakeLane(key.clone()));
                 }
             }
@@ -112,7 +113,7 @@ impl ScheduleKeeper {
                         None => Passed { why: PassedOver::Taken, ticks: single(at) },
                     });
                 }
-                known.standing = Standing::Ready(write);
+                known.state = ScheduleState::Ready(write);
                 self.ready.push_back(key.schedule.clone());
             }
             (_, _) => {
@@ -131,13 +132,13 @@ impl ScheduleKeeper {
         self.leave(schedule);
         if let Some(known) = self.known.get_mut(schedule) {
             known.puzzles = 0;
-            known.standing = Standing::Puzzling;
+            known.state = ScheduleState::Puzzling;
         }
     }
 
     fn read_all(&mut self, batch: Batch<Key>) {
         for (key, _) in batch.into_groups() {
-            if self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
+            if self.has_at(&key, |state| matches!(state, ScheduleState::Committing(_))) {
                 self.reread(&key.schedule);
             }
         }
@@ -145,13 +146,13 @@ impl ScheduleKeeper {
 
     fn put_back(&mut self, batch: Batch<Key>) {
         for (key, _) in batch.into_groups().into_iter().rev() {
-            if !self.has_at(&key, |standing| matches!(standing, Standing::Committing(_))) {
+            if !self.has_at(&key, |state| matches!(state, ScheduleState::Committing(_))) {
                 continue;
             }
             if let Some(known) = self.known.get_mut(&key.schedule)
-                && let Standing::Committing(write) = &known.standing
+                && let ScheduleState::Committing(write) = &known.state
             {
-                known.standing = Standing::Ready(write.clone());
+                known.state = ScheduleState::Ready(write.clone());
                 self.ready.push_front(key.schedule);
             }
         }

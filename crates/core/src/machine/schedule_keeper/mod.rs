@@ -38,15 +38,15 @@
 mod answers;
 mod calendars;
 mod event;
+mod known;
 mod requests;
-mod standing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use event::{Effect, Event, Found, Key, LastJob, Stamp};
 
 use self::calendars::Calendars;
-use self::standing::{Known, Plan, Standing};
+use self::known::{Known, Plan, ScheduleState};
 use crate::name::ScheduleId;
 use crate::schedule::{Missed, Passed, PassedOver};
 use crate::time::WallMillis;
@@ -141,7 +141,7 @@ impl ScheduleKeeper {
                 self.reads -= 1;
                 self.acting = false;
                 for schedule in schedules {
-                    if self.known.get(&schedule).is_some_and(|known| known.standing == Standing::Reading) {
+                    if self.known.get(&schedule).is_some_and(|known| known.state == ScheduleState::Reading) {
                         self.reread(&schedule);
                     }
                 }
@@ -156,17 +156,17 @@ impl ScheduleKeeper {
                 self.reads -= 1;
                 self.acting = false;
                 for key in keys {
-                    if self.has_at(&key, |standing| matches!(standing, Standing::Checking(_))) {
+                    if self.has_at(&key, |state| matches!(state, ScheduleState::Checking(_))) {
                         self.reread(&key.schedule);
                     }
                 }
             }
             Event::LaneMade(key) => {
-                if let Some(Known { standing, .. }) = self.known.get_mut(&key.schedule)
-                    && let Standing::MakingLane(write) = standing
+                if let Some(Known { state, .. }) = self.known.get_mut(&key.schedule)
+                    && let ScheduleState::MakingLane(write) = state
                     && write.serial == key.serial
                 {
-                    *standing = Standing::Ready(write.clone());
+                    *state = ScheduleState::Ready(write.clone());
                     self.ready.push_back(key.schedule);
                 }
             }
@@ -219,7 +219,7 @@ impl ScheduleKeeper {
         for schedule in listed {
             match self.known.get_mut(&schedule) {
                 // Its answer tells; it was asked for with a parent's version that may be old by now.
-                Some(known) if matches!(known.standing, Standing::Committing(_)) && fresh => {}
+                Some(known) if matches!(known.state, ScheduleState::Committing(_)) && fresh => {}
                 Some(known) => {
                     known.echoes = 0;
                     if !fresh {
@@ -235,16 +235,16 @@ impl ScheduleKeeper {
 
     fn changed(&mut self, schedule: ScheduleId) {
         match self.known.get_mut(&schedule) {
-            Some(known) => match known.standing {
-                Standing::Committing(_) => known.hints += 1,
-                Standing::Reading => known.hints = 1,
-                Standing::Unread => {}
-                Standing::Waiting(_)
-                | Standing::ToCheck(_)
-                | Standing::Checking(_)
-                | Standing::Ready(_)
-                | Standing::MakingLane(_)
-                | Standing::Puzzling => {
+            Some(known) => match known.state {
+                ScheduleState::Committing(_) => known.hints += 1,
+                ScheduleState::Reading => known.hints = 1,
+                ScheduleState::Unread => {}
+                ScheduleState::Waiting(_)
+                | ScheduleState::ToCheck(_)
+                | ScheduleState::Checking(_)
+                | ScheduleState::Ready(_)
+                | ScheduleState::MakingLane(_)
+                | ScheduleState::Puzzling => {
                     if known.echoes > 0 {
                         known.echoes -= 1;
                     } else {
@@ -261,7 +261,7 @@ impl ScheduleKeeper {
         self.leave(schedule);
         let round = self.round;
         let known = self.known.entry(schedule.clone()).or_insert_with(|| Known { round, ..Known::default() });
-        known.standing = Standing::Unread;
+        known.state = ScheduleState::Unread;
         self.unread.insert(schedule.clone());
     }
 
@@ -273,31 +273,31 @@ impl ScheduleKeeper {
     /// Out of the queue in which it stands, if it stands in one.
     fn leave(&mut self, schedule: &ScheduleId) {
         let Some(known) = self.known.get(schedule) else { return };
-        match &known.standing {
-            Standing::Unread => {
+        match &known.state {
+            ScheduleState::Unread => {
                 self.unread.remove(schedule);
             }
-            Standing::Waiting(next) => {
+            ScheduleState::Waiting(next) => {
                 if let Some(next) = next {
                     self.waiting.remove(&(*next, schedule.clone()));
                 }
             }
-            Standing::ToCheck(_) => self.to_check.retain(|other| other != schedule),
-            Standing::Ready(_) => self.ready.retain(|other| other != schedule),
-            Standing::Reading
-            | Standing::Checking(_)
-            | Standing::MakingLane(_)
-            | Standing::Committing(_)
-            | Standing::Puzzling => {}
+            ScheduleState::ToCheck(_) => self.to_check.retain(|other| other != schedule),
+            ScheduleState::Ready(_) => self.ready.retain(|other| other != schedule),
+            ScheduleState::Reading
+            | ScheduleState::Checking(_)
+            | ScheduleState::MakingLane(_)
+            | ScheduleState::Committing(_)
+            | ScheduleState::Puzzling => {}
         }
-        if known.standing.is_busy() {
+        if known.state.is_busy() {
             self.busy -= 1;
         }
     }
 
     fn read(&mut self, schedule: ScheduleId, found: Found) {
         let Some(known) = self.known.get_mut(&schedule) else { return };
-        if known.standing != Standing::Reading {
+        if known.state != ScheduleState::Reading {
             return;
         }
         let hinted = std::mem::take(&mut known.hints) > 0;
@@ -333,18 +333,18 @@ impl ScheduleKeeper {
     fn wait(&mut self, schedule: &ScheduleId) {
         let Some(known) = self.known.get_mut(schedule) else { return };
         let next = known.next();
-        known.standing = Standing::Waiting(next);
+        known.state = ScheduleState::Waiting(next);
         if let Some(next) = next {
             self.waiting.insert((next, schedule.clone()));
         }
     }
 
     fn job_read(&mut self, key: &Key, last: LastJob) {
-        if !self.has_at(key, |standing| matches!(standing, Standing::Checking(_))) {
+        if !self.has_at(key, |state| matches!(state, ScheduleState::Checking(_))) {
             return;
         }
         let Some(known) = self.known.get_mut(&key.schedule) else { return };
-        let Standing::Checking(write) = &known.standing else { return };
+        let ScheduleState::Checking(write) = &known.state else { return };
         let mut write = write.clone();
         if let Plan::Tick { at, before, over } = &mut write.plan {
             match last {
@@ -359,13 +359,13 @@ impl ScheduleKeeper {
                 }
             }
         }
-        known.standing = Standing::Ready(write);
+        known.state = ScheduleState::Ready(write);
         self.ready.push_back(key.schedule.clone());
     }
 
-    fn has_at(&self, key: &Key, at: impl Fn(&Standing) -> bool) -> bool {
+    fn has_at(&self, key: &Key, at: impl Fn(&ScheduleState) -> bool) -> bool {
         self.known.get(&key.schedule).is_some_and(|known| {
-            at(&known.standing) && known.standing.write().is_some_and(|write| write.serial == key.serial)
+            at(&known.state) && known.state.write().is_some_and(|write| write.serial == key.serial)
         })
     }
 

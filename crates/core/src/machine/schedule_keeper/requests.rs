@@ -1,7 +1,7 @@
 //! What is asked for and committed next: the other half of the machine, which looks only at the queues and the windows
 //! and never at an answer.
 
-use super::standing::{Plan, Standing, Write};
+use super::known::{Plan, ScheduleState, Write};
 use super::{BATCH, COMMIT_WINDOW, Effect, Key, LATE, READ_WINDOW, ScheduleKeeper};
 use crate::budget::MAX_READ_BATCH;
 use crate::schedule::{Due, Overlap, Passed, PassedOver, due, tick_id};
@@ -16,7 +16,7 @@ impl ScheduleKeeper {
                 && let Some(schedule) = self.unread.pop_first()
             {
                 if let Some(known) = self.known.get_mut(&schedule) {
-                    known.standing = Standing::Reading;
+                    known.state = ScheduleState::Reading;
                     known.hints = 0;
                     schedules.push(schedule);
                 }
@@ -48,7 +48,7 @@ impl ScheduleKeeper {
             let plan = match due(calendar, spec.misfire, spec.grace, record.cursor, now) {
                 // The clock has been set back since it began to wait.
                 Due::Later(next) => {
-                    known.standing = Standing::Waiting(next);
+                    known.state = ScheduleState::Waiting(next);
                     self.waiting.extend(next.map(|next| (next, schedule)));
                     continue;
                 }
@@ -60,10 +60,10 @@ impl ScheduleKeeper {
             let write = Write { serial: self.serial, plan };
             self.busy += 1;
             if asks && matches!(write.plan, Plan::Tick { .. }) {
-                known.standing = Standing::ToCheck(write);
+                known.state = ScheduleState::ToCheck(write);
                 self.to_check.push_back(schedule);
             } else {
-                known.standing = Standing::Ready(write);
+                known.state = ScheduleState::Ready(write);
                 self.ready.push_back(schedule);
             }
         }
@@ -76,11 +76,11 @@ impl ScheduleKeeper {
                 && let Some(schedule) = self.to_check.pop_front()
             {
                 let Some(known) = self.known.get_mut(&schedule) else { continue };
-                let Standing::ToCheck(write) = &known.standing else { continue };
+                let ScheduleState::ToCheck(write) = &known.state else { continue };
                 let Some(last) = known.record.as_ref().and_then(|record| record.last_tick) else { continue };
                 let (write, job) = (write.clone(), tick_id(&schedule, last));
                 jobs.push((Key { schedule, serial: write.serial }, job));
-                known.standing = Standing::Checking(write);
+                known.state = ScheduleState::Checking(write);
             }
             if !jobs.is_empty() {
                 self.reads += 1;
@@ -95,7 +95,7 @@ impl ScheduleKeeper {
             && let Some(schedule) = self.ready.pop_front()
         {
             let Some(known) = self.known.get_mut(&schedule) else { continue };
-            let Standing::Ready(write) = &known.standing else { continue };
+            let ScheduleState::Ready(write) = &known.state else { continue };
             let Some(ops) = known.ops(&schedule, &write.plan, now) else {
                 self.reread(&schedule);
                 continue;
@@ -106,7 +106,7 @@ impl ScheduleKeeper {
                 break;
             }
             known.hints = 0;
-            known.standing = Standing::Committing(write);
+            known.state = ScheduleState::Committing(write);
         }
         (!batch.is_empty()).then_some(batch)
     }

@@ -36,7 +36,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{Finished, Start};
+use super::{Connectivity, Finished, Start};
 use crate::job::{Assignment, Ending, Payload};
 use crate::name::JobId;
 use crate::time::{Millis, WallMillis};
@@ -165,12 +165,6 @@ enum Wish {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Link {
-    Up,
-    Down,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Slot {
     /// Not asked for.
     Unasked,
@@ -184,7 +178,7 @@ pub struct ExecutorPool {
     waiting: VecDeque<JobId>,
     running: usize,
     slot: Slot,
-    link: Link,
+    connectivity: Connectivity,
     drain: Option<Millis>,
 }
 
@@ -203,7 +197,7 @@ impl ExecutorPool {
             waiting: VecDeque::new(),
             running: 0,
             slot: Slot::Unasked,
-            link: Link::Up,
+            connectivity: Connectivity::Up,
             drain: None,
         }
     }
@@ -244,8 +238,8 @@ impl ExecutorPool {
                 }
             }
             Event::Closed(jobs) => jobs.into_iter().for_each(|job| self.closed(job, out)),
-            Event::Hold => self.link = Link::Down,
-            Event::Resume => self.link = Link::Up,
+            Event::Hold => self.connectivity = Connectivity::Down,
+            Event::Resume => self.connectivity = Connectivity::Up,
             Event::Drain(until) => self.drain(until, out),
             Event::Wake => {}
         }
@@ -272,7 +266,7 @@ impl ExecutorPool {
     }
 
     fn want_slot(&mut self, out: &mut Vec<Effect>) {
-        let wanted = self.link == Link::Up && !self.waiting.is_empty();
+        let wanted = self.connectivity == Connectivity::Up && !self.waiting.is_empty();
         if wanted && self.slot == Slot::Unasked {
             self.slot = Slot::Asked;
             out.push(Effect::WantSlot);
@@ -292,7 +286,7 @@ impl ExecutorPool {
 
     /// Takes out the first that waits and may start. Those that may not any more are ended on the way.
     fn next(&mut self, wall: WallMillis, out: &mut Vec<Effect>) -> Option<Box<Start>> {
-        if self.link == Link::Down {
+        if self.connectivity == Connectivity::Down {
             return None;
         }
         while let Some(job) = self.waiting.pop_front() {

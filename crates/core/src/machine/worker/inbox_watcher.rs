@@ -25,7 +25,7 @@ mod requeue;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{BELIEVED, Found, Look, Start};
+use super::{BELIEVED, Connectivity, Found, Look, Start};
 use crate::budget::MAX_READ_BATCH;
 use crate::job::Assignment;
 use crate::name::JobId;
@@ -137,19 +137,13 @@ enum Reading {
     InFlightOutdated,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Link {
-    Up,
-    Down,
-}
-
 /// The machine of one incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InboxWatcher {
     entries: BTreeMap<JobId, Entry>,
     queue: VecDeque<JobId>,
     in_flight: usize,
-    link: Link,
+    connectivity: Connectivity,
 }
 
 impl Default for InboxWatcher {
@@ -162,7 +156,12 @@ impl InboxWatcher {
     /// Knows of no job yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { entries: BTreeMap::new(), queue: VecDeque::new(), in_flight: 0, link: Link::Up }
+        Self {
+            entries: BTreeMap::new(),
+            queue: VecDeque::new(),
+            in_flight: 0,
+            connectivity: Connectivity::Up,
+        }
     }
 
     /// How many jobs are with the executor.
@@ -195,8 +194,8 @@ impl InboxWatcher {
             Event::Closed(jobs) => jobs.into_iter().for_each(|job| self.closed(job)),
             Event::Recheck(job) => self.want(job),
             Event::Refused(requeue) => self.again(now, requeue, out),
-            Event::Hold => self.link = Link::Down,
-            Event::Resume => self.link = Link::Up,
+            Event::Hold => self.connectivity = Connectivity::Down,
+            Event::Resume => self.connectivity = Connectivity::Up,
         }
         self.send(now, out);
     }
@@ -282,16 +281,16 @@ impl InboxWatcher {
     }
 
     fn again(&mut self, now: Millis, requeue: Box<Requeue>, out: &mut Vec<Effect>) {
-        match self.link {
-            Link::Up if requeue.is_old(now) => self.want(requeue.job().clone()),
-            Link::Up => out.push(Effect::Requeue(requeue)),
+        match self.connectivity {
+            Connectivity::Up if requeue.is_old(now) => self.want(requeue.job().clone()),
+            Connectivity::Up => out.push(Effect::Requeue(requeue)),
             // A listing follows.
-            Link::Down => {}
+            Connectivity::Down => {}
         }
     }
 
     fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        while self.link == Link::Up
+        while self.connectivity == Connectivity::Up
             && !self.queue.is_empty()
             && (self.in_flight == 0 || (self.in_flight < READ_WINDOW && self.queue.len() >= READ_JOBS))
         {

@@ -60,6 +60,13 @@ pub struct Finished {
     pub ran: Option<Duration>,
 }
 
+/// Whether the worker is connected to ZooKeeper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Connectivity {
+    Up,
+    Down,
+}
+
 /// What a read found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Look<T> {

@@ -52,12 +52,12 @@ pub(super) enum Done {
     },
 }
 
-/// Where the store is.
-enum Place {
-    /// With the engine.
-    Here(Box<dyn Store>),
-    /// With the thread.
-    Out {
+/// Which thread has the store.
+enum StoreOwner {
+    /// The engine's.
+    Engine(Box<dyn Store>),
+    /// The committing thread.
+    Committer {
         /// Since then.
         since: Instant,
         /// To tidy up, so that nothing that was handled waits for it.
@@ -67,7 +67,7 @@ enum Place {
 
 /// The engine's end of it.
 pub(super) struct Committer {
-    place: Place,
+    owner: StoreOwner,
     /// `None` only while it is dropped: the thread ends when nobody can send.
     work: Option<Sender<(Box<dyn Store>, Work)>>,
     returned: Receiver<Returned>,
@@ -81,32 +81,32 @@ impl Committer {
         let thread = std::thread::Builder::new()
             .name("keeper-commit".to_owned())
             .spawn(move || serve(&orders, done, &inbox))?;
-        Ok(Self { place: Place::Here(store), work: Some(work), returned, thread: Some(thread) })
+        Ok(Self { owner: StoreOwner::Engine(store), work: Some(work), returned, thread: Some(thread) })
     }
 
     /// Whether a batch can be handed over.
     pub(super) fn is_idle(&self) -> bool {
-        matches!(self.place, Place::Here(_))
+        matches!(self.owner, StoreOwner::Engine(_))
     }
 
     /// Whether all that was sent off is durable and delivered.
     pub(super) fn is_clear(&self) -> bool {
-        matches!(self.place, Place::Here(_) | Place::Out { tidying: true, .. })
+        matches!(self.owner, StoreOwner::Engine(_) | StoreOwner::Committer { tidying: true, .. })
     }
 
     /// Whether the disk takes longer than this.
     pub(super) fn takes_longer(&self, than: Duration) -> bool {
-        match self.place {
-            Place::Here(_) => false,
-            Place::Out { since, .. } => since.elapsed() > than,
+        match self.owner {
+            StoreOwner::Engine(_) => false,
+            StoreOwner::Committer { since, .. } => since.elapsed() > than,
         }
     }
 
     /// The store, unless it is out.
     pub(super) fn store(&mut self) -> Option<&mut dyn Store> {
-        match &mut self.place {
-            Place::Here(store) => Some(&mut **store),
-            Place::Out { .. } => None,
+        match &mut self.owner {
+            StoreOwner::Engine(store) => Some(&mut **store),
+            StoreOwner::Committer { .. } => None,
         }
     }
 
@@ -127,8 +127,11 @@ impl Committer {
     }
 
     fn send(&mut self, order: Work, tidying: bool) {
-        let place = std::mem::replace(&mut self.place, Place::Out { since: Instant::now(), tidying });
-        let Place::Here(store) = place else { panic!("whoever sends it off has seen that it is here") };
+        let place =
+            std::mem::replace(&mut self.owner, StoreOwner::Committer { since: Instant::now(), tidying });
+        let StoreOwner::Engine(store) = place else {
+            panic!("whoever sends it off has seen that it is here")
+        };
         let work = self.work.as_ref().expect("it is not being dropped");
         // A thread that is gone took the sender of `returned` along: whoever looks for this learns of it there.
         drop(work.send((store, order)));
@@ -156,7 +159,7 @@ impl Committer {
     }
 
     fn receive(&mut self, returned: Returned) -> Result<Done, StopReason> {
-        self.place = Place::Here(returned.store);
+        self.owner = StoreOwner::Engine(returned.store);
         returned.done.map_err(|source| StopReason::Commit(Arc::new(source)))
     }
 }

@@ -40,7 +40,7 @@ use redb::{Builder, Database, ReadableDatabase as _, StorageBackend};
 use self::directory::Directory;
 use self::length::SyncedGrowth;
 use self::tables::Fault;
-use self::waiting::{Sizes, Waiting};
+use self::waiting::{Sizes, UnfoldedBatches};
 use super::{Changes, Reader, Snapshot, Status, Store, StoreError};
 
 pub(super) use self::backup::backup_snapshot;
@@ -57,7 +57,7 @@ pub struct Disk {
     file: PathBuf,
     state: State,
     commits: u64,
-    waiting: Waiting,
+    waiting: UnfoldedBatches,
     // Behind the state: the file is closed before another process may have the directory.
     _directory: Option<Directory>,
 }
@@ -111,7 +111,7 @@ impl Disk {
     ) -> Result<Self, StoreError> {
         waiting::fold(&database, sizes)
             .map_err(|fault| fault_told(&file, "folding the waiting batches", fault))?;
-        let waiting = Waiting::none(sizes);
+        let waiting = UnfoldedBatches::none(sizes);
         Ok(Self { file, state: State::Open(database), commits: 0, waiting, _directory: directory })
     }
 
@@ -119,7 +119,7 @@ impl Disk {
     fn write(
         &mut self,
         doing: &'static str,
-        write: impl FnOnce(&Database, &mut Waiting) -> Result<(), Fault>,
+        write: impl FnOnce(&Database, &mut UnfoldedBatches) -> Result<(), Fault>,
     ) -> Result<(), StoreError> {
         let State::Open(database) = &self.state else {
             return Err(StoreError::Failed { file: self.file.clone() });

@@ -64,7 +64,7 @@ const PART_BITS: u32 = 20;
 
 /// What waits.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct UnfoldedBatches {
     sizes: Sizes,
     /// The number of the next batch.
     next: u64,
@@ -75,7 +75,7 @@ pub(super) struct Waiting {
     checkpoint: Option<Checkpoint>,
 }
 
-impl Waiting {
+impl UnfoldedBatches {
     pub(super) fn none(sizes: Sizes) -> Self {
         Self { sizes, next: 0, entries: Entries::none(sizes.run), bytes: 0, checkpoint: None }
     }

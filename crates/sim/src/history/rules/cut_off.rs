@@ -15,11 +15,11 @@ const HEARING: u64 = 250;
 
 #[derive(Default)]
 pub(super) struct CutOff {
-    nodes: BTreeMap<NodeId, Standing>,
+    nodes: BTreeMap<NodeId, Candidate>,
 }
 
 #[derive(Default)]
-struct Standing {
+struct Candidate {
     active: bool,
     /// Counted from here.
     cut_off_since: Option<u64>,
@@ -36,7 +36,7 @@ impl Predicate for CutOff {
                 standing.cut_off_since = if *up { None } else { standing.cut_off_since.or(Some(world.now)) };
             }
             EventKind::Node { node, is: Life::Thawed | Life::ElectionGoesOn } => {
-                if let Some(Standing { cut_off_since: Some(since), .. }) = self.nodes.get_mut(node) {
+                if let Some(Candidate { cut_off_since: Some(since), .. }) = self.nodes.get_mut(node) {
                     *since = world.now;
                 }
             }

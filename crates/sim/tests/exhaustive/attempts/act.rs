@@ -12,7 +12,7 @@ use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place};
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{self, Claim, Lifetime, Op, Waiting};
+use bellwether_core::txn::{self, Claim, EntryLocation, Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
@@ -189,9 +189,9 @@ impl Attempts {
         let Some((record, version)) = view.record else { return };
         let waits = |path: String| state.zk.znodes.contains_key(&path);
         let waiting = if waits(path::queue_entry(&job)) {
-            Some(Waiting::Queued)
+            Some(EntryLocation::Queued)
         } else {
-            waits(DELAYED.clone()).then_some(Waiting::Delayed(MINUTE))
+            waits(DELAYED.clone()).then_some(EntryLocation::Delayed(MINUTE))
         };
         let ops = match (waiting, view.assigned.first()) {
             (Some(waiting), _) => txn::cancel(&job, version, &record.cancel(WALL), waiting),

@@ -159,7 +159,7 @@ impl Leader {
     }
 
     /// The lease of whatever is assigned is over, as it reads it now. What it decides is served later.
-    pub(crate) fn revoke(&mut self, zk: &ZooKeeper, held: Vec<lease_watcher::Place>) {
+    pub(crate) fn revoke(&mut self, zk: &ZooKeeper, held: Vec<lease_watcher::AssignmentKey>) {
         let Some(wing) = &mut self.wing else { return };
         wing.leases = Some((Millis(0), LeaseWatcher::new(self.epoch)));
         let seen = held.into_iter().map(lease_watcher::Event::Seen);
@@ -361,22 +361,22 @@ impl Leader {
     fn leases(&mut self, zk: &ZooKeeper, effect: lease_watcher::Effect, todo: &mut VecDeque<Heard>) {
         use lease_watcher::{Effect, Event};
         match effect {
-            Effect::Look(places) => {
-                let look = |(worker, job): lease_watcher::Place| {
+            Effect::Look(keys) => {
+                let look = |(worker, job): lease_watcher::AssignmentKey| {
                     let stands = zk.value::<Assignment>(&path::assignment(worker, &job));
                     let stand = stands.map(|(it, version)| (Stand { created: 1, version }, it.lease));
                     ((worker, job), stand)
                 };
-                todo.push_back(Heard::LeaseWatcher(Event::Looked(places.into_iter().map(look).collect())));
+                todo.push_back(Heard::LeaseWatcher(Event::Looked(keys.into_iter().map(look).collect())));
             }
-            Effect::Judge(places) => {
-                let judge = |(worker, job): lease_watcher::Place| lease_watcher::Case {
+            Effect::Judge(keys) => {
+                let judge = |(worker, job): lease_watcher::AssignmentKey| lease_watcher::Case {
                     created: 1,
                     assignment: stored(zk, &path::assignment(worker, &job)),
                     record: stored(zk, &path::record(&job)),
-                    place: (worker, job),
+                    key: (worker, job),
                 };
-                todo.push_back(Heard::LeaseWatcher(Event::Judged(places.into_iter().map(judge).collect())));
+                todo.push_back(Heard::LeaseWatcher(Event::Judged(keys.into_iter().map(judge).collect())));
             }
             Effect::Commit(batch) => self.send(Write::Revoke(batch), todo),
             Effect::Revoked(revoked) => {

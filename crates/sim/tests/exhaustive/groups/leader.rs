@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
-use bellwether_core::machine::group_joiner::{Effect, Event, GroupJoiner, Look, Rest, Sight, Standing};
+use bellwether_core::machine::group_joiner::{Effect, Event, GroupJoiner, Look, MemberLocation, Rest, Sight};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
-use bellwether_core::txn::{Batch, Op, Waiting};
+use bellwether_core::txn::{Batch, EntryLocation, Op};
 
 use super::stage::{member, worker};
 use crate::kit::WALL;
@@ -265,10 +265,10 @@ pub(crate) fn ended(zk: &ZooKeeper, group: &GroupId) -> BTreeMap<u32, End> {
 fn rest(zk: &ZooKeeper, job: JobId) -> Rest {
     let record = zk.value(&path::record(&job));
     let record = record.map_or(Stored::Absent, |(record, version)| Stored::Value(record, version));
-    let standing = match zk.value(&path::assignment(worker(), &job)) {
-        _ if zk.znodes.contains_key(&path::queue_entry(&job)) => Standing::Waits(Waiting::Queued),
-        Some((assignment, version)) => Standing::Assigned(worker(), assignment, version),
-        None => Standing::Nowhere,
+    let location = match zk.value(&path::assignment(worker(), &job)) {
+        _ if zk.znodes.contains_key(&path::queue_entry(&job)) => MemberLocation::Waits(EntryLocation::Queued),
+        Some((assignment, version)) => MemberLocation::Assigned(worker(), assignment, version),
+        None => MemberLocation::Nowhere,
     };
-    Rest { job, record, standing }
+    Rest { job, record, location }
 }

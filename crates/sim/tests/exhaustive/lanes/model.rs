@@ -5,7 +5,7 @@ use bellwether_core::machine::assigner::Job;
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path::{self, Place};
-use bellwether_core::txn::{self, Batch, Op, Waiting};
+use bellwether_core::txn::{self, Batch, EntryLocation, Op};
 use stateright::{Model, Property};
 
 use super::leader::{Hint, Leader};
@@ -213,7 +213,7 @@ impl Lanes {
             Action::Cancel(n) => {
                 state.left.cancels -= 1;
                 let (record, version) = record(&state.zk, &job(n)).expect("it was submitted");
-                let ops = txn::cancel(&job(n), version, &record.cancel(WALL), Waiting::Queued);
+                let ops = txn::cancel(&job(n), version, &record.cancel(WALL), EntryLocation::Queued);
                 self.commit(&mut state, &ops);
             }
             Action::Retry(n) => {

@@ -1,7 +1,7 @@
 //! What a look found, and the one next thing that follows from it.
 
 use super::candidate::Candidate;
-use super::{Campaign, Effect, Goal, Request, SWEEP, Standing, State, Strategy};
+use super::{Campaign, Candidacy, Effect, Goal, Request, SWEEP, State, Strategy};
 use crate::path;
 use crate::time::Millis;
 
@@ -43,7 +43,7 @@ impl Campaign {
             }
             Strategy::Single => Request::CreateEphemeral { path: path::LEADER, data },
         };
-        out.push(Effect::Standing(Standing::Running));
+        out.push(Effect::Candidacy(Candidacy::Running));
         out.push(Effect::Send(ticket, request));
         (self.state, self.behind) = (State::Creating { ticket }, false);
     }
@@ -58,7 +58,7 @@ impl Campaign {
         let ticket = self.ticket();
         let path = candidate.clone();
         out.push(Effect::Send(ticket, Request::Watch { path }));
-        out.push(Effect::Standing(Standing::First { candidate }));
+        out.push(Effect::Candidacy(Candidacy::First { candidate }));
         (self.state, self.behind) = (State::First { ticket }, false);
     }
 
@@ -66,12 +66,12 @@ impl Campaign {
         let ticket = self.ticket();
         let path = predecessor.clone();
         out.push(Effect::Send(ticket, Request::Watch { path }));
-        out.push(Effect::Standing(Standing::Behind { predecessor }));
+        out.push(Effect::Candidacy(Candidacy::Behind { predecessor }));
         (self.state, self.behind) = (State::Standby { ticket, look_at: now + SWEEP }, true);
     }
 
     fn left(&mut self, out: &mut Vec<Effect>) {
-        out.push(Effect::Standing(Standing::Left));
+        out.push(Effect::Candidacy(Candidacy::Left));
         (self.state, self.behind) = (State::Left, false);
     }
 }

@@ -53,7 +53,7 @@ pub enum Effect {
     /// Send a request. Requests must reach ZooKeeper in the order in which they were pushed.
     Send(Ticket, Request),
     /// How the candidate stands, as far as the last look tells.
-    Standing(Standing),
+    Candidacy(Candidacy),
     /// ZooKeeper refused something that it should not refuse; it is tried again. To be logged.
     Refused(Rejection),
 }
@@ -104,7 +104,7 @@ pub enum Request {
 
 /// How a candidate stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum Candidacy {
     /// It has no znode, and makes one.
     Running,
     /// Another is before it.

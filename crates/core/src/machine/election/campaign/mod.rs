@@ -53,7 +53,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-pub use self::event::{Effect, Event, Reply, Request, Standing, Ticket};
+pub use self::event::{Candidacy, Effect, Event, Reply, Request, Ticket};
 use crate::backoff::Backoff;
 use crate::name::NodeId;
 use crate::path;

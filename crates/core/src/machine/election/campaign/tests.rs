@@ -85,10 +85,10 @@ fn word(effect: &Effect) -> String {
         Effect::Send(_, Request::Owner { .. }) => "owner".into(),
         Effect::Send(_, Request::Watch { path }) => format!("watch {}", short(path)),
         Effect::Send(_, Request::Delete { path }) => format!("delete {}", short(path)),
-        Effect::Standing(Standing::Running) => "running".into(),
-        Effect::Standing(Standing::Behind { .. }) => "behind".into(),
-        Effect::Standing(Standing::First { .. }) => "is first".into(),
-        Effect::Standing(Standing::Left) => "has left".into(),
+        Effect::Candidacy(Candidacy::Running) => "running".into(),
+        Effect::Candidacy(Candidacy::Behind { .. }) => "behind".into(),
+        Effect::Candidacy(Candidacy::First { .. }) => "is first".into(),
+        Effect::Candidacy(Candidacy::Left) => "has left".into(),
         Effect::Refused(rejection) => format!("refused ({})", rejection.reason),
     }
 }
@@ -357,7 +357,7 @@ proptest! {
             }
             let sent: Vec<_> = run.effects.iter().filter_map(|effect| match effect {
                 Effect::Send(ticket, request) => Some((*ticket, request.clone())),
-                Effect::Standing(_) | Effect::Refused(_) => None,
+                Effect::Candidacy(_) | Effect::Refused(_) => None,
             }).collect();
             let unanswered = sent.iter().filter(|(_, request)| !matches!(request, Request::Watch { .. }));
             prop_assert!(unanswered.count() <= 1);

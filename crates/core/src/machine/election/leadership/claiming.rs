@@ -62,7 +62,7 @@ impl Leadership {
         let token = self.draw();
         let found = seen.map(|seen| seen.version);
         let highest = self.highest;
-        let Some(session) = self.link.session() else {
+        let Some(session) = self.session.known() else {
             // Without a session there is no claim; Expired has said so.
             return;
         };
@@ -143,7 +143,7 @@ impl Leadership {
         if !claim.is_complete() {
             return self.read_epoch(claim.candidate().to_owned(), out);
         }
-        let Some(session) = self.link.session() else {
+        let Some(session) = self.session.known() else {
             // Without a session there is no term; Expired has said so.
             return;
         };

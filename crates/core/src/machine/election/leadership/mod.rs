@@ -23,7 +23,7 @@
 //! | Leaving | look | stay | Idle | – | – | – | stay out after | – |
 //!
 //! To the outside, Idle, Campaigning, Claiming and Leaving are [`LeadershipState::Inactive`]. *First* is the campaign's word
-//! ([`Standing::First`]), told after each look. When the campaign finds its candidate gone or preceded, Claiming, Active and
+//! ([`Candidacy::First`]), told after each look. When the campaign finds its candidate gone or preceded, Claiming, Active and
 //! Paused fall back to Campaigning. A session that changes without an Expired is taken as expired.
 //!
 //! A claim: read `/epoch`, write ([`crate::txn::Claim`]), and
@@ -61,10 +61,10 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
 pub use self::event::{Effect, Event, Findings, Inactive, LeadershipState, Reply, Request, Sighting, Why};
-use self::state::{After, Idle, Link, Renewal, Session, State};
+use self::state::{After, Idle, KnownSession, Renewal, Session, State};
 pub use self::term::Term;
 use self::verifying::verify;
-use crate::machine::election::campaign::{self, Campaign, Campaigner, Standing, Strategy};
+use crate::machine::election::campaign::{self, Campaign, Campaigner, Candidacy, Strategy};
 use crate::name::NodeId;
 use crate::time::Millis;
 
@@ -114,7 +114,7 @@ pub struct Leadership {
     campaigns: u64,
     /// The highest version of `/epoch` that was ever seen, or that a claim of ours may have made.
     highest: i32,
-    link: Link,
+    session: KnownSession,
     state: State,
 }
 
@@ -127,7 +127,7 @@ impl Leadership {
             drawn: 0,
             campaigns: 0,
             highest: 0,
-            link: Link::Gone,
+            session: KnownSession::Gone,
             state: State::Idle(Idle::NoSession),
         }
     }
@@ -207,11 +207,11 @@ impl Leadership {
     }
 
     fn connected(&mut self, now: Millis, id: i64, timeout: Duration, out: &mut Vec<Effect>) {
-        if let Some(old) = self.link.session().filter(|session| session.id != id) {
+        if let Some(old) = self.session.known().filter(|session| session.id != id) {
             self.expired(old.id, out);
         }
         let lease = lease(timeout);
-        self.link = Link::Up(Session { id, lease });
+        self.session = KnownSession::Up(Session { id, lease });
         match self.state {
             State::Idle(Idle::NoSession) => self.campaign(now, out),
             // Stays out until asked.
@@ -225,10 +225,10 @@ impl Leadership {
     }
 
     fn disconnected(&mut self, now: Millis, id: i64, out: &mut Vec<Effect>) {
-        match self.link {
-            Link::Up(session) if session.id == id => self.link = Link::Down(session),
+        match self.session {
+            KnownSession::Up(session) if session.id == id => self.session = KnownSession::Down(session),
             // Of another session, or known.
-            Link::Up(_) | Link::Down(_) | Link::Gone => return,
+            KnownSession::Up(_) | KnownSession::Down(_) | KnownSession::Gone => return,
         }
         self.state = match self.take() {
             // The reply may be lost; what became of the claim is seen when we look again.
@@ -247,11 +247,11 @@ impl Leadership {
     }
 
     fn expired(&mut self, id: i64, out: &mut Vec<Effect>) {
-        if !self.link.is_of(id) {
+        if !self.session.is_of(id) {
             // Of another session.
             return;
         }
-        self.link = Link::Gone;
+        self.session = KnownSession::Gone;
         self.fall_back(Why::Expired, out);
         self.state = State::Idle(match self.take() {
             State::Idle(idle) => idle,
@@ -319,16 +319,16 @@ impl Leadership {
                     out.push(Effect::Send(ticket, Request::Campaign(request)));
                 }
                 campaign::Effect::Refused(rejection) => out.push(Effect::Refused(rejection)),
-                campaign::Effect::Standing(standing) => self.standing(now, standing, out),
+                campaign::Effect::Candidacy(candidacy) => self.candidacy(now, candidacy, out),
             }
         }
     }
 
-    fn standing(&mut self, now: Millis, standing: Standing, out: &mut Vec<Effect>) {
-        match standing {
-            Standing::Running | Standing::Behind { .. } => self.fall_back(Why::CandidateGone, out),
-            Standing::First { candidate } => self.first(now, candidate, out),
-            Standing::Left => match self.state {
+    fn candidacy(&mut self, now: Millis, candidacy: Candidacy, out: &mut Vec<Effect>) {
+        match candidacy {
+            Candidacy::Running | Candidacy::Behind { .. } => self.fall_back(Why::CandidateGone, out),
+            Candidacy::First { candidate } => self.first(now, candidate, out),
+            Candidacy::Left => match self.state {
                 State::Leaving(_, After::Out) => self.state = State::Idle(Idle::Out),
                 State::Leaving(_, After::Afresh) => self.campaign(now, out),
                 // Only Leaving tells a campaign to leave.
@@ -390,7 +390,7 @@ impl Leadership {
 
     /// Begins a candidacy, if there is a session for it.
     fn campaign(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let Some(session) = self.link.session() else {
+        let Some(session) = self.session.known() else {
             self.state = State::Idle(Idle::NoSession);
             return;
         };
@@ -403,10 +403,10 @@ impl Leadership {
             number: self.campaigns,
         };
         self.state = State::Campaigning(Campaign::new(who));
-        match self.link {
-            Link::Up(_) => self.feed(now, campaign::Event::Connected, out),
+        match self.session {
+            KnownSession::Up(_) => self.feed(now, campaign::Event::Connected, out),
             // Begins when it is connected.
-            Link::Down(_) | Link::Gone => {}
+            KnownSession::Down(_) | KnownSession::Gone => {}
         }
     }
 

@@ -10,7 +10,7 @@ use crate::txn::Claim;
 
 /// What is known of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Link {
+pub(super) enum KnownSession {
     /// There is none.
     Gone,
     /// It lives as far as we know, and is not connected.
@@ -26,8 +26,8 @@ pub(super) struct Session {
     pub(super) lease: Duration,
 }
 
-impl Link {
-    pub(super) fn session(self) -> Option<Session> {
+impl KnownSession {
+    pub(super) fn known(self) -> Option<Session> {
         match self {
             Self::Gone => None,
             Self::Down(session) | Self::Up(session) => Some(session),
@@ -35,7 +35,7 @@ impl Link {
     }
 
     pub(super) fn is_of(self, id: i64) -> bool {
-        self.session().is_some_and(|session| session.id == id)
+        self.known().is_some_and(|session| session.id == id)
     }
 }
 

@@ -14,14 +14,14 @@ impl Leadership {
     /// Takes the evidence that an event carries that the session lives.
     pub(super) fn learn(&mut self, event: &Event) {
         let until = match event {
-            Event::Trust { session, until } if self.link.is_of(*session) => Some(*until),
+            Event::Trust { session, until } if self.session.is_of(*session) => Some(*until),
             // Of another session.
             Event::Trust { .. } => None,
             Event::Reply(ticket, Reply::Verified(Outcome::Applied(_))) => self
                 .state
                 .asked()
                 .filter(|asked| asked.ticket == *ticket)
-                .zip(self.link.session())
+                .zip(self.session.known())
                 .map(|(asked, session)| asked.at + session.lease),
             // Says nothing of when the server last heard of us.
             Event::Connected { .. }
@@ -56,7 +56,7 @@ impl Leadership {
             // Of a term that is over, or asked again since.
             return;
         };
-        let Some(session) = self.link.session() else {
+        let Some(session) = self.session.known() else {
             // Without a session there is no term.
             return;
         };

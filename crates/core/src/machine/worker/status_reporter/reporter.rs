@@ -98,8 +98,9 @@ pub enum Effect {
     WakeAt(Millis),
 }
 
+/// Whether requests reach ZooKeeper: as [`Connectivity`](crate::machine::worker::Connectivity), and what was noticed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Link {
+enum Reachability {
     Up,
     /// A request could not be sent, and the session has not said why yet.
     Doubtful,
@@ -110,7 +111,7 @@ enum Link {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reporter {
     worker: WorkerId,
-    link: Link,
+    reachability: Reachability,
     pending: VecDeque<Close>,
     in_flight: usize,
     unresolved: Vec<Close>,
@@ -126,7 +127,7 @@ impl Reporter {
     pub fn new(worker: WorkerId) -> Self {
         Self {
             worker,
-            link: Link::Up,
+            reachability: Reachability::Up,
             pending: VecDeque::new(),
             in_flight: 0,
             unresolved: Vec::new(),
@@ -159,14 +160,14 @@ impl Reporter {
                 self.doubt(now, out);
             }
             Event::MinuteMade(minute, outcome) => self.minute_made(now, minute, outcome, out),
-            Event::Hold => self.link = Link::Down,
-            Event::Resume => self.link = Link::Up,
-            Event::Wake => match self.link {
-                Link::Doubtful => self.link = Link::Up,
-                Link::Up | Link::Down => {}
+            Event::Hold => self.reachability = Reachability::Down,
+            Event::Resume => self.reachability = Reachability::Up,
+            Event::Wake => match self.reachability {
+                Reachability::Doubtful => self.reachability = Reachability::Up,
+                Reachability::Up | Reachability::Down => {}
             },
         }
-        if self.link == Link::Up {
+        if self.reachability == Reachability::Up {
             self.retry(now);
             self.read_back(now, out);
             self.make_minutes(out);
@@ -316,8 +317,8 @@ impl Reporter {
 
     /// Waits for the session to say what is wrong, but not for ever: its word may have come first.
     fn doubt(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if self.link == Link::Up {
-            self.link = Link::Doubtful;
+        if self.reachability == Reachability::Up {
+            self.reachability = Reachability::Doubtful;
             out.push(Effect::WakeAt(now + RETRY));
         }
     }

@@ -32,7 +32,7 @@
 //!
 //! Limits: [`BATCH`] beats a batch; one batch and one read in flight.
 
-mod standing;
+mod lease;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,7 +45,7 @@ use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
 use crate::txn::{Batch, Locus, Op};
 use crate::{path, wire};
-use standing::{Phase, Standing, Told};
+use lease::{Lease, Phase, Told};
 
 /// From one write of an attempt's progress to the next: people look once a second at most.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -142,8 +142,9 @@ pub enum Effect {
     WakeAt(Millis),
 }
 
+/// Whether requests reach ZooKeeper: as [`Connectivity`](crate::machine::worker::Connectivity), and what was noticed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Link {
+enum Reachability {
     Up,
     /// A request could not be sent, and the session has not said why yet.
     Doubtful(Millis),
@@ -154,8 +155,8 @@ enum Link {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Beats {
     worker: WorkerId,
-    link: Link,
-    standing: BTreeMap<JobId, Standing>,
+    reachability: Reachability,
+    leases: BTreeMap<JobId, Lease>,
     /// When the executor is to be told of each.
     alarms: BTreeSet<(Millis, JobId)>,
     /// When each is to be written.
@@ -172,8 +173,8 @@ impl Beats {
     pub fn new(worker: WorkerId) -> Self {
         Self {
             worker,
-            link: Link::Up,
-            standing: BTreeMap::new(),
+            reachability: Reachability::Up,
+            leases: BTreeMap::new(),
             alarms: BTreeSet::new(),
             due: BTreeSet::new(),
             unresolved: BTreeSet::new(),
@@ -186,13 +187,13 @@ impl Beats {
     /// How many attempts are known.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.standing.len()
+        self.leases.len()
     }
 
     /// Whether none is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.standing.is_empty()
+        self.leases.is_empty()
     }
 
     /// Handles one event.
@@ -200,7 +201,7 @@ impl Beats {
         match event {
             Event::Begun(begun) => begun.into_iter().for_each(|begun| self.begun(begun, now, out)),
             Event::Asked { job, attempt, renew, progress } => {
-                self.change(&job, attempt, |standing| standing.ask(renew, progress, now));
+                self.change(&job, attempt, |lease| lease.ask(renew, progress, now));
             }
             Event::Finished(finished) => self.finished(*finished, out),
             Event::Over(job, attempt) => self.over(&job, attempt),
@@ -213,17 +214,17 @@ impl Beats {
             }
             Event::ReadFailed(jobs) => {
                 self.reading = false;
-                self.unresolved.extend(jobs.into_iter().filter(|job| self.standing.contains_key(job)));
+                self.unresolved.extend(jobs.into_iter().filter(|job| self.leases.contains_key(job)));
                 self.doubt(now);
             }
-            Event::Hold => self.link = Link::Down,
-            Event::Resume => self.link = Link::Up,
+            Event::Hold => self.reachability = Reachability::Down,
+            Event::Resume => self.reachability = Reachability::Up,
             Event::Wake => self.armed = None,
         }
-        if let Link::Doubtful(until) = self.link
+        if let Reachability::Doubtful(until) = self.reachability
             && until <= now
         {
-            self.link = Link::Up;
+            self.reachability = Reachability::Up;
         }
         self.tell(now, out);
         self.send(now, out);
@@ -232,20 +233,20 @@ impl Beats {
 
     fn begun(&mut self, begun: Begun, now: Millis, out: &mut Vec<Effect>) {
         let Begun { job, assignment, version, auto } = begun;
-        let standing = Standing::new(assignment, version, auto, now);
-        out.push(Effect::Until(job.clone(), standing.attempt(), standing.until()));
+        let lease = Lease::new(assignment, version, auto, now);
+        out.push(Effect::Until(job.clone(), lease.attempt(), lease.until()));
         self.forget(&job);
-        self.alarms.extend(standing.alarm().map(|at| (at, job.clone())));
-        self.due.extend(standing.due().map(|at| (at, job.clone())));
-        self.standing.insert(job, standing);
+        self.alarms.extend(lease.alarm().map(|at| (at, job.clone())));
+        self.due.extend(lease.due().map(|at| (at, job.clone())));
+        self.leases.insert(job, lease);
     }
 
     /// Changes what is known of an attempt, and keeps what is due in step.
-    fn change<T>(&mut self, job: &JobId, attempt: u32, change: impl FnOnce(&mut Standing) -> T) -> Option<T> {
-        let standing = self.standing.get_mut(job).filter(|standing| standing.attempt() == attempt)?;
-        let before = (standing.alarm(), standing.due());
-        let changed = change(standing);
-        let after = (standing.alarm(), standing.due());
+    fn change<T>(&mut self, job: &JobId, attempt: u32, change: impl FnOnce(&mut Lease) -> T) -> Option<T> {
+        let lease = self.leases.get_mut(job).filter(|lease| lease.attempt() == attempt)?;
+        let before = (lease.alarm(), lease.due());
+        let changed = change(lease);
+        let after = (lease.alarm(), lease.due());
         for (set, before, after) in
             [(&mut self.alarms, before.0, after.0), (&mut self.due, before.1, after.1)]
         {
@@ -257,16 +258,16 @@ impl Beats {
         Some(changed)
     }
 
-    fn forget(&mut self, job: &JobId) -> Option<Standing> {
-        let standing = self.standing.remove(job)?;
-        standing.alarm().map(|at| self.alarms.remove(&(at, job.clone())));
-        standing.due().map(|at| self.due.remove(&(at, job.clone())));
+    fn forget(&mut self, job: &JobId) -> Option<Lease> {
+        let lease = self.leases.remove(job)?;
+        lease.alarm().map(|at| self.alarms.remove(&(at, job.clone())));
+        lease.due().map(|at| self.due.remove(&(at, job.clone())));
         self.unresolved.remove(job);
-        Some(standing)
+        Some(lease)
     }
 
     fn over(&mut self, job: &JobId, attempt: u32) {
-        if self.standing.get(job).is_some_and(|standing| standing.attempt() == attempt) {
+        if self.leases.get(job).is_some_and(|lease| lease.attempt() == attempt) {
             self.forget(job);
         }
     }
@@ -274,11 +275,11 @@ impl Beats {
     /// What it said last goes with its close, written before or not.
     fn finished(&mut self, mut finished: Finished, out: &mut Vec<Effect>) {
         let start = &mut finished.start;
-        let known = self.standing.get(&start.job);
-        if known.is_some_and(|standing| standing.attempt() == start.assignment.attempt)
-            && let Some(standing) = self.forget(&start.job)
+        let known = self.leases.get(&start.job);
+        if known.is_some_and(|lease| lease.attempt() == start.assignment.attempt)
+            && let Some(lease) = self.forget(&start.job)
         {
-            standing.leave(&mut start.assignment, &mut start.assignment_version);
+            lease.leave(&mut start.assignment, &mut start.assignment_version);
         }
         out.push(Effect::Close(Box::new(finished)));
     }
@@ -288,7 +289,7 @@ impl Beats {
         match outcome {
             Outcome::Applied(()) => {
                 for (Beat { job, attempt }, _) in batch.into_groups() {
-                    let until = self.change(&job, attempt, Standing::written);
+                    let until = self.change(&job, attempt, Lease::written);
                     out.extend(until.map(|until| Effect::Until(job, attempt, until)));
                 }
             }
@@ -305,12 +306,12 @@ impl Beats {
 
     fn again(&mut self, batch: Batch<Beat>) {
         for (beat, _) in batch.into_groups() {
-            self.change(&beat.job, beat.attempt, Standing::not_written);
+            self.change(&beat.job, beat.attempt, Lease::not_written);
         }
     }
 
     fn read_back(&mut self, Beat { job, attempt }: Beat) {
-        if self.change(&job, attempt, Standing::unresolved).is_some() {
+        if self.change(&job, attempt, Lease::unresolved).is_some() {
             self.unresolved.insert(job);
         }
     }
@@ -327,7 +328,7 @@ impl Beats {
         match rejection.reason {
             Reason::NoNode | Reason::BadVersion => {
                 // This one is not what will be found.
-                self.change(&beat.job, beat.attempt, Standing::not_written);
+                self.change(&beat.job, beat.attempt, Lease::not_written);
                 self.read_back(beat);
             }
             // Refused for nothing of ours: it is due again after a while.
@@ -338,24 +339,23 @@ impl Beats {
             | Reason::OverBudget(_)
             | Reason::Refused(_)
             | Reason::Other(_) => {
-                self.change(&beat.job, beat.attempt, |standing| standing.refused(now));
+                self.change(&beat.job, beat.attempt, |lease| lease.refused(now));
             }
         }
     }
 
     fn read(&mut self, job: &JobId, found: Look<Assignment>, out: &mut Vec<Effect>) {
-        let Some(standing) = self.standing.get(job).filter(|standing| standing.phase() == Phase::Unresolved)
-        else {
+        let Some(lease) = self.leases.get(job).filter(|lease| lease.phase() == Phase::Unresolved) else {
             return;
         };
-        let attempt = standing.attempt();
+        let attempt = lease.attempt();
         match found {
             Look::There(assignment, version) if assignment.attempt == attempt => {
-                if assignment.cancel && !standing.is_flagged() {
+                if assignment.cancel && !lease.is_flagged() {
                     let (job, assignment) = (job.clone(), assignment.clone());
                     out.push(Effect::Cancel { job, attempt, assignment, version });
                 }
-                let until = self.change(job, attempt, |standing| standing.found(assignment, version));
+                let until = self.change(job, attempt, |lease| lease.found(assignment, version));
                 out.extend(until.map(|until| Effect::Until(job.clone(), attempt, until)));
             }
             Look::There(..) | Look::Absent => {
@@ -364,26 +364,26 @@ impl Beats {
             }
             // Overwritten by a strange hand: the attempt itself stands, and ends with its lease.
             Look::Unreadable { version, .. } => {
-                self.change(job, attempt, |standing| standing.overwritten(version));
+                self.change(job, attempt, |lease| lease.overwritten(version));
             }
         }
     }
 
     /// Waits for the session to say what is wrong, but not for ever: its word may have come first.
     fn doubt(&mut self, now: Millis) {
-        if self.link == Link::Up {
-            self.link = Link::Doubtful(now + RETRY);
+        if self.reachability == Reachability::Up {
+            self.reachability = Reachability::Doubtful(now + RETRY);
         }
     }
 
     /// Tells the executor of the times that have come, connected or not.
     fn tell(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while let Some((at, job)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
-            let Some(attempt) = self.standing.get(&job).map(Standing::attempt) else {
+            let Some(attempt) = self.leases.get(&job).map(Lease::attempt) else {
                 self.alarms.remove(&(at, job));
                 continue;
             };
-            match self.change(&job, attempt, Standing::told) {
+            match self.change(&job, attempt, Lease::told) {
                 Some(Told::Third) => out.push(Effect::Third(job, attempt)),
                 Some(Told::Lapsed) => out.push(Effect::Lapsed(job, attempt)),
                 None => {}
@@ -392,7 +392,7 @@ impl Beats {
     }
 
     fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if self.link != Link::Up {
+        if self.reachability != Reachability::Up {
             return;
         }
         if !self.reading && !self.unresolved.is_empty() {
@@ -415,16 +415,16 @@ impl Beats {
         let jobs: Vec<JobId> = wanted.map(|(_, job)| job.clone()).take(BATCH).collect();
         let mut batch = Batch::new(Vec::new());
         for job in jobs {
-            let Some(standing) = self.standing.get(&job) else { continue };
-            let (attempt, version) = (standing.attempt(), standing.version());
-            let written = standing.beat(now);
+            let Some(lease) = self.leases.get(&job) else { continue };
+            let (attempt, version) = (lease.attempt(), lease.version());
+            let written = lease.beat(now);
             let path = path::assignment(self.worker, &job);
             let set = Op::Set { path, data: wire::encode(&written), version };
             // One that does not fit is due still.
             if batch.push(Beat { job: job.clone(), attempt }, vec![set]).is_err() {
                 break;
             }
-            self.change(&job, attempt, |standing| standing.sent(written, now));
+            self.change(&job, attempt, |lease| lease.sent(written, now));
         }
         if !batch.is_empty() {
             self.committing = true;
@@ -434,11 +434,11 @@ impl Beats {
 
     fn arm(&mut self, out: &mut Vec<Effect>) {
         let alarm = self.alarms.first().map(|(at, _)| *at);
-        let send = match self.link {
+        let send = match self.reachability {
             // The answer to what is on its way sends what is due then.
-            Link::Up => self.due.first().map(|(at, _)| *at).filter(|_| !self.committing),
-            Link::Doubtful(until) => Some(until),
-            Link::Down => None,
+            Reachability::Up => self.due.first().map(|(at, _)| *at).filter(|_| !self.committing),
+            Reachability::Doubtful(until) => Some(until),
+            Reachability::Down => None,
         };
         let Some(next) = alarm.into_iter().chain(send).min() else { return };
         if self.armed.is_none_or(|armed| next < armed) {

@@ -26,13 +26,13 @@ enum Way {
 
 /// A port that leads to the keeper. Closes with all its connections when it is dropped.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct KeeperProxy {
     address: SocketAddr,
     way: watch::Sender<Way>,
     listening: AbortHandle,
 }
 
-impl Link {
+impl KeeperProxy {
     pub(super) async fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -58,7 +58,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for KeeperProxy {
     fn drop(&mut self) {
         self.listening.abort();
     }
@@ -93,7 +93,7 @@ async fn serve(client: TcpStream, server: SocketAddr, mut way: watch::Receiver<W
     tokio::select! {
         done = pass(from_client, to_server, requests, Way::Cut) => done,
         done = pass(from_server, to_client, replies, Way::NoReplies) => done,
-        // The sender is dropped with the link, which ends this task as well.
+        // The sender is dropped with the proxy, which ends this task as well.
         _ = way.wait_for(|way| *way == Way::Cut) => Ok(()),
     }
 }

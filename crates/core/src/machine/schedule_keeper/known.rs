@@ -12,7 +12,7 @@ pub(super) struct Known {
     pub(super) stamp: Option<Stamp>,
     pub(super) record: Option<Box<ScheduleRecord>>,
     pub(super) calendar: Option<Rules>,
-    pub(super) standing: Standing,
+    pub(super) state: ScheduleState,
     /// Hints that came while it was read or written.
     pub(super) hints: u32,
     /// Hints of our own writes that have not come yet.
@@ -23,7 +23,7 @@ pub(super) struct Known {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) enum Standing {
+pub(super) enum ScheduleState {
     /// To be read.
     #[default]
     Unread,
@@ -58,7 +58,7 @@ pub(super) enum Plan {
     PassOver(Passed),
 }
 
-impl Standing {
+impl ScheduleState {
     pub(super) fn write(&self) -> Option<&Write> {
         match self {
             Self::ToCheck(write)

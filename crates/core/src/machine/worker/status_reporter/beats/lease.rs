@@ -8,7 +8,7 @@ use crate::job::{Assignment, Progress};
 use crate::time::Millis;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Standing {
+pub(super) struct Lease {
     /// As it stands in ZooKeeper, as far as is known.
     assignment: Assignment,
     version: i32,
@@ -58,7 +58,7 @@ pub(super) enum Told {
     Lapsed,
 }
 
-impl Standing {
+impl Lease {
     pub(super) fn new(assignment: Assignment, version: i32, auto: bool, now: Millis) -> Self {
         let lease = assignment.lease;
         Self {
