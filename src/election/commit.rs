@@ -1,7 +1,7 @@
 //! Writes that only the leader can make.
 
 use bellwether_core::machine::election::leadership::LeadershipState;
-use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::outcome::{Outcome, Rejection};
 use bellwether_core::txn::Op;
 use bellwether_host::election::ActiveTerm;
 
@@ -63,13 +63,14 @@ impl Election {
         match committed.await {
             Outcome::Applied(()) => Ok(()),
             Outcome::Unknown => Err(CommitError::Unknown),
-            Outcome::Rejected(rejection) => Err(match (rejection.at, &rejection.reason) {
-                (0, Reason::BadVersion | Reason::NoNode) => {
-                    self.0.actor.fenced_out(epoch);
-                    CommitError::FencedOut(epoch)
-                }
-                (at, _) => CommitError::Rejected(Rejection { at: at.saturating_sub(1), ..rejection }),
-            }),
+            Outcome::Rejected(rejection) if rejection.is_fenced_out() => {
+                self.0.actor.fenced_out(epoch);
+                Err(CommitError::FencedOut(epoch))
+            }
+            // The caller counts without the fence.
+            Outcome::Rejected(Rejection { at, reason }) => {
+                Err(CommitError::Rejected(Rejection { at: at.saturating_sub(1), reason }))
+            }
         }
     }
 }

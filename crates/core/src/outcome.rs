@@ -27,6 +27,9 @@ impl<T> Outcome<T> {
     }
 }
 
+/// The position of the epoch's check in a leader's transaction.
+const EPOCH_CHECK: usize = 0;
+
 /// A definite refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("operation {at} was rejected: {reason}")]
@@ -51,6 +54,13 @@ impl Rejection {
             | Reason::Other(_) => false,
             Reason::NotSent | Reason::OverBudget(_) | Reason::Refused(_) => true,
         }
+    }
+
+    /// Whether a leader's transaction was refused because its epoch is over. The check of the epoch is the first operation of
+    /// each: [`txn::fence`](crate::txn::fence).
+    #[must_use]
+    pub fn is_fenced_out(&self) -> bool {
+        self.at == EPOCH_CHECK && self.is_fence()
     }
 
     /// Whether a check failed because its znode has another version, or is gone: what a fence is for.

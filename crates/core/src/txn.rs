@@ -52,10 +52,11 @@ mod batch;
 mod claim;
 mod group;
 mod schedule;
+mod subject;
 mod take_back;
 
 pub use batch::{Batch, Locus};
-pub use claim::Claim;
+pub use claim::{Claim, ClaimStep};
 pub use group::{
     advance, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned,
     rejoin_group, remove_chunk, remove_group, remove_member, seal, without_part,
@@ -63,6 +64,7 @@ pub use group::{
 pub use schedule::{
     add_schedule, check_removals, job_of_tick, remove_schedule, set_schedule, tick, trace_tick, trigger,
 };
+pub use subject::Subject;
 pub use take_back::take_back;
 
 /// How long a znode lives.
@@ -126,16 +128,15 @@ impl Op {
     /// Whether it ends a job's turn in its lane.
     #[must_use]
     pub fn leaves_turn(&self) -> bool {
-        matches!(self, Self::Delete { path, .. } if matches!(path::parse(path), path::Place::Turn(..)))
+        matches!(self, Self::Delete { .. }) && self.subject() == Subject::Turn
     }
 
     /// Whether it is what a group adds to the end of one of its jobs.
     #[must_use]
     pub fn leaves_group(&self) -> bool {
-        use path::{GroupPlace, Place};
         match self {
-            Self::Delete { path, .. } => matches!(path::parse(path), Place::Group(GroupPlace::Member(..))),
-            Self::Create { path, .. } => matches!(path::parse(path), Place::Group(GroupPlace::Mark(..))),
+            Self::Delete { .. } => self.subject() == Subject::Member,
+            Self::Create { .. } => self.subject() == Subject::Mark,
             Self::Check { .. } | Self::Set { .. } => false,
         }
     }

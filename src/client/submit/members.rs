@@ -7,8 +7,8 @@ use bellwether_core::group::{GroupError, GroupRecord, Stage};
 use bellwether_core::job::identity::Accepted;
 use bellwether_core::name::GroupId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
-use bellwether_core::path::{self, GroupPlace, Place};
-use bellwether_core::txn::{self, Batch};
+use bellwether_core::path;
+use bellwether_core::txn::{self, Subject};
 use bellwether_core::wire;
 use bellwether_zk::Node;
 use futures::future::join_all;
@@ -19,44 +19,19 @@ use super::super::runtime::Zk;
 use super::Submission;
 use super::round::{decide, refuse};
 
-/// What of a group a batch was rejected at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stumble {
-    /// The record has another version, or is gone.
-    Record,
-    /// The place has no parent, or is there.
-    Place,
-}
-
-/// Whether the operation of this position is about a group.
-pub(super) fn stumbled(batch: &Batch<Submission>, at: usize) -> Option<Stumble> {
-    match path::parse(batch.ops().nth(at)?.path()) {
-        Place::Group(GroupPlace::Record(_)) => Some(Stumble::Record),
-        Place::Group(GroupPlace::Member(..)) => Some(Stumble::Place),
-        Place::Group(GroupPlace::Mark(..))
-        | Place::QueueEntry(_)
-        | Place::DelayedEntry(..)
-        | Place::Worker(_)
-        | Place::Inbox(_)
-        | Place::Assignment(..)
-        | Place::Turn(..)
-        | Place::Schedule(_)
-        | Place::Other => None,
-    }
-}
-
-/// Nothing of these was applied, because of this one's group: what is to be sent again.
+/// Nothing of these was applied, because of the record of this one's group, or its place there: what is to be sent again.
 pub(super) async fn mend(
     zk: &Zk,
     mut jobs: Vec<Submission>,
     culprit: usize,
-    stumble: Stumble,
+    subject: Subject,
     reason: Reason,
 ) -> Vec<Submission> {
-    match (stumble, &reason) {
+    match (subject, &reason) {
         (_, Reason::NotSent) => jobs,
-        (Stumble::Record, Reason::BadVersion | Reason::NoNode) => read_again(zk, jobs).await,
-        (Stumble::Place, Reason::NoNode) => make_chunks(zk, jobs, culprit).await,
+        (Subject::Group, Reason::BadVersion | Reason::NoNode) => read_again(zk, jobs).await,
+        // The place has no parent.
+        (Subject::Member, Reason::NoNode) => make_chunks(zk, jobs, culprit).await,
         (_, _) => {
             refuse(vec![jobs.remove(culprit)], &reason);
             jobs

@@ -10,7 +10,7 @@ use bellwether_core::metric::UNKNOWN_RESOLVED;
 use bellwether_core::name::GroupId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
-use bellwether_core::txn::{self, Batch, Locus};
+use bellwether_core::txn::{self, Batch, Locus, Subject};
 use bellwether_core::wire;
 use bellwether_zk::{Node, ReadError, ReadResult};
 use futures::future::{join_all, try_join};
@@ -29,12 +29,6 @@ use bellwether_core::job::identity::{self, Accepted, Sight};
 /// How often a job is sent again after a rejection that a read cannot explain. Something else makes and
 /// deletes znodes of that name then; a job id has no honest use for it.
 const PUZZLES: u32 = 5;
-
-/// Where a submission makes the job's entry, whose minute may be missing.
-const ENTRY: usize = 1;
-
-/// Where a submission makes the job's turn in its lane, which may be missing.
-const TURN: usize = 2;
 
 /// How full it is where submissions go.
 #[derive(Debug, Default)]
@@ -211,25 +205,25 @@ pub(super) fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> 
 /// Nothing of the batch was applied. One job is to blame; the others are sent again.
 async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Vec<Submission> {
     let culprit = batch.locate(rejection.at);
-    let of_group = members::stumbled(&batch, rejection.at);
     let mut jobs = submissions(batch);
     jobs.iter().for_each(Submission::unsent);
-    if let (Some(stumble), Some(Locus::Group { group, .. })) = (of_group, culprit) {
-        return members::mend(zk, jobs, group, stumble, rejection.reason).await;
+    if let Some(Locus::Group { group, subject: subject @ (Subject::Group | Subject::Member), .. }) = culprit {
+        return members::mend(zk, jobs, group, subject, rejection.reason).await;
     }
     match (rejection.reason, culprit) {
         (Reason::NotSent, _) => jobs,
-        (Reason::NodeExists, Some(Locus::Group { group, op: 0 })) => {
+        (Reason::NodeExists, Some(Locus::Group { group, subject: Subject::Record, .. })) => {
             jobs[group].puzzles += 1;
             taken(zk, jobs).await
         }
         // What it would open again has changed, or is gone.
-        (Reason::BadVersion | Reason::NoNode, Some(Locus::Group { group, op: 0 }))
+        (Reason::BadVersion | Reason::NoNode, Some(Locus::Group { group, subject: Subject::Record, .. }))
             if jobs[group].reopens.is_some() =>
         {
             taken(zk, jobs).await
         }
-        (Reason::NoNode, Some(Locus::Group { group, op: ENTRY | TURN })) => {
+        // The entry's minute or the turn's lane is missing.
+        (Reason::NoNode, Some(Locus::Group { group, subject: Subject::Entry | Subject::Turn, .. })) => {
             make_parents(zk, jobs, group).await
         }
         (reason, Some(Locus::Group { group, .. })) => {

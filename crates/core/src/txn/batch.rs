@@ -4,7 +4,7 @@
 //! fails as a whole at its first bad operation; [`Batch::locate`] tells whose that was, so that the caller can
 //! take that one out and send the rest again.
 
-use super::Op;
+use super::{Op, Subject};
 use crate::budget::{MAX_TXN_BYTES, MAX_TXN_OPS};
 
 /// Operations that must all hold, then one group of operations per key.
@@ -19,14 +19,16 @@ pub struct Batch<K> {
 /// Whose operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Locus {
-    /// The fence's, at this index.
-    Fence(usize),
+    /// The fence's.
+    Fence(Subject),
     /// A group's.
     Group {
         /// The group's position.
         group: usize,
         /// The operation's position in it.
         op: usize,
+        /// What the operation is about.
+        subject: Subject,
     },
 }
 
@@ -86,12 +88,13 @@ impl<K> Batch<K> {
     /// Whose operation stands at an index of [`Batch::ops`].
     #[must_use]
     pub fn locate(&self, at: usize) -> Option<Locus> {
-        let Some(mut at) = at.checked_sub(self.fence.len()) else {
-            return Some(Locus::Fence(at));
-        };
+        if let Some(op) = self.fence.get(at) {
+            return Some(Locus::Fence(op.subject()));
+        }
+        let mut at = at - self.fence.len();
         for (group, (_, ops)) in self.groups.iter().enumerate() {
-            if at < ops.len() {
-                return Some(Locus::Group { group, op: at });
+            if let Some(op) = ops.get(at) {
+                return Some(Locus::Group { group, op: at, subject: op.subject() });
             }
             at -= ops.len();
         }
@@ -136,8 +139,8 @@ mod tests {
     #[test]
     fn every_operation_is_located() {
         let loci = (0..5).map(|at| batch().locate(at)).collect::<Vec<_>>();
-        let group = |group, op| Some(Locus::Group { group, op });
-        assert_eq!(loci, [Some(Locus::Fence(0)), group(0, 0), group(0, 1), group(1, 0), None]);
+        let group = |group, op| Some(Locus::Group { group, op, subject: Subject::Other });
+        assert_eq!(loci, [Some(Locus::Fence(Subject::Other)), group(0, 0), group(0, 1), group(1, 0), None]);
     }
 
     #[test]

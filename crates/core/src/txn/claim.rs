@@ -28,6 +28,15 @@ pub struct Claim {
     target: i32,
 }
 
+/// A step of a claim: what an operation of [`Claim::ops`] does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimStep {
+    /// Checks the candidate.
+    CheckCandidate,
+    /// Makes `/epoch`, or raises it.
+    RaiseEpoch,
+}
+
 impl Claim {
     /// Plans a claim. `found` is the version of `/epoch`, if it is there; `highest` the highest epoch known to
     /// have been claimed. `None` when the epochs are used up, after 2³¹ claims.
@@ -80,6 +89,12 @@ impl Claim {
     #[must_use]
     pub fn token(&self) -> Uuid {
         self.token
+    }
+
+    /// What the operation at this position of [`Claim::ops`] does. The first is the check, and the rest is about `/epoch`.
+    #[must_use]
+    pub fn step(at: usize) -> ClaimStep {
+        if at == 0 { ClaimStep::CheckCandidate } else { ClaimStep::RaiseEpoch }
     }
 
     /// The operations of the one multi, by a node at a time. The first is the check of the candidate, which

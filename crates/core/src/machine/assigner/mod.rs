@@ -44,7 +44,7 @@ use crate::job::{Assignment, QueueEntry};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::{Millis, WallMillis};
-use crate::txn::{self, Batch, Locus};
+use crate::txn::{self, Batch, Locus, Subject};
 
 use capacity::Capacity;
 pub use capacity::SHUNNED;
@@ -335,19 +335,17 @@ impl Assigner {
             return;
         }
         let out_of_service = match batch.locate(rejection.at) {
-            Some(Locus::Fence(0)) => {
+            Some(Locus::Fence(Subject::Epoch)) => {
                 self.acting = false;
                 if rejection.is_fence() {
                     out.push(Effect::FencedOut);
                 }
                 return;
             }
-            Some(Locus::Fence(check)) => {
-                let named = batch.keys().map(|job| job.worker).collect::<BTreeSet<_>>();
-                named.into_iter().nth(check - 1)
-            }
+            // It has left, or drains.
+            Some(Locus::Fence(Subject::Worker(worker))) => Some(worker),
             // The entry is gone: not ours to assign.
-            Some(Locus::Group { group, op: 0 }) => {
+            Some(Locus::Group { group, subject: Subject::Entry, .. }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
                     capacity.give_back(&job.id);
@@ -355,7 +353,7 @@ impl Assigner {
                 None
             }
             // Its turn: cancelled and retried unseen, taken away, or set.
-            Some(Locus::Group { group, op: 2 }) => {
+            Some(Locus::Group { group, subject: Subject::Turn, .. }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
                     capacity.give_back(&job.id);
@@ -373,7 +371,8 @@ impl Assigner {
             }
             // The inbox is gone, or holds the job already, which only an operator's hand can bring about.
             Some(Locus::Group { group, .. }) => batch.keys().nth(group).map(|job| job.worker),
-            None => None,
+            // No other check is made.
+            Some(Locus::Fence(_)) | None => None,
         };
         if let Some(capacity) = out_of_service.and_then(|id| self.workers.get_mut(&id)) {
             capacity.close();

@@ -209,7 +209,7 @@ impl Expirer {
             Outcome::Unknown => self.acting = false,
             Outcome::Rejected(rejection) if rejection.is_whole() => self.acting = false,
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(Locus::Group { group, op }) => {
+                Some(Locus::Group { group, op, .. }) => {
                     let (item, ops) = batch.remove(group);
                     match txn::gone_part(&ops, op, &rejection.reason) {
                         Some(gone) => self.without(item.job, gone),

@@ -30,7 +30,7 @@ pub use sight::{Look, Sight};
 
 use crate::group::{End, GroupRecord, Mark};
 use crate::name::{GroupId, JobId};
-use crate::outcome::{Outcome, Rejection};
+use crate::outcome::Outcome;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Op};
 use decide::{Step, decide};
@@ -314,9 +314,7 @@ impl GroupJoiner {
             // Applied or not: the group tells.
             Outcome::Unknown => self.interrupt(group),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(group),
-            Outcome::Rejected(Rejection { at: 0, reason })
-                if (Rejection { at: 0, reason: reason.clone() }).is_fence() =>
-            {
+            Outcome::Rejected(rejection) if rejection.is_fenced_out() => {
                 self.acting = false;
                 out.push(Effect::FencedOut);
             }
@@ -371,7 +369,7 @@ impl GroupJoiner {
             Outcome::Unknown => self.interrupt(group),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(group),
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(txn::Locus::Group { group: at, op }) => {
+                Some(txn::Locus::Group { group: at, op, .. }) => {
                     let (job, ops) = batch.remove(at);
                     pass.rejected(job, ops, op, &rejection.reason);
                     if batch.is_empty() {

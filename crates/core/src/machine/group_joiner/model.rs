@@ -11,7 +11,7 @@ use crate::group::Stage;
 use crate::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::Kind;
-use crate::outcome::Reason;
+use crate::outcome::{Reason, Rejection};
 use crate::txn::EntryLocation;
 use crate::wire::{decode, encode};
 use crate::{path, txn};

@@ -7,7 +7,7 @@ use crate::group::{Parent, Stage, Stop};
 use crate::job::{JobRecord, Membership, Payload, Role};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::Kind;
-use crate::outcome::Reason;
+use crate::outcome::{Reason, Rejection};
 use crate::path;
 use crate::txn::EntryLocation;
 

@@ -371,7 +371,7 @@ impl LeaseWatcher {
                 self.put_back(&batch);
             }
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(Locus::Group { group, op }) => {
+                Some(Locus::Group { group, op, .. }) => {
                     let (revocation, ops) = batch.remove(group);
                     let key = revocation.key();
                     if let Some(Entry::Closing(watched)) = self.entries.get(&key) {

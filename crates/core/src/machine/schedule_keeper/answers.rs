@@ -6,10 +6,7 @@ use crate::name::ScheduleId;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path::{self, Place};
 use crate::schedule::{Passed, PassedOver};
-use crate::txn::{Batch, Locus, Op};
-
-/// Where the epoch's check stands among a batch's fences.
-const FENCE: usize = 0;
+use crate::txn::{Batch, Locus, Op, Subject};
 
 impl ScheduleKeeper {
     pub(super) fn committed(&mut self, mut batch: Batch<Key>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
@@ -30,12 +27,12 @@ impl ScheduleKeeper {
                 self.read_all(batch);
             }
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(Locus::Group { group, op }) => {
+                Some(Locus::Group { group, op, .. }) => {
                     let (key, ops) = batch.remove(group);
                     self.rejected(&key, &ops[op], &rejection, out);
                     self.put_back(batch);
                 }
-                Some(Locus::Fence(FENCE)) => {
+                Some(Locus::Fence(Subject::Epoch)) => {
                     self.acting = false;
                     if rejection.is_fence() {
                         out.push(Effect::FencedOut);

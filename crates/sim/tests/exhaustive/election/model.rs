@@ -8,7 +8,7 @@ use bellwether_core::machine::election::leadership::{Effect, Event, LeadershipSt
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::Millis;
-use bellwether_core::txn;
+use bellwether_core::txn::{self, Claim, ClaimStep};
 use stateright::{Model, Property};
 
 use super::node::{News, Node, Sent, is_grave, outlives_connection};
@@ -292,7 +292,9 @@ impl Election {
                             first.is_some_and(|(path, owner)| path == claim.candidate() && owner == session);
                         match outcome {
                             Outcome::Applied(()) => self.claimed(state, n, session, claim.epoch(), first),
-                            Outcome::Rejected(rejection) if rejection.at > 0 => {
+                            Outcome::Rejected(rejection)
+                                if Claim::step(rejection.at) == ClaimStep::RaiseEpoch =>
+                            {
                                 self.note(Sight::ClaimedBefore)
                             }
                             Outcome::Rejected(_) => self.note(Sight::Vandalised),

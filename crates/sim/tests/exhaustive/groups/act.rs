@@ -83,7 +83,7 @@ impl Groups {
         let epoch = state.leaders[n].epoch;
         let outcome = self.commit(state, Some(epoch), &write.ops());
         match (&write, &outcome) {
-            (_, Outcome::Rejected(rejection)) if rejection.at == 0 => self.note(Sight::Stale),
+            (_, Outcome::Rejected(rejection)) if rejection.is_fenced_out() => self.note(Sight::Stale),
             (Write::Advance(..), Outcome::Rejected(rejection)) if rejection.reason == Reason::BadVersion => {
                 self.note(Sight::Raced);
             }

@@ -6,7 +6,7 @@ use super::{Effect, Leadership, RENEWALS_PER_LEASE, Request, Sighting, Term, Why
 use crate::machine::election::campaign::{self, Ticket};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
-use crate::txn::Claim;
+use crate::txn::{Claim, ClaimStep};
 
 impl Leadership {
     pub(super) fn read_epoch(&mut self, candidate: String, out: &mut Vec<Effect>) {
@@ -109,9 +109,9 @@ impl Leadership {
     }
 
     fn claim_refused(&mut self, now: Millis, rejection: Rejection, out: &mut Vec<Effect>) {
-        match (rejection.at, &rejection.reason) {
+        match (Claim::step(rejection.at), &rejection.reason) {
             // The candidate is gone, or somebody wrote to it: it can never claim.
-            (0, Reason::NoNode | Reason::BadVersion) => {
+            (ClaimStep::CheckCandidate, Reason::NoNode | Reason::BadVersion) => {
                 self.leave(now, Why::CandidateGone, After::Afresh, out);
             }
             // Somebody changed the epoch since it was read.

@@ -245,7 +245,7 @@ impl Reporter {
         out: &mut Vec<Effect>,
     ) {
         let (group, op) = match batch.locate(rejection.at) {
-            Some(Locus::Group { group, op }) => (group, op),
+            Some(Locus::Group { group, op, .. }) => (group, op),
             // There is no fence, and no operation behind the last.
             Some(Locus::Fence(_)) | None => (0, 0),
         };

@@ -270,7 +270,7 @@ impl Recovery {
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Fence(_)) if rejection.is_fence() => out.push(Effect::FencedOut),
                 Some(Locus::Fence(_)) => self.interrupt(worker),
-                Some(Locus::Group { group, op }) => {
+                Some(Locus::Group { group, op, .. }) => {
                     // It moved on meanwhile (its worker reported, a client cancelled): look at it again.
                     let (item, ops) = batch.remove(group);
                     if let Some(gone) = txn::gone_part(&ops, op, &rejection.reason) {
@@ -295,7 +295,7 @@ impl Recovery {
             }
             Outcome::Unknown => self.interrupt(worker),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
-            Outcome::Rejected(rejection) if rejection.at == 0 && rejection.is_fence() => {
+            Outcome::Rejected(rejection) if rejection.is_fenced_out() => {
                 out.push(Effect::FencedOut);
             }
             // Gone already.

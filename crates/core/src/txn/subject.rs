@@ -1,0 +1,92 @@
+//! What the operations of a transaction are about.
+//!
+//! A rejection names an operation by its position. The caller looks its [`Subject`] up, so that no rule depends on the
+//! order in which a transaction was built.
+
+use super::Op;
+use crate::name::WorkerId;
+use crate::path::{self, GroupPlace, Place};
+
+/// What an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// The epoch: the check that every transaction of a leader begins with.
+    Epoch,
+    /// The count of removed schedules.
+    Removals,
+    /// A worker's registration.
+    Worker(WorkerId),
+    /// A job's record.
+    Record,
+    /// A job's entry, in the queue or delayed.
+    Entry,
+    /// A job's assignment.
+    Assignment,
+    /// A job's turn in its lane.
+    Turn,
+    /// The record of a group.
+    Group,
+    /// A member's place in its group.
+    Member,
+    /// The mark of an end in a group.
+    Mark,
+    /// Something else.
+    Other,
+}
+
+impl Op {
+    /// What it is about.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        let path = self.path();
+        match path::parse(path) {
+            Place::QueueEntry(_) | Place::DelayedEntry(..) => Subject::Entry,
+            Place::Worker(worker) => Subject::Worker(worker),
+            Place::Assignment(..) => Subject::Assignment,
+            Place::Turn(..) => Subject::Turn,
+            Place::Group(GroupPlace::Record(_)) => Subject::Group,
+            Place::Group(GroupPlace::Member(..)) => Subject::Member,
+            Place::Group(GroupPlace::Mark(..)) => Subject::Mark,
+            Place::Other if path == path::EPOCH => Subject::Epoch,
+            Place::Other if path == path::SCHEDULES => Subject::Removals,
+            Place::Other if path.starts_with(path::JOBS) => Subject::Record,
+            Place::Inbox(_) | Place::Schedule(_) | Place::Other => Subject::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::group::{End, Mark};
+    use crate::job::Turn;
+    use crate::name::{GroupId, JobId, Lane, ScheduleId};
+    use crate::txn;
+
+    #[test]
+    fn each_path_has_its_subject() {
+        let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(9)));
+        let turn = Turn { lane: Lane::new("l").unwrap(), generation: 2 };
+        let group = GroupId::new("p:x@1").unwrap();
+        for (path, subject) in [
+            (path::record(&job), Subject::Record),
+            (path::queue_entry(&job), Subject::Entry),
+            (path::delayed_entry(29, &job), Subject::Entry),
+            (path::assignment(worker, &job), Subject::Assignment),
+            (path::worker(worker), Subject::Worker(worker)),
+            (path::turn(&turn, &job), Subject::Turn),
+            (path::group(&group), Subject::Group),
+            (path::place(&group, 7), Subject::Member),
+            (path::mark(&group, Mark::Member(7), End::Dead), Subject::Mark),
+            (path::inbox(worker), Subject::Other),
+            (path::schedule(&ScheduleId::new("s").unwrap()), Subject::Other),
+            (path::quarantine(&job), Subject::Other),
+        ] {
+            assert_eq!(Op::delete(path.clone()).subject(), subject, "{path}");
+        }
+        assert_eq!(txn::fence(3).subject(), Subject::Epoch);
+        assert_eq!(txn::check_removals(3).subject(), Subject::Removals);
+    }
+}
