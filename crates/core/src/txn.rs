@@ -125,6 +125,16 @@ impl Op {
         }
     }
 
+    /// The version that its znode must have, if it asks for one.
+    #[must_use]
+    pub fn version(&self) -> Option<i32> {
+        match self {
+            Self::Check { version, .. } | Self::Set { version, .. } => Some(*version),
+            Self::Delete { version, .. } => *version,
+            Self::Create { .. } => None,
+        }
+    }
+
     /// Whether it ends a job's turn in its lane.
     #[must_use]
     pub fn leaves_turn(&self) -> bool {

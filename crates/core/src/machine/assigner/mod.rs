@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | applied | assigned: they count against their worker until its inbox is listed |
 //! | rejected: epoch | the term is over: [`Effect::FencedOut`], nothing more is planned |
-//! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of it again; all wait again |
+//! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of a registration that was not checked; all wait again |
 //! | rejected: an entry is gone | that job is forgotten (cancelled, or assigned by a write thought lost); the rest wait again |
 //! | rejected: a turn is gone | that job waits for its turn anew (`gate`); the rest wait again |
 //! | rejected: a turn is another version | that job, and its lane, wait for the next sweep; the rest wait again |
@@ -44,7 +44,7 @@ use crate::job::{Assignment, QueueEntry};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::{Millis, WallMillis};
-use crate::txn::{self, Batch, Locus, Subject};
+use crate::txn::{self, Batch, Locus, Op, Subject};
 
 use capacity::Capacity;
 pub use capacity::SHUNNED;
@@ -342,8 +342,11 @@ impl Assigner {
                 }
                 return;
             }
-            // It has left, or drains.
-            Some(Locus::Fence(Subject::Worker(worker))) => Some(worker),
+            // It has left, or has written its registration anew. The registry may have told of the new one already.
+            Some(Locus::Fence(Subject::Worker(worker))) => {
+                let checked = batch.ops().nth(rejection.at).and_then(Op::version);
+                Some(worker).filter(|id| self.workers.get(id).map(Capacity::version) == checked)
+            }
             // The entry is gone: not ours to assign.
             Some(Locus::Group { group, subject: Subject::Entry, .. }) => {
                 let (job, _) = batch.remove(group);

@@ -234,6 +234,18 @@ fn a_rejected_worker_is_out_until_it_registers_anew() {
     assert_eq!(bench.0.slots().0, 18);
 }
 
+/// The registry's word of the new registration and the answer to the transaction cross.
+#[test]
+fn a_worker_whose_new_registration_is_known_before_the_rejection_stays() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let sent = batch(&bench.queue([1]));
+    assert_eq!(commits(&bench.handle(Event::Worker(worker(1), info(5), 1))), 0);
+    let after = bench.handle(Event::Committed(sent, rejected(1, Reason::BadVersion)));
+    assert_eq!(placed(&batch(&after)), [(job(1), worker(1))]);
+    assert_eq!(bench.0.slots(), (5, 1));
+}
+
 #[test]
 fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
