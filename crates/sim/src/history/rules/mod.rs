@@ -34,6 +34,7 @@ mod paused;
 mod pauses;
 mod payloads;
 mod places;
+mod prompt;
 mod recovered_soon;
 mod removals;
 mod runs;
@@ -119,4 +120,5 @@ pub const RULES: &[Rule] = &[
     rule("L7", "every call is answered within its deadline", new::<bounded_calls::BoundedCalls>),
     rule("L8", "nobody exits by itself, or idles while there is work", new::<no_idling::NoIdling>),
     rule("L9", "a worker that drains leaves", new::<drained_soon::DrainedSoon>),
+    rule("L10", "without a fault, nothing waits for a sweep", new::<prompt::Prompt>),
 ];

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use bellwether_core::name::{JobId, WorkerId};
-use bellwether_core::path::Place;
+use bellwether_core::path::{self, Place};
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -26,9 +26,57 @@ const SHUNNED: u64 = 75_000;
 #[derive(Default)]
 pub(super) struct NoIdling {
     next: u64,
-    /// Since when workers are shunned.
-    shunned: BTreeMap<WorkerId, u64>,
+    shunned: Shunned,
     could_run: BTreeMap<JobId, u64>,
+}
+
+/// The workers that are shunned, and since when.
+#[derive(Default)]
+pub(super) struct Shunned(BTreeMap<WorkerId, u64>);
+
+impl Shunned {
+    pub(super) fn observe(&mut self, step: &Step<'_>, world: &World) {
+        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            match &change.spot {
+                Spot::Epoch => self.0.clear(),
+                Spot::Place(Place::Worker(worker)) => drop(self.0.remove(worker)),
+                // A revocation sets it.
+                Spot::Place(Place::Inbox(worker)) if change.before.is_some() && change.after.is_some() => {
+                    self.0.insert(*worker, world.now);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn contains(&self, worker: WorkerId, world: &World) -> bool {
+        self.0.get(&worker).is_some_and(|since| world.now < since + SHUNNED)
+    }
+
+    /// The jobs that wait in the queue although a worker has a free slot for them.
+    pub(super) fn could_run<'a>(&self, world: &'a World) -> impl Iterator<Item = &'a JobId> + use<'a> {
+        let truth = &world.truth;
+        let free: Vec<_> = truth
+            .jobs()
+            .workers()
+            .filter(|(id, worker)| worker.registered && !self.contains(*id, world))
+            .filter_map(|(id, worker)| {
+                let info = truth.get(&path::worker(id))?.worker()?;
+                (!info.draining && worker.jobs.len() < info.slots as usize).then_some(info)
+            })
+            .collect();
+        let jobs = (!free.is_empty()).then(|| truth.jobs().all());
+        jobs.into_iter().flatten().filter_map(move |(job, seen)| {
+            let record = truth.record(job)?.record()?;
+            let lane = record.placement.lane.as_ref();
+            let first =
+                lane.is_none_or(|lane| truth.jobs().lane(lane).next().is_some_and(|(_, head)| head == job));
+            let queued = seen.places.contains(&JobPlace::Queue);
+            let paused = truth.get(&path::pause(&record.kind)).is_some();
+            let served = || free.iter().any(|info| info.can_run(&record.kind, &record.placement));
+            (queued && !paused && first && served()).then_some(job)
+        })
+    }
 }
 
 impl Predicate for NoIdling {
@@ -36,17 +84,7 @@ impl Predicate for NoIdling {
         if let EventKind::Node { node, is: Life::Failed } = step.event {
             found.push(format!("{node} ended by itself"));
         }
-        for change in step.commit.iter().flat_map(|commit| &commit.changes) {
-            match &change.spot {
-                Spot::Epoch => self.shunned.clear(),
-                Spot::Place(Place::Worker(worker)) => drop(self.shunned.remove(worker)),
-                // A revocation sets it.
-                Spot::Place(Place::Inbox(worker)) if change.before.is_some() && change.after.is_some() => {
-                    self.shunned.insert(*worker, world.now);
-                }
-                _ => {}
-            }
-        }
+        self.shunned.observe(step, world);
         self.look(world, found);
     }
 
@@ -64,36 +102,8 @@ impl NoIdling {
             return;
         }
         self.next = world.now + EVERY;
-        let (before, truth) = (std::mem::take(&mut self.could_run), &world.truth);
-        let free: Vec<_> = truth
-            .jobs()
-            .workers()
-            .filter(|(id, worker)| {
-                let shunned = self.shunned.get(id).is_some_and(|since| world.now < since + SHUNNED);
-                worker.registered && !shunned
-            })
-            .filter_map(|(id, worker)| {
-                let info = truth.get(&bellwether_core::path::worker(id))?.worker()?;
-                (!info.draining && worker.jobs.len() < info.slots as usize).then_some(info)
-            })
-            .collect();
-        if free.is_empty() {
-            return;
-        }
-        for (job, seen) in truth.jobs().all() {
-            let Some(record) = truth.record(job).and_then(|znode| znode.record()) else { continue };
-            let lane = record.placement.lane.as_ref();
-            let first =
-                lane.is_none_or(|lane| truth.jobs().lane(lane).next().is_some_and(|(_, head)| head == job));
-            let queued = seen.places.contains(&JobPlace::Queue);
-            let paused = truth.get(&bellwether_core::path::pause(&record.kind)).is_some();
-            if !queued
-                || paused
-                || !first
-                || !free.iter().any(|info| info.can_run(&record.kind, &record.placement))
-            {
-                continue;
-            }
+        let before = std::mem::take(&mut self.could_run);
+        for job in self.shunned.could_run(world) {
             let since = before.get(job).copied().unwrap_or(world.now);
             if since + IDLE < world.now {
                 found.push(format!("{job} waits since {since} ms, and a worker has a free slot"));

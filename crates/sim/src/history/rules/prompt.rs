@@ -1,0 +1,188 @@
+//! L10: while nothing goes wrong, nothing waits for a sweep.
+//!
+//! Sweeps (every 15 s) are for hints that were lost. Once all is healed, and as long as no connection, process or leader
+//! changes, watches alone make things go on: a job that waits beside a free slot is assigned, and what is assigned is
+//! begun, within [`PROMPT`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellwether_core::name::{JobId, NodeId, WorkerId};
+use bellwether_core::path;
+
+use super::Predicate;
+use super::no_idling::Shunned;
+use crate::history::checker::{Found, Step, World};
+use crate::history::event::{EventKind, Leading, Life, RunStep};
+
+/// Clearly less than a sweep, and more than any chain of messages takes.
+const PROMPT: u64 = 8_000;
+
+/// How often the whole is looked at.
+const EVERY: u64 = 1_000;
+
+/// A run: of which worker, job, generation and attempt.
+type Run = (WorkerId, JobId, u32, u32);
+
+#[derive(Default)]
+pub(super) struct Prompt {
+    next: u64,
+    /// Since when nothing changed that may lose a hint.
+    quiet_since: u64,
+    leadership: BTreeMap<NodeId, (Leading, i32)>,
+    shunned: Shunned,
+    could_run: BTreeMap<JobId, u64>,
+    could_begin: BTreeMap<(WorkerId, JobId), u64>,
+    /// Attempts that have begun, while they are assigned.
+    begun: BTreeSet<(WorkerId, JobId, u32)>,
+    /// Runs that have not ended, and their nodes.
+    running: BTreeMap<Run, Option<NodeId>>,
+}
+
+impl Predicate for Prompt {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        match step.event {
+            EventKind::Leadership { node, state, epoch, .. } => {
+                if self.leadership.insert(node.clone(), (*state, *epoch)) != Some((*state, *epoch)) {
+                    self.quiet_since = world.now;
+                }
+            }
+            EventKind::Node { node, is } => {
+                self.quiet_since = world.now;
+                if matches!(is, Life::Started | Life::Stopped | Life::Killed | Life::Failed) {
+                    self.running.retain(|_, of| of.as_ref() != Some(node));
+                }
+            }
+            EventKind::Link { .. } | EventKind::Evicted { .. } | EventKind::Healed => {
+                self.quiet_since = world.now;
+            }
+            EventKind::Run { worker, job, generation, attempt, step: RunStep::Started, .. } => {
+                let node = world.truth.worker(*worker).and_then(|worker| worker.node.clone());
+                self.running.insert((*worker, job.clone(), *generation, *attempt), node);
+                self.begun.insert((*worker, job.clone(), *attempt));
+            }
+            EventKind::Run { worker, job, generation, attempt, step: RunStep::Ended, .. } => {
+                self.running.remove(&(*worker, job.clone(), *generation, *attempt));
+            }
+            EventKind::Invoke { .. }
+            | EventKind::Return { .. }
+            | EventKind::Txn { .. }
+            | EventKind::Refused { .. } => {}
+        }
+        self.shunned.observe(step, world);
+        self.look(world, found);
+    }
+
+    fn finish(&mut self, world: &World, found: &mut Found<'_>) {
+        self.look(world, found);
+    }
+}
+
+impl Prompt {
+    fn look(&mut self, world: &World, found: &mut Found<'_>) {
+        if !world.is_led() || world.healed.is_none() {
+            self.could_run.clear();
+            return self.could_begin.clear();
+        }
+        if world.now < self.next {
+            return;
+        }
+        self.next = world.now + EVERY;
+        let waits = self.shunned.could_run(world).cloned();
+        let why = "waits, and a worker has a free slot";
+        late(&mut self.could_run, waits, JobId::to_string, why, self.quiet_since, world.now, found);
+        let waits: Vec<_> = world
+            .truth
+            .jobs()
+            .workers()
+            .filter(|(id, _)| self.may_begin(*id, world))
+            .flat_map(|(id, worker)| worker.jobs.iter().map(move |job| (id, job.clone())))
+            .filter(|(id, job)| self.is_to_begin(*id, job, world))
+            .collect();
+        let name = |(worker, job): &(WorkerId, JobId)| format!("{job}, assigned to {worker},");
+        let why = "has not begun";
+        late(&mut self.could_begin, waits, name, why, self.quiet_since, world.now, found);
+        let assigned = |worker: WorkerId, job: &JobId| {
+            world.truth.worker(worker).is_some_and(|worker| worker.jobs.contains(job))
+        };
+        self.begun.retain(|(worker, job, _)| assigned(*worker, job));
+    }
+
+    /// Whether a worker is there, serves, and has a free slot.
+    fn may_begin(&self, id: WorkerId, world: &World) -> bool {
+        let Some(info) = world.truth.get(&path::worker(id)).and_then(|znode| znode.worker()) else {
+            return false;
+        };
+        let occupied = self.running.values().filter(|node| node.as_ref() == Some(&info.node)).count();
+        !info.draining && world.runs(&info.node) && occupied < info.slots as usize
+    }
+
+    fn is_to_begin(&self, worker: WorkerId, job: &JobId, world: &World) -> bool {
+        let assignment = world.truth.get(&path::assignment(worker, job)).and_then(|znode| znode.assignment());
+        assignment.is_some_and(|it| !self.begun.contains(&(worker, job.clone(), it.attempt)))
+    }
+}
+
+/// Keeps since when each of these waits, and finds those that wait for too long.
+fn late<T: Ord + Clone>(
+    known: &mut BTreeMap<T, u64>,
+    now_waiting: impl IntoIterator<Item = T>,
+    name: impl Fn(&T) -> String,
+    why: &str,
+    quiet_since: u64,
+    now: u64,
+    found: &mut Found<'_>,
+) {
+    let before = std::mem::take(known);
+    for waits in now_waiting {
+        let since = before.get(&waits).copied().unwrap_or(now);
+        if since.max(quiet_since) + PROMPT < now {
+            found.push(format!("{} {why} since {since} ms, without a fault", name(&waits)));
+        }
+        known.insert(waits, since);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::rules::fixture::{Story, W1};
+
+    fn healed() -> Story {
+        let mut story = Story::with_workers();
+        story.leads("n1", 1, Leading::Active);
+        story.push(EventKind::Healed);
+        story.submit("a");
+        story.pass(EVERY + 1);
+        story.submit("b");
+        story
+    }
+
+    #[test]
+    fn a_job_that_waits_for_a_sweep_is_found() {
+        let mut story = healed();
+        story.pass(PROMPT + EVERY);
+        story.assert_breaks("L10");
+    }
+
+    #[test]
+    fn a_job_may_wait_after_leadership_changed() {
+        let mut story = healed();
+        story.pass(PROMPT - EVERY);
+        story.leads("n1", 1, Leading::Paused);
+        story.leads("n1", 1, Leading::Active);
+        story.pass(PROMPT - EVERY);
+        story.assert_keeps("L10");
+    }
+
+    #[test]
+    fn an_assignment_that_is_not_begun_is_found() {
+        let mut story = healed();
+        story.assign("a", W1);
+        story.assign("b", W1);
+        story.pass(EVERY + 1);
+        story.submit("c");
+        story.assign("c", W1);
+        story.pass(PROMPT + EVERY);
+        story.assert_breaks("L10");
+    }
+}
