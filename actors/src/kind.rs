@@ -7,12 +7,13 @@ mod testing;
 pub use self::testing::{Kind, Kinds};
 
 /// Gives each variant of an enum a kind: `kinds!(Message { Variant, … })`. For `Variant => Inner` the last field of the
-/// variant is an enum with kinds of its own. The match has no wildcard, so a new variant must be named.
+/// variant is an enum with kinds of its own. The match has no wildcard, so a new variant must be named. A generic enum
+/// gives its parameter at the end: `kinds!(Message<T> { … } for T: Bound)`.
 #[macro_export]
 macro_rules! kinds {
-    ($message:ty { $($variant:ident $(=> $inner:ty)?),* $(,)? }) => {
+    ($message:ty { $($variant:ident $(=> $inner:ty)?),* $(,)? } $(for $generic:ident: $bound:path)?) => {
         #[cfg(feature = "testing")]
-        impl $crate::Kinds for $message {
+        impl<$($generic: $bound)?> $crate::Kinds for $message {
             fn all() -> Vec<$crate::Kind> {
                 let kinds: &[&[$crate::Kind]] =
                     &[$(&$crate::kinds!(@all $variant $($inner)?)),*];

@@ -59,6 +59,7 @@ situations![
     cut_off,
     lost_replies,
     expiry,
+    unreachable,
     fenced_out,
     stands_again,
     closed_by_another,
@@ -212,6 +213,16 @@ async fn lost_replies(stage: &Stage) {
 async fn expiry(stage: &Stage) {
     stage.busy_leader().await.expire().await;
     stage.runs.release();
+    stage.over().await;
+}
+
+/// The leader is cut off until its session is over, and the first attempt to make another fails.
+async fn unreachable(stage: &Stage) {
+    let leader = stage.leader().await;
+    leader.cut_off();
+    stage.submit_some("unreachable").await;
+    stage.met("session", "Retry").await;
+    leader.mend();
     stage.over().await;
 }
 

@@ -123,6 +123,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ),
         ],
     ),
+    ("unreachable", &[("session", &["Retry"])]),
     ("fenced_out", &[("election", &["FencedOut"]), ("leader_wing", &["FencedOut"])]),
     ("stands_again", &[("election", &["Stand"])]),
     ("closed_by_another", &[("inbox_watcher", &["Recheck"]), ("executor_pool", &["Tell.Zombie"])]),

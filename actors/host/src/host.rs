@@ -48,8 +48,8 @@ pub(crate) trait Hosting: Concern {
     ) {
     }
 
-    /// Stops the children, in their order.
-    fn stop(_: &mut Self::Links) -> impl Future<Output = ()> + Send {
+    /// Stops the children, in their order. The session is the concern's present one.
+    fn stop(_: &mut Self::Links, _: &mut Option<Zk>) -> impl Future<Output = ()> + Send {
         ready(())
     }
 }
@@ -209,7 +209,7 @@ impl<C: Hosting> Actor for Hosted<C> {
     }
 
     async fn post_stop(&self, _: Ref<C>, state: &mut State<C>) -> Result<(), ActorProcessingErr> {
-        C::stop(&mut state.hands.links).await;
+        C::stop(&mut state.hands.links, &mut state.hands.zk).await;
         Ok(())
     }
 }

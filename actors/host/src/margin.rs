@@ -34,6 +34,11 @@ pub(crate) fn show(zk: &Zk) -> Owned {
     })
 }
 
+/// Shows that there is no session, and so no margin.
+pub(crate) fn hide() {
+    gauge!(metric::SESSION_MARGIN).set(0.0);
+}
+
 /// The least of a value in this half, and in the one before.
 #[derive(Debug)]
 struct Least {

@@ -232,7 +232,7 @@ impl Hosting for concern::Node {
         self.part_ended(cx, part, ended);
     }
 
-    async fn stop(links: &mut Links) {
+    async fn stop(links: &mut Links, _: &mut Option<Zk>) {
         links.stop_all().await;
         links.stopped = true;
     }

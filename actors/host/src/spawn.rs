@@ -2,8 +2,8 @@
 //!
 //! In a shipped build this is ractor's own spawn and nothing else. With the feature `testing` every message passes the
 //! [probe](crate::testing) of the scope that its actor was started in, so that a test can panic, kill or stall any
-//! actor at any message. clippy refuses ractor's spawn elsewhere (`clippy.toml`), and [`actor!`] is what gives an actor
-//! its name and its messages' kinds: one that lacks it does not compile with the feature.
+//! actor at any message. clippy refuses ractor's spawn elsewhere (`clippy.toml`), and an actor whose messages have no kinds
+//! does not compile with the feature.
 //!
 //! A future is compiled where it is awaited. So what other crates start is boxed in a function of this one ([`Started`]): the
 //! tree of actors behind it, three minutes of a release build, is compiled here once, and not in each program and test again.
@@ -43,33 +43,3 @@ pub(crate) async fn spawn<A: Spawn>(
     };
     Ok(actor)
 }
-
-/// Gives an actor its name, and each of its messages a kind: `actor!(Type, "name", Message { Variant, … })`, with
-/// `supervises` at the end for one that hears of children. For `Variant => Inner` the last field of the variant is an
-/// enum with kinds of its own.
-macro_rules! actor {
-    ($actor:ty, $name:literal, $message:ident { $($kinds:tt)* } $(, $supervises:ident)?) => {
-        crate::spawn::kinds!($message { $($kinds)* });
-
-        #[cfg(feature = "testing")]
-        impl crate::testing::Probed for $actor {
-            const NAME: &'static str = $name;
-            const SUPERVISES: bool = crate::spawn::supervises!($($supervises)?);
-        }
-    };
-}
-
-#[cfg(feature = "testing")]
-macro_rules! supervises {
-    () => {
-        false
-    };
-    (supervises) => {
-        true
-    };
-}
-
-pub(crate) use actor;
-pub(crate) use bellwether_actors::kinds;
-#[cfg(feature = "testing")]
-pub(crate) use supervises;

@@ -179,7 +179,7 @@ impl Hosting for LeaderWing {
         }
     }
 
-    async fn stop(links: &mut Links) {
+    async fn stop(links: &mut Links, _: &mut Option<Zk>) {
         links.stop_members().await;
     }
 }

@@ -3,11 +3,6 @@
 pub use bellwether_actors::{Kind, Kinds};
 use ractor::SupervisionEvent;
 
-use crate::session::SessionEvent;
-use crate::spawn::kinds;
-
-kinds!(SessionEvent { Connected, Disconnected, Reconnected, Expired });
-
 /// What a supervisor hears of its children.
 pub(crate) mod child {
     use super::Kind;

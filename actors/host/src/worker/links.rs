@@ -80,7 +80,7 @@ impl Hosting for ExecutorPool {
         Ok(())
     }
 
-    async fn stop(_: &mut ExecutorLinks) {
+    async fn stop(_: &mut ExecutorLinks, _: &mut Option<Zk>) {
         gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
     }
 }

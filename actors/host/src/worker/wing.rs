@@ -139,7 +139,7 @@ impl Hosting for WorkerWing {
         }
     }
 
-    async fn stop(links: &mut WingLinks) {
+    async fn stop(links: &mut WingLinks, _: &mut Option<Zk>) {
         links.stop_children().await;
     }
 }

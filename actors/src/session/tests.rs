@@ -1,0 +1,166 @@
+use super::*;
+use crate::Out;
+use crate::stage::Stage;
+
+/// Subscribers have numbers, and refusals are texts.
+enum Numbers {}
+
+impl Opaque for Numbers {
+    type Subscriber = u32;
+    type Refusal = &'static str;
+}
+
+type Msg = SessionMsg<Numbers>;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MADE: Made = Made { session: 1, timeout: TIMEOUT };
+const CONNECTED: &str = "event Connected { session: 1, timeout: 10s }";
+
+fn begin() -> Stage<Session<Numbers>> {
+    let (stage, out) = Stage::start(Args { to: "zk".to_owned() });
+    assert_eq!(shown(out), ["connect"]);
+    stage
+}
+
+/// A stage with its first session.
+fn up() -> Stage<Session<Numbers>> {
+    let mut stage = begin();
+    stage.handle(Msg::Made(Ok(MADE)));
+    stage
+}
+
+fn unreachable() -> Msg {
+    Msg::Made(Err(Failure::Transient("no server".to_owned())))
+}
+
+fn shown(out: Vec<Out<Session<Numbers>>>) -> Vec<String> {
+    out.into_iter().map(show).collect()
+}
+
+fn show(out: Out<Session<Numbers>>) -> String {
+    match out {
+        Out::Tell(Tell::Connect) => "connect".to_owned(),
+        Out::Tell(Tell::Follow(generation)) => format!("follow {generation}"),
+        Out::Tell(Tell::Forget) => "forget".to_owned(),
+        Out::Tell(Tell::Status(Status::Connecting { error })) => format!("status connecting {error:?}"),
+        Out::Tell(Tell::Status(status)) => format!("status {status:?}"),
+        Out::Tell(Tell::Event(event)) => format!("event {event:?}"),
+        Out::Tell(Tell::Greet(who, events)) => format!("greet {who} with {} events", events.len()),
+        Out::Tell(Tell::Heartbeat(generation)) => format!("heartbeat {generation}"),
+        Out::Tell(Tell::Refuse(why)) => format!("refuse {why}"),
+        Out::After(key, ..) => format!("after {key:?}"),
+        Out::Disarm(key) => format!("disarm {key:?}"),
+        _ => panic!("the session supervisor makes no requests"),
+    }
+}
+
+#[test]
+fn a_new_session_is_followed_and_published_before_its_event_is_sent() {
+    let out = begin().handle(Msg::Made(Ok(MADE)));
+    assert_eq!(shown(out), ["follow 1", "status Connected", CONNECTED, "heartbeat 1"]);
+}
+
+#[test]
+fn attempts_are_repeated_with_growing_waits() {
+    let mut stage = begin();
+    let mut waits = Vec::new();
+    for failures in 1..=8 {
+        let mut out = stage.handle(unreachable());
+        let Some(Out::After(Key::Retry, wait, Msg::Retry)) = out.pop() else { panic!("it waits") };
+        assert_eq!(shown(out), ["status connecting Some(\"no server\")"]);
+        let whole = (RETRY.initial * (1 << (failures - 1))).min(RETRY.max);
+        assert!(whole / 2 <= wait && wait <= whole, "the wait after {failures} failures is {wait:?}");
+        waits.push(wait);
+        assert_eq!(shown(stage.handle(Msg::Retry)), ["connect"]);
+    }
+    assert!(waits[7] > 10 * waits[0], "{waits:?}");
+    stage.handle(Msg::Made(Ok(MADE)));
+    stage.handle(Msg::State(1, State::Ended));
+    let out = stage.handle(unreachable());
+    assert!(matches!(out[1], Out::After(_, wait, _) if wait <= RETRY.initial), "a session ends the row");
+}
+
+#[test]
+fn a_refused_namespace_ends_it() {
+    let out = begin().handle(Msg::Made(Err(Failure::Refused("another layout"))));
+    assert_eq!(shown(out), ["refuse another layout"]);
+}
+
+#[test]
+fn a_connection_lost_and_regained_between_two_looks_causes_two_events() {
+    let out = up().handle(Msg::State(1, State::Connected));
+    let both = ["status Disconnected", "event Disconnected", "status Connected", "event Reconnected"];
+    assert_eq!(shown(out), both);
+}
+
+#[test]
+fn a_lost_connection_is_reported_once() {
+    let mut stage = up();
+    let lost = ["status Disconnected", "event Disconnected"];
+    assert_eq!(shown(stage.handle(Msg::State(1, State::Disconnected))), lost);
+    assert!(stage.handle(Msg::State(1, State::Disconnected)).is_empty());
+    let regained = ["status Connected", "event Reconnected"];
+    assert_eq!(shown(stage.handle(Msg::State(1, State::Connected))), regained);
+}
+
+#[test]
+fn the_next_attempt_begins_before_the_end_of_a_session_is_reported() {
+    let mut stage = up();
+    let over = ["disarm Heartbeat", "forget", "connect", "status connecting None", "event Expired"]
+        .map(str::to_owned);
+    assert_eq!(shown(stage.handle(Msg::State(1, State::Ended))), over);
+    assert!(stage.handle(Msg::State(1, State::Ended)).is_empty(), "it ends once");
+    assert_eq!(shown(stage.handle(Msg::Made(Ok(MADE))))[0], "follow 2");
+    stage.handle(Msg::State(2, State::Disconnected));
+    assert_eq!(shown(stage.handle(Msg::State(2, State::Ended))), over, "also while disconnected");
+}
+
+#[test]
+fn a_state_of_an_older_generation_is_ignored() {
+    let mut stage = up();
+    stage.handle(Msg::State(1, State::Ended));
+    stage.handle(Msg::Made(Ok(MADE)));
+    for state in [State::Connected, State::Disconnected, State::Ended] {
+        assert!(stage.handle(Msg::State(1, state)).is_empty(), "{state:?}");
+    }
+}
+
+#[test]
+fn a_late_subscriber_is_greeted_with_the_present_state() {
+    let mut stage = begin();
+    let mut greeted = |msg: Option<Msg>| {
+        msg.into_iter().for_each(|msg| drop(stage.handle(msg)));
+        match stage.handle(Msg::Subscribe(7)).pop() {
+            Some(Out::Tell(Tell::Greet(7, events))) => events,
+            _ => panic!("it is greeted"),
+        }
+    };
+    let connected = SessionEvent::Connected { session: 1, timeout: TIMEOUT };
+    assert_eq!(greeted(None), []);
+    assert_eq!(greeted(Some(Msg::Made(Ok(MADE)))), [connected]);
+    let lost = Msg::State(1, State::Disconnected);
+    assert_eq!(greeted(Some(lost)), [connected, SessionEvent::Disconnected]);
+    assert_eq!(greeted(Some(Msg::State(1, State::Ended))), []);
+}
+
+#[test]
+fn heartbeats_follow_their_answers_five_times_per_timeout() {
+    let mut stage = up();
+    for answer in [Some(Duration::from_millis(1)), None] {
+        let mut out = stage.handle(Msg::Answered(1, answer));
+        let Some(Out::After(Key::Heartbeat, wait, Msg::Heartbeat)) = out.pop() else { panic!("it waits") };
+        assert_eq!(wait, TIMEOUT / HEARTBEATS);
+        assert_eq!(shown(stage.handle(Msg::Heartbeat)), ["heartbeat 1"]);
+    }
+}
+
+#[test]
+fn heartbeats_of_an_older_generation_stop() {
+    let mut stage = up();
+    stage.handle(Msg::State(1, State::Ended));
+    assert!(stage.handle(Msg::Heartbeat).is_empty());
+    assert!(stage.handle(Msg::Answered(1, None)).is_empty(), "while there is no session");
+    stage.handle(Msg::Made(Ok(MADE)));
+    assert!(stage.handle(Msg::Answered(1, None)).is_empty(), "in the next session");
+    assert_eq!(shown(stage.handle(Msg::Answered(2, None))), ["after Heartbeat"]);
+}
