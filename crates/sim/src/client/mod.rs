@@ -25,7 +25,7 @@ use crate::history::{Answer, Call, EventKind};
 use crate::node::host::change;
 use crate::node::{Msg, Out};
 use crate::runtime::{Executor, Handle, Shared, Task, Want};
-use crate::zk::{View, Zk};
+use crate::zk::{Published, View, Zk};
 
 /// How long a call may take, as the builder's default.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -88,9 +88,9 @@ impl Process {
         self.shared.fire(timer);
     }
 
-    /// The session's actor says how it is now.
-    pub(crate) fn publish(&self, view: View) {
-        self.shared.publish(view);
+    /// The session supervisor says how the session is now.
+    pub(crate) fn publish(&self, status: Published) {
+        self.shared.publish(status);
     }
 
     /// The tasks that are to be polled since the last call.

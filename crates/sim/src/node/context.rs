@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether_actors::session::SessionEvent;
 use bellwether_core::name::NodeId;
 use bellwether_core::time::{Millis, WallMillis, as_millis};
 use bellwether_keeper::proto::{Request, WatchedEvent};
@@ -13,7 +14,7 @@ use crate::runtime::Task;
 use crate::zk::ask::{self, Answer};
 use crate::zk::link::Changed;
 use crate::zk::link::{Heard, Then};
-use crate::zk::{View, Zk};
+use crate::zk::{Published, View, Zk};
 
 /// One thing to be done.
 pub(crate) enum Out {
@@ -29,6 +30,18 @@ pub(crate) enum Out {
     Tell(Route, Msg),
     /// Wake up then.
     At(u64, Msg),
+    /// Make a session and open its namespace.
+    Connect,
+    /// Report the states of the session, which has this generation, to the session supervisor.
+    Follow(u64, Zk),
+    /// Stop the reports of states.
+    Forget,
+    /// Send a small read, or answer it as not sent.
+    Heartbeat { zk: Zk, then: Then<Msg> },
+    /// Publish the session's status to the tasks.
+    Publish(Published),
+    /// The session supervisor sends this event: note it.
+    Session(SessionEvent),
     /// Note it in the history.
     Record(EventKind),
     /// Begin a task.
@@ -47,6 +60,9 @@ pub(crate) enum Out {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Route {
     PartToNode,
+    /// What the client library reports.
+    ZkToSession,
+    PartToSession,
     SessionToElection,
     SessionToWorker,
     ElectionToLeader,

@@ -1,18 +1,15 @@
 //! The election's place in a process.
 
-use std::time::Duration;
-
+use bellwether_actors::Mail;
 use bellwether_actors::election::{Election, ElectionMsg, Key, Tell};
 use bellwether_actors::leader::wing::{self, LeaderWingMsg};
-use bellwether_actors::session::SessionEvent as ToConcern;
-use bellwether_actors::{Concern, Mail};
 use bellwether_core::machine::election::leadership::{Inactive, LeadershipState};
 
 use super::Msg;
 use super::context::{Context, Out, Route};
 use super::host::{Hosting, Letter};
 use crate::history::Leading;
-use crate::zk::{SessionEvent, View, Zk};
+use crate::zk::Zk;
 
 /// A message to the election of this life.
 pub(crate) fn to(life: u64, msg: ElectionMsg) -> Msg {
@@ -56,24 +53,6 @@ impl Links {
             cx.out.push(Out::Left);
         }
     }
-}
-
-/// A session event as a message to a concern.
-pub(crate) fn session<C: Concern>(
-    view: View,
-    event: SessionEvent,
-    msg: impl FnOnce(ToConcern) -> C::Msg,
-) -> Letter<C::Msg, C::Key> {
-    let event = match event {
-        SessionEvent::Connected(zk) => {
-            let timeout = Duration::from_micros(view.timeout_us);
-            return Letter::Session(zk, msg(ToConcern::Connected { session: view.session, timeout }));
-        }
-        SessionEvent::Disconnected => ToConcern::Disconnected,
-        SessionEvent::Reconnected => ToConcern::Reconnected,
-        SessionEvent::Expired => ToConcern::Expired,
-    };
-    Letter::Mail(msg(event).into())
 }
 
 impl Hosting for Election {

@@ -10,6 +10,7 @@ pub(crate) mod host;
 pub(crate) mod leader;
 mod parts;
 mod requests;
+pub(crate) mod session;
 pub(crate) mod worker;
 
 use std::time::Duration;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use bellwether_actors::election::ElectionMsg;
 use bellwether_actors::leader::wing::LeaderWingMsg;
 use bellwether_actors::node::{Ended, Node as Root, Part};
+use bellwether_actors::session::{self as supervisor, SessionMsg};
 use bellwether_actors::worker::wing::WorkerWingMsg;
 use bellwether_actors::{election as concern, leader::wing as leader_wing, worker::wing as worker_wing};
 use bellwether_core::machine::assigner;
@@ -28,12 +30,13 @@ use self::host::{Hosted, Letter};
 use self::leader::{MemberMsg, Unit};
 use self::parts::Parts;
 use self::worker::{ChildMsg, Incarnation, Offer, RunMsg};
-use crate::zk::SessionEvent;
 
 pub(crate) use self::context::{Out, Route};
 
 /// To a part of a node.
 pub(crate) enum Msg {
+    /// To the session supervisor.
+    Session(Letter<SessionMsg<session::Passed>, supervisor::Key>),
     /// To the election of this life.
     Election(u64, Letter<ElectionMsg, concern::Key>),
     /// To the leader wing of this life.
@@ -66,9 +69,9 @@ pub(crate) enum Msg {
     Task(u64),
     /// To the tasks: the time of a timer has come.
     Timer(u64),
-    /// To the tasks: the session has changed.
-    Status,
-    /// To the session: the namespace of the new session with this number is open.
+    /// To the client library: report the present state of the session to its supervisor.
+    State,
+    /// To the client library: the namespace of the new session with this number is open.
     Opened(u64),
     /// An answer that nobody waits for.
     Nothing,
@@ -184,14 +187,8 @@ impl Node {
             // It was stopped, or started again, meanwhile.
             Msg::PartEnded(..) => {}
             // The world hands these to others.
-            Msg::Task(_) | Msg::Timer(_) | Msg::Status | Msg::Opened(_) | Msg::Nothing => {}
+            Msg::Session(_) | Msg::Task(_) | Msg::Timer(_) | Msg::State | Msg::Opened(_) | Msg::Nothing => {}
         }
-    }
-
-    /// What the session actor tells its subscribers.
-    pub(crate) fn session(&mut self, cx: &mut Context<'_>, event: SessionEvent) {
-        cx.lives = self.0.links.lives;
-        self.0.links.session(cx, event);
     }
 
     /// A wing that has given up dies.

@@ -7,19 +7,20 @@
 use std::collections::BTreeMap;
 
 use bellwether_actors::Mail;
-use bellwether_actors::election::{Election, ElectionMsg};
+use bellwether_actors::election::Election;
 use bellwether_actors::leader::wing::LeaderWing;
 use bellwether_actors::node::{Key, Node as Root, NodeMsg, Part, Tell};
-use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
+use bellwether_actors::worker::wing::WorkerWing;
 use bellwether_core::machine::election::leadership::{Config, Policy};
 use uuid::Uuid;
 
 use super::context::{Context, Lives, Out, Route};
 use super::host::{Hosted, Hosting};
+use super::session::Subscriber;
 use super::worker::{RunMsg, Runs};
-use super::{Msg, NodeConfig, election, leader, worker};
+use super::{Msg, NodeConfig, election, leader, session, worker};
 use crate::history::{EventKind, Life};
-use crate::zk::{SessionEvent, Zk};
+use crate::zk::Zk;
 
 /// The parts of a process that run.
 pub(crate) struct Parts {
@@ -29,8 +30,6 @@ pub(crate) struct Parts {
     identity: Uuid,
     started: u64,
     pub(super) lives: Lives,
-    /// The session that the parts were told of, and whether it is connected.
-    session: Option<(Zk, bool)>,
     pub(super) election: Option<Hosted<Election>>,
     pub(super) leader: Option<Hosted<LeaderWing>>,
     pub(super) worker: Option<Hosted<WorkerWing>>,
@@ -48,7 +47,6 @@ impl Parts {
             identity: Uuid::from_u128(cx.rng.u128(..)),
             started: 0,
             lives: Lives::default(),
-            session: None,
             election: None,
             leader: None,
             worker: None,
@@ -65,35 +63,6 @@ impl Parts {
             Part::LeaderWing => self.lives.leader,
             Part::WorkerWing => self.lives.worker,
         }
-    }
-
-    /// Tells the parts that build on the session what happened to it.
-    pub(super) fn session(&mut self, cx: &mut Context<'_>, event: SessionEvent) {
-        self.session = match (event, self.session) {
-            (SessionEvent::Connected(zk), _) => Some((zk, true)),
-            (SessionEvent::Expired, _) => None,
-            (SessionEvent::Reconnected, session) => session.map(|(zk, _)| (zk, true)),
-            (SessionEvent::Disconnected, session) => session.map(|(zk, _)| (zk, false)),
-        };
-        self.tell_election(cx, event);
-        self.tell_worker(cx, event);
-    }
-
-    fn tell_election(&self, cx: &mut Context<'_>, event: SessionEvent) {
-        let letter = election::session::<Election>(cx.view, event, ElectionMsg::Session);
-        cx.tell(Route::SessionToElection, Msg::Election(self.lives.election, letter));
-    }
-
-    fn tell_worker(&self, cx: &mut Context<'_>, event: SessionEvent) {
-        let letter = election::session::<WorkerWing>(cx.view, event, WorkerWingMsg::Session);
-        cx.tell(Route::SessionToWorker, Msg::Worker(self.lives.worker, letter));
-    }
-
-    /// What a subscriber is told of the present session.
-    fn present(&self) -> impl Iterator<Item = SessionEvent> + use<> {
-        let connected = self.session.map(|(zk, _)| SessionEvent::Connected(zk));
-        let lost = self.session.filter(|(_, up)| !up).map(|_| SessionEvent::Disconnected);
-        connected.into_iter().chain(lost)
     }
 
     /// To the runs of a wing that has ended.
@@ -123,7 +92,7 @@ impl Parts {
                 };
                 let links = election::Links::default();
                 self.election = Some(Hosted::supervise(cx, None, life, links, config));
-                self.present().for_each(|event| self.tell_election(cx, event));
+                session::subscribe(cx, Subscriber::Election(life));
             }
             Part::LeaderWing => {
                 self.lives.leader = life;
@@ -137,7 +106,7 @@ impl Parts {
                 self.lives.worker = life;
                 cx.lives = self.lives;
                 self.worker = Some(worker::start(cx, self.config.offer.clone(), self.seed, life));
-                self.present().for_each(|event| self.tell_worker(cx, event));
+                session::subscribe(cx, Subscriber::Worker(life));
             }
         }
     }

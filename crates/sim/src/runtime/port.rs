@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::Shared;
 use super::session::Session;
 use super::shared::Until;
-use crate::zk::{View, Zk};
+use crate::zk::{Published, Zk};
 
 /// The shared part of a process, as its tasks hold it.
 #[derive(Clone)]
@@ -31,11 +31,11 @@ impl Handle {
         Until::new(Arc::clone(&self.0), at_us).await;
     }
 
-    fn status_of(&self, view: View) -> Status {
-        match view {
-            View { generation: 0, .. } => Status::Connecting { error: None },
-            View { connected: true, generation, .. } => Status::Connected(self.session(Zk(generation))),
-            View { connected: false, .. } => Status::Disconnected,
+    fn status_of(&self, published: Published) -> Status {
+        match published {
+            Published::Connecting { error } => Status::Connecting { error },
+            Published::Connected(zk) => Status::Connected(self.session(zk)),
+            Published::Disconnected => Status::Disconnected,
         }
     }
 }
@@ -86,9 +86,9 @@ struct Following {
 
 impl Statuses for Following {
     fn now(&mut self) -> Status {
-        let (view, number) = self.handle.0.published();
+        let (published, number) = self.handle.0.published();
         self.seen = number;
-        self.handle.status_of(view)
+        self.handle.status_of(published)
     }
 
     fn changed(&mut self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {

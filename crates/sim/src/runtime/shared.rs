@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use super::lock;
 use crate::node::context::WALL_MS;
 use crate::zk::ask::Answer;
-use crate::zk::{View, Zk};
+use crate::zk::{Published, View, Zk};
 
 /// What a task asked of the world during a poll.
 pub(crate) enum Want {
@@ -37,8 +37,7 @@ struct Inner {
     now_us: u64,
     /// The session, as the client library knows it.
     view: View,
-    /// The session, as its actor published it last.
-    published: View,
+    published: Published,
     /// Counts the publications.
     publications: u64,
     followers: Vec<Waker>,
@@ -55,7 +54,7 @@ impl Shared {
             skew_ms,
             now_us: 0,
             view: View::default(),
-            published: View::default(),
+            published: Published::default(),
             publications: 0,
             followers: Vec::new(),
             timers: BTreeMap::new(),
@@ -110,10 +109,10 @@ impl Shared {
         std::mem::take(&mut self.lock().spawned)
     }
 
-    /// The session's actor says how it is now.
-    pub(crate) fn publish(&self, view: View) {
+    /// The session supervisor says how the session is now.
+    pub(crate) fn publish(&self, status: Published) {
         let mut inner = self.lock();
-        inner.published = view;
+        inner.published = status;
         inner.publications += 1;
         let followers = std::mem::take(&mut inner.followers);
         drop(inner);
@@ -121,9 +120,9 @@ impl Shared {
     }
 
     /// What was published last, and its number.
-    pub(super) fn published(&self) -> (View, u64) {
+    pub(super) fn published(&self) -> (Published, u64) {
         let inner = self.lock();
-        (inner.published, inner.publications)
+        (inner.published.clone(), inner.publications)
     }
 
     /// Waits for a publication after this one.

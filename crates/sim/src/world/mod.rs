@@ -14,7 +14,8 @@
 //! plan has one run.
 //!
 //! * `net`: connections. Frames of one direction arrive in order, those of two connections as it happens.
-//! * `session`: what the client library and the session actor do about a connection that comes or goes.
+//! * `session`: what the client library does about a connection that comes or goes.
+//! * `supervisor`: the session supervisor of a process, a concern, and the reports that it gets from the client library.
 //! * `faults`: what goes wrong, and how it is mended.
 //! * `server`: ZooKeeper.
 //! * `process`: how nodes and clients begin and end, what comes to them, and what they do of it.
@@ -28,6 +29,7 @@ mod net;
 mod process;
 mod server;
 mod session;
+mod supervisor;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -43,6 +45,8 @@ use self::net::Connection;
 use self::server::Server;
 use crate::client::Process;
 use crate::history::{Bounds, Checker, Event, EventKind, Leading, Violation};
+use crate::node::host::Hosted;
+use crate::node::session::Supervisor;
 use crate::node::worker::{Offer, kinds};
 use crate::node::{Msg, Node, NodeConfig, Route};
 use crate::plan::Plan;
@@ -79,8 +83,6 @@ enum Incoming {
     Attempt(u64),
     /// The attempt with this number takes too long.
     AttemptOver(u64),
-    /// Send a sign of life in the session with this number.
-    Heartbeat(u64),
     /// Look whether this connection is dead.
     Silence(Conn),
     /// Look whether the session is to be given up.
@@ -113,12 +115,15 @@ enum Who {
 
 /// A process's place: the same before and after its restart.
 struct Peer {
+    name: NodeId,
     who: Who,
     skew_ms: i64,
     /// Counts the processes.
     process: u64,
     /// Of the process, while there is one.
     tasks: Option<Process>,
+    /// Of the process, while there is one.
+    session: Option<Hosted<Supervisor>>,
     /// What waits while it stands still.
     frozen: Option<Vec<Incoming>>,
     /// Set while it is told to leave: how long it is down afterwards.
@@ -160,19 +165,22 @@ impl World {
         let mut rng = Rng::with_seed(plan.seed ^ 0x5eed_0f0f_7e77);
         let nodes = plan.nodes.iter().enumerate().map(|(at, node)| {
             let config = NodeConfig {
-                name: NodeId::new(format!("n{at}")).expect("a letter and digits"),
+                name: name("n", at),
                 campaign: plan.campaign,
                 strategy: plan.strategy,
                 offer: Offer { slots: node.slots, kinds: kinds(), tags: Vec::new() },
             };
-            (Who::Node(config, None), node.skew_ms)
+            (config.name.clone(), Who::Node(config, None), node.skew_ms)
         });
-        let clients = plan.clients.iter().map(|skew_ms| (Who::Client, *skew_ms));
-        let peers = nodes.chain(clients).map(|(who, skew_ms)| Peer {
+        let clients = plan.clients.iter().enumerate();
+        let clients = clients.map(|(at, skew_ms)| (name("c", at), Who::Client, *skew_ms));
+        let peers = nodes.chain(clients).map(|(name, who, skew_ms)| Peer {
+            name,
             who,
             skew_ms,
             process: 0,
             tasks: None,
+            session: None,
             frozen: None,
             leaves_ms: None,
             link: Link::new(),
@@ -296,11 +304,12 @@ impl World {
     }
 
     fn name(&self, at: usize) -> String {
-        match &self.peers[at].who {
-            Who::Node(config, _) => config.name.to_string(),
-            Who::Client => format!("c{}", at - self.plan.nodes.len()),
-        }
+        self.peers[at].name.to_string()
     }
+}
+
+fn name(sort: &str, at: usize) -> NodeId {
+    NodeId::new(format!("{sort}{at}")).expect("a letter and digits")
 }
 
 /// What kind of event it is, for the hash of a run.

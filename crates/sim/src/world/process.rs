@@ -47,8 +47,8 @@ impl World {
         if let Some(node) = name {
             self.record(EventKind::Node { node, is: Life::Started });
         }
+        self.start_session(at);
         self.carry_out(at, out);
-        self.attempt_in(at, 0);
     }
 
     /// A process ends, however. Its kernel closes its connection.
@@ -60,6 +60,7 @@ impl World {
         }
         let name = config.name.clone();
         peer.tasks = None;
+        peer.session = None;
         peer.process += 1;
         peer.frozen = None;
         self.record(EventKind::Node { node: name, is: how });
@@ -79,7 +80,6 @@ impl World {
             Incoming::Msg(msg) => self.deliver(at, msg),
             Incoming::Attempt(number) => self.attempt(at, number),
             Incoming::AttemptOver(number) => self.attempt_over(at, number),
-            Incoming::Heartbeat(generation) => self.heartbeat(at, generation),
             Incoming::Silence(conn) => self.silence(at, conn),
             Incoming::GiveUp => self.give_up(at),
             Incoming::Act(action) => self.act(at, action),
@@ -89,9 +89,12 @@ impl World {
 
     /// Hands a message to whom it is for.
     pub(super) fn deliver(&mut self, at: usize, msg: Msg) {
-        if let Msg::Opened(generation) = msg {
-            return self.opened(at, generation);
-        }
+        let msg = match msg {
+            Msg::Opened(generation) => return self.opened(at, generation),
+            Msg::State => return self.state(at),
+            Msg::Session(letter) => return self.supervise(at, letter),
+            msg => msg,
+        };
         let now_us = self.now_us;
         let peer = &mut self.peers[at];
         let Some(tasks) = &mut peer.tasks else { return };
@@ -99,10 +102,6 @@ impl World {
             (_, Msg::Task(task)) => tasks.poll(now_us, peer.link.view, task),
             (_, Msg::Timer(timer)) => {
                 tasks.fire(timer);
-                Vec::new()
-            }
-            (_, Msg::Status) => {
-                tasks.publish(peer.link.view);
                 Vec::new()
             }
             (Who::Node(config, Some(node)), msg) => {
@@ -137,6 +136,16 @@ impl World {
                 Out::Peek { zk, path, then, changed } => self.peek(at, zk, path, then, changed),
                 Out::Tell(route, msg) => self.tell(at, route, msg),
                 Out::At(at_us, msg) => self.put_peer(at_us, at, Incoming::Msg(msg)),
+                Out::Connect => self.attempt_in(at, 0),
+                Out::Follow(generation, zk) => self.follow(at, generation, zk),
+                Out::Forget => self.forget(at),
+                Out::Heartbeat { zk, then } => self.heartbeat(at, zk, then),
+                Out::Publish(status) => {
+                    if let Some(tasks) = &self.peers[at].tasks {
+                        tasks.publish(status);
+                    }
+                }
+                Out::Session(event) => self.session(at, event),
                 Out::Record(what) => self.record(what),
                 Out::Begin(task) => {
                     let (now_us, peer) = (self.now_us, &mut self.peers[at]);

@@ -1,22 +1,26 @@
-//! What the client library and the session actor do about connections, sessions and requests.
+//! What the client library does about connections, sessions and requests.
 //!
 //! | what | when |
 //! | --- | --- |
-//! | an attempt to connect | at once for a new session; after a lost connection, and after a failed attempt, a little later |
+//! | an attempt to make a session | once, when the session supervisor asks for it |
+//! | an attempt to reconnect | a little after a lost connection, and again after a failed attempt |
 //! | an attempt is given up | after 0.4 timeouts |
-//! | a heartbeat | five times per timeout |
 //! | a connection is taken for dead | 0.4 timeouts after a request without an answer |
 //! | a session is taken for over | when the server says so; or 1.4 to 1.8 timeouts after the last that was heard |
+//!
+//! What follows from a state of the session is decided by the session supervisor (`supervisor`).
 
+use std::time::Duration;
+
+use bellwether_actors::session::{Failure, Made, SessionMsg};
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
 
-use super::{Down, Incoming, Up, Who, World};
-use crate::history::EventKind;
-use crate::node::context::{Context, Lives};
-use crate::node::{Msg, Route};
+use super::supervisor::Followed;
+use super::{Down, Incoming, Up, World};
+use crate::node::{Msg, Route, session};
+use crate::zk::Zk;
 use crate::zk::ask::{self, Answer};
 use crate::zk::link::{Changed, Conn, Heard, Link, State, Then};
-use crate::zk::{SessionEvent, Zk};
 
 /// Attempts to connect, of one process.
 #[derive(Debug, Default)]
@@ -26,11 +30,11 @@ pub(super) struct Attempts {
     pending: Option<(Conn, u64)>,
     /// A new session whose namespace is not open yet.
     opening: bool,
+    /// Failed attempts to reconnect, one after the other.
     failures: u32,
+    /// Whose states the session supervisor hears.
+    pub(super) followed: Option<Followed>,
 }
-
-/// Heartbeats per session timeout, as the session actor has it.
-const HEARTBEATS: u64 = 5;
 
 impl World {
     fn timeout_us(&self) -> u64 {
@@ -42,6 +46,17 @@ impl World {
         state.number += 1;
         let number = state.number;
         self.put_peer(self.now_us + wait_us, at, Incoming::Attempt(number));
+    }
+
+    /// No session, or no connection, came of an attempt.
+    fn attempt_failed(&mut self, at: usize) {
+        match self.peers[at].link.state {
+            State::Away => {
+                let failure = Failure::Transient("no session".to_owned());
+                self.report(at, session::to(SessionMsg::Made(Err(failure))));
+            }
+            State::Down | State::Up(_) => self.attempt_later(at),
+        }
     }
 
     fn attempt_later(&mut self, at: usize) {
@@ -58,7 +73,7 @@ impl World {
             return;
         }
         if !self.server.is_up() || now_us < peer.trouble.refused_until_us {
-            return self.attempt_later(at);
+            return self.attempt_failed(at);
         }
         let conn = self.open(at);
         let timeout_ms = i32::try_from(self.plan.session_timeout_ms).expect("minutes at most");
@@ -85,7 +100,7 @@ impl World {
             && let Some((conn, _)) = state.pending.take()
         {
             self.close(conn);
-            self.attempt_later(at);
+            self.attempt_failed(at);
         }
     }
 
@@ -97,7 +112,7 @@ impl World {
                 Down::Connected(response) => self.connected(at, conn, sent_us, &response),
                 Down::Fin | Down::Reply(_) | Down::Event(_) => {
                     self.close(conn);
-                    self.attempt_later(at);
+                    self.attempt_failed(at);
                 }
             };
         }
@@ -144,7 +159,7 @@ impl World {
                 self.send_up(conn, Up::Request(xid, request));
             }
             self.stats.reconnections += 1;
-            return self.session(at, SessionEvent::Reconnected);
+            return self.changed(at);
         }
         link.password = response.password.clone();
         link.last_zxid = 0;
@@ -174,53 +189,15 @@ impl World {
             return;
         }
         peer.link.view.connected = true;
-        self.session(at, SessionEvent::Connected(Zk(generation)));
-        self.heartbeat(at, generation);
+        let (session, timeout) = (peer.link.view.session, Duration::from_micros(peer.link.view.timeout_us));
+        self.report(at, session::made(Zk(generation), Made { session, timeout }));
     }
 
-    /// Tells subscribers, and publishes the status that clients follow.
-    fn session(&mut self, at: usize, event: SessionEvent) {
-        let name = self.name(at);
-        self.trace.note(self.now_us, || format!("{name}: session {event:?}"));
-        if let Who::Node(config, _) = &self.peers[at].who {
-            let (node, session) = (config.name.clone(), self.peers[at].link.view.session);
-            let up = matches!(event, SessionEvent::Connected(_) | SessionEvent::Reconnected);
-            self.record(EventKind::Link { node, session, up });
+    pub(super) fn heartbeat(&mut self, at: usize, zk: Zk, then: Then<Msg>) {
+        if let Some(conn) = serves(&self.peers[at].link, zk) {
+            self.put_peer(self.now_us + self.timeout_us() * 2 / 5, at, Incoming::Silence(conn));
         }
-        let now_us = self.now_us;
-        let peer = &mut self.peers[at];
-        let mut out = Vec::new();
-        match &mut peer.who {
-            Who::Node(config, Some(node)) => {
-                let mut context = Context {
-                    now_us,
-                    skew_ms: peer.skew_ms,
-                    node: &config.name,
-                    view: peer.link.view,
-                    lives: Lives::default(),
-                    rng: &mut peer.rng,
-                    out: &mut out,
-                };
-                node.session(&mut context, event);
-            }
-            Who::Node(_, None) | Who::Client => {}
-        }
-        self.report(at, Msg::Status);
-        self.carry_out(at, out);
-    }
-
-    pub(super) fn heartbeat(&mut self, at: usize, generation: u64) {
-        let (now_us, timeout_us) = (self.now_us, self.timeout_us());
-        let link = &mut self.peers[at].link;
-        if link.view.generation != generation || link.state == State::Away {
-            return;
-        }
-        if let State::Up(conn) = link.state {
-            let xid = link.sending(now_us, None);
-            self.send_up(conn, Up::Request(xid, ask::exists("/".to_owned(), false)));
-            self.put_peer(now_us + timeout_us * 2 / 5, at, Incoming::Silence(conn));
-        }
-        self.put_peer(now_us + timeout_us / HEARTBEATS, at, Incoming::Heartbeat(generation));
+        self.ask(at, zk, ask::exists("/".to_owned(), false), then);
     }
 
     pub(super) fn silence(&mut self, at: usize, conn: Conn) {
@@ -247,15 +224,15 @@ impl World {
         self.close(conn);
         let peer = &mut self.peers[at];
         if std::mem::take(&mut peer.link_state.opening) {
-            // Nobody heard of it: another is made.
+            // Nothing has heard of it: another is made.
             peer.link.state = State::Away;
-            return self.attempt_later(at);
+            return self.attempt_failed(at);
         }
         peer.link.view.connected = false;
         let heard_us = peer.link.heard_us;
         let patience = peer.rng.u64(timeout_us * 7 / 5..timeout_us * 9 / 5);
         self.put_peer((heard_us + patience).max(now_us), at, Incoming::GiveUp);
-        self.session(at, SessionEvent::Disconnected);
+        self.changed(at);
         let wait = self.peers[at].rng.u64(5_000..200_000);
         self.attempt_in(at, wait);
     }
@@ -281,9 +258,10 @@ impl World {
         }
         if had_session {
             self.stats.expirations += 1;
-            self.session(at, SessionEvent::Expired);
+            self.changed(at);
+        } else {
+            self.attempt_failed(at);
         }
-        self.attempt_in(at, 0);
     }
 
     pub(super) fn ask(&mut self, at: usize, zk: Zk, request: Request, then: Then<Msg>) {

@@ -1,4 +1,4 @@
-//! The client library and the session actor of one process.
+//! The client library of one process.
 //!
 //! ```text
 //!  Away ──attempt──▶ Up(connection) ──lost──▶ Down ──attempt, same session──▶ Up

@@ -2,8 +2,7 @@
 //!
 //! * [`ask`]: its methods. A request is sent when its method is called, or is refused at once if the session is known
 //!   not to be connected. What comes back is an [`Outcome`](bellwether_core::outcome::Outcome), or a read's answer.
-//! * [`link`]: the client library and the session actor below it: connections, requests in flight, watches, the end of a
-//!   session as its client sees it.
+//! * [`link`]: the client library: connections, requests in flight, watches, the end of a session as its client sees it.
 
 pub(crate) mod ask;
 pub(crate) mod link;
@@ -14,17 +13,22 @@ pub(crate) struct Zk(pub(crate) u64);
 
 pub(crate) use bellwether_core::port::{Node as Znode, ReadError, ReadResult};
 
-/// What happened to the session: as the session actor tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SessionEvent {
-    /// A new session serves.
+/// The session's status, as the session supervisor published it last.
+#[derive(Debug, Clone)]
+pub(crate) enum Published {
+    /// There is no session.
+    Connecting {
+        error: Option<String>,
+    },
     Connected(Zk),
     /// The connection is lost.
     Disconnected,
-    /// The same session serves again.
-    Reconnected,
-    /// The session is over.
-    Expired,
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self::Connecting { error: None }
+    }
 }
 
 /// The session now, for those who are about to use it.

@@ -1,0 +1,106 @@
+//! The session supervisor of a process: the reports that it gets from the client library, and what the world records.
+//!
+//! It reads a session's states as from a watch channel: of two changes that come before it looks, it sees the last state only.
+
+use bellwether_actors::session::{Key, SessionEvent, SessionMsg, State as Seen};
+
+use super::{Peer, Who, World};
+use crate::history::EventKind;
+use crate::node::context::{Context, Lives};
+use crate::node::host::Letter;
+use crate::node::session::{self, Passed};
+use crate::node::{Msg, Out, Route};
+use crate::zk::Zk;
+use crate::zk::link::{Link, State};
+
+/// A session whose states are reported.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Followed {
+    zk: Zk,
+    /// As the session supervisor counts.
+    generation: u64,
+    /// A change is on its way to the session supervisor.
+    changed: bool,
+}
+
+impl World {
+    pub(super) fn start_session(&mut self, at: usize) {
+        let mut out = Vec::new();
+        let (now_us, peer) = (self.now_us, &mut self.peers[at]);
+        peer.session = Some(session::start(&mut hands(now_us, peer, &mut out)));
+        self.carry_out(at, out);
+    }
+
+    /// Hands a message to the session supervisor.
+    pub(super) fn supervise(&mut self, at: usize, letter: Letter<SessionMsg<Passed>, Key>) {
+        let mut out = Vec::new();
+        let (now_us, peer) = (self.now_us, &mut self.peers[at]);
+        let Some(mut session) = peer.session.take() else { return };
+        session.take(&mut hands(now_us, peer, &mut out), letter);
+        peer.session = Some(session);
+        self.carry_out(at, out);
+    }
+
+    /// Reports the session's states to the session supervisor from now on, beginning with one that it has missed.
+    pub(super) fn follow(&mut self, at: usize, generation: u64, zk: Zk) {
+        let Peer { link, link_state, .. } = &mut self.peers[at];
+        link_state.followed = Some(Followed { zk, generation, changed: false });
+        if seen(link, zk) != Seen::Connected {
+            self.changed(at);
+        }
+    }
+
+    /// The session has another state: its supervisor looks at it a little later.
+    pub(super) fn changed(&mut self, at: usize) {
+        let Some(followed) = &mut self.peers[at].link_state.followed else { return };
+        if !std::mem::replace(&mut followed.changed, true) {
+            self.tell(at, Route::ZkToSession, Msg::State);
+        }
+    }
+
+    /// The session supervisor looks.
+    pub(super) fn state(&mut self, at: usize) {
+        let Peer { link, link_state, .. } = &mut self.peers[at];
+        let Some(followed) = link_state.followed.as_mut().filter(|followed| followed.changed) else { return };
+        followed.changed = false;
+        let msg = SessionMsg::State(followed.generation, seen(link, followed.zk));
+        self.supervise(at, Letter::Mail(msg.into()));
+    }
+
+    /// The session supervisor sends an event to its subscribers.
+    pub(super) fn session(&mut self, at: usize, event: SessionEvent) {
+        let name = self.name(at);
+        self.trace.note(self.now_us, || format!("{name}: session {event:?}"));
+        if let Who::Node(config, _) = &self.peers[at].who {
+            let (node, session) = (config.name.clone(), self.peers[at].link.view.session);
+            let up = matches!(event, SessionEvent::Connected { .. } | SessionEvent::Reconnected);
+            self.record(EventKind::Link { node, session, up });
+        }
+    }
+
+    pub(super) fn forget(&mut self, at: usize) {
+        self.peers[at].link_state.followed = None;
+    }
+}
+
+fn seen(link: &Link<Msg>, zk: Zk) -> Seen {
+    match link.state {
+        State::Away => Seen::Ended,
+        State::Up(_) | State::Down if link.view.generation != zk.0 => Seen::Ended,
+        State::Up(_) if link.view.connected => Seen::Connected,
+        State::Up(_) | State::Down => Seen::Disconnected,
+    }
+}
+
+/// The hands of a process's session supervisor.
+fn hands<'a>(now_us: u64, peer: &'a mut Peer, out: &'a mut Vec<Out>) -> Context<'a> {
+    Context {
+        now_us,
+        skew_ms: peer.skew_ms,
+        node: &peer.name,
+        view: peer.link.view,
+        lives: Lives::default(),
+        rng: &mut peer.rng,
+        out,
+    }
+}
