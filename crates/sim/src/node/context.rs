@@ -30,6 +30,12 @@ pub(crate) enum Out {
     Tell(Route, Msg),
     /// Wake up then.
     At(u64, Msg),
+    /// Start the session supervisor, with this life.
+    StartSession(u64),
+    /// The session supervisor has ended, however.
+    SessionEnded,
+    /// Nobody holds the session any more: the client library closes it.
+    CloseSession,
     /// Make a session and open its namespace.
     Connect,
     /// Report the states of the session, which has this generation, to the session supervisor.
@@ -91,6 +97,7 @@ pub(crate) enum Route {
 /// ended are dropped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lives {
+    pub(crate) session: u64,
     pub(crate) election: u64,
     pub(crate) leader: u64,
     pub(crate) worker: u64,

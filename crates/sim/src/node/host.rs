@@ -100,6 +100,10 @@ impl<C: Hosting> Hosted<C> {
         self.carry_out(cx, wants);
     }
 
+    pub(crate) fn place(&self) -> C::Place {
+        self.place
+    }
+
     /// The concern ends, however: its will is carried out. Its children are left.
     pub(crate) fn end(self, cx: &mut Context<'_>) -> C::Links {
         if let (Some(zk), Some(ops)) = (self.zk, self.will) {

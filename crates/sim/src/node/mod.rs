@@ -35,8 +35,8 @@ pub(crate) use self::context::{Out, Route};
 
 /// To a part of a node.
 pub(crate) enum Msg {
-    /// To the session supervisor.
-    Session(Letter<SessionMsg<session::Passed>, supervisor::Key>),
+    /// To the session supervisor of this life.
+    Session(u64, Letter<SessionMsg<session::Passed>, supervisor::Key>),
     /// To the election of this life.
     Election(u64, Letter<ElectionMsg, concern::Key>),
     /// To the leader wing of this life.
@@ -81,6 +81,7 @@ impl Msg {
     /// Which part handles it, if a part does.
     fn part(&self) -> Option<Part> {
         match self {
+            Self::Session(..) => Some(Part::Session),
             Self::Election(..) | Self::StepDown => Some(Part::Election),
             Self::Leader(..) | Self::LeaderMemberDies => Some(Part::LeaderWing),
             Self::Worker(..) | Self::WorkerChildDies | Self::Drain(_) => Some(Part::WorkerWing),
@@ -186,9 +187,16 @@ impl Node {
             }
             // It was stopped, or started again, meanwhile.
             Msg::PartEnded(..) => {}
+            // It has waited for the session supervisor to go on: the world hands it over.
+            Msg::Session(..) => cx.out.push(Out::At(cx.now_us, msg)),
             // The world hands these to others.
-            Msg::Session(_) | Msg::Task(_) | Msg::Timer(_) | Msg::State | Msg::Opened(_) | Msg::Nothing => {}
+            Msg::Task(_) | Msg::Timer(_) | Msg::State | Msg::Opened(_) | Msg::Nothing => {}
         }
+    }
+
+    /// Keeps a message that is for a stalled part.
+    pub(crate) fn unless_stalled(&mut self, msg: Msg) -> Option<Msg> {
+        self.0.links.unless_stalled(msg)
     }
 
     /// A wing that has given up dies.

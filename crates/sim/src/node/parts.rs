@@ -30,6 +30,8 @@ pub(crate) struct Parts {
     identity: Uuid,
     started: u64,
     pub(super) lives: Lives,
+    /// Whether the session supervisor runs. The world holds it, with the session.
+    session: bool,
     pub(super) election: Option<Hosted<Election>>,
     pub(super) leader: Option<Hosted<LeaderWing>>,
     pub(super) worker: Option<Hosted<WorkerWing>>,
@@ -47,6 +49,7 @@ impl Parts {
             identity: Uuid::from_u128(cx.rng.u128(..)),
             started: 0,
             lives: Lives::default(),
+            session: false,
             election: None,
             leader: None,
             worker: None,
@@ -58,7 +61,7 @@ impl Parts {
     /// The present life of a part.
     pub(super) fn life(&self, part: Part) -> u64 {
         match part {
-            Part::Session => 0,
+            Part::Session => self.lives.session,
             Part::Election => self.lives.election,
             Part::LeaderWing => self.lives.leader,
             Part::WorkerWing => self.lives.worker,
@@ -78,8 +81,12 @@ impl Parts {
         self.started += 1;
         let life = self.started;
         match part {
-            // The world's.
-            Part::Session => {}
+            Part::Session => {
+                self.lives.session = life;
+                cx.lives = self.lives;
+                self.session = true;
+                cx.out.push(Out::StartSession(life));
+            }
             Part::Election => {
                 self.lives.election = life;
                 cx.lives = self.lives;
@@ -156,7 +163,12 @@ impl Parts {
             }
         }
         match part {
-            Part::Session => false,
+            Part::Session => {
+                if self.session {
+                    cx.out.push(Out::SessionEnded);
+                }
+                std::mem::take(&mut self.session)
+            }
             Part::Election => {
                 let election = self.election.take().map(|election| election.end(cx).withdraw(cx));
                 election.is_some()
@@ -190,6 +202,9 @@ impl Hosting for Root {
             Tell::Start(part) => parts.start(cx, part),
             Tell::Stop(part) => {
                 parts.end(cx, part);
+                if part == Part::Session {
+                    cx.out.push(Out::CloseSession);
+                }
             }
             Tell::Started => {}
             Tell::Fail(_) => cx.out.push(Out::Fail),

@@ -42,24 +42,24 @@ pub(crate) struct Links {
     subscribers: Vec<Subscriber>,
 }
 
-pub(crate) fn start(cx: &mut Context<'_>) -> Hosted<Supervisor> {
+pub(crate) fn start(cx: &mut Context<'_>, life: u64) -> Hosted<Supervisor> {
     let args = Args { to: "the simulated server".to_owned() };
-    Hosted::supervise(cx, None, (), Links::default(), args)
+    Hosted::supervise(cx, None, life, Links::default(), args)
 }
 
-/// A message to the supervisor.
-pub(crate) fn to(msg: SessionMsg<Passed>) -> Msg {
-    Msg::Session(Letter::Mail(msg.into()))
+/// A message to the supervisor of this life.
+pub(crate) fn to(life: u64, msg: SessionMsg<Passed>) -> Msg {
+    Msg::Session(life, Letter::Mail(msg.into()))
 }
 
 /// A session was made, and its namespace is open.
-pub(crate) fn made(zk: Zk, made: Made) -> Msg {
-    Msg::Session(Letter::Session(zk, SessionMsg::Made(Ok(made))))
+pub(crate) fn made(life: u64, zk: Zk, made: Made) -> Msg {
+    Msg::Session(life, Letter::Session(zk, SessionMsg::Made(Ok(made))))
 }
 
 /// A part that has started hears every event from now on, beginning with the present one.
 pub(crate) fn subscribe(cx: &mut Context<'_>, who: Subscriber) {
-    cx.tell(Route::PartToSession, to(SessionMsg::Subscribe(who)));
+    cx.tell(Route::PartToSession, to(cx.lives.session, SessionMsg::Subscribe(who)));
 }
 
 impl Subscriber {
@@ -92,14 +92,14 @@ fn letter<C: Concern>(
 }
 
 impl Hosting for Supervisor {
-    type Place = ();
+    type Place = u64;
     type Links = Links;
 
-    fn mail((): (), mail: Mail<SessionMsg<Passed>, Key>) -> Msg {
-        Msg::Session(Letter::Mail(mail))
+    fn mail(life: u64, mail: Mail<SessionMsg<Passed>, Key>) -> Msg {
+        Msg::Session(life, Letter::Mail(mail))
     }
 
-    fn tell(links: &mut Links, (): (), zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell<Passed>) {
+    fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell<Passed>) {
         let zk = || zk.expect("a session was made");
         match tell {
             Tell::Connect => cx.out.push(Out::Connect),
@@ -123,7 +123,7 @@ impl Hosting for Supervisor {
             Tell::Heartbeat(generation) => {
                 // How long it took is a metric only.
                 let round_trip = |answer: Answer| ask::answered(answer).is_ok().then_some(Duration::ZERO);
-                let then = move |answer| to(SessionMsg::Answered(generation, round_trip(answer)));
+                let then = move |answer| to(life, SessionMsg::Answered(generation, round_trip(answer)));
                 cx.out.push(Out::Heartbeat { zk: zk(), then: Box::new(then) });
             }
             Tell::Refuse(never) => match never {},

@@ -267,8 +267,7 @@ fn faults(rng: &mut Rng, nodes: usize, clients: usize, timeout: u64, heal_ms: u6
         _ => Target::Client(rng.usize(..clients)),
     };
     let node = |rng: &mut Rng| if rng.bool() { Target::Leader } else { Target::Node(rng.usize(..nodes)) };
-    let part =
-        |rng: &mut Rng| *choose(rng, &[Part::Election, Part::LeaderWing, Part::WorkerWing, Part::WorkerWing]);
+    let part = |rng: &mut Rng| *choose(rng, &Part::ALL);
     let mut faults: Vec<_> = (0..rng.usize(..=20))
         .map(|_| {
             // Around the session timeout, where decisions are close.

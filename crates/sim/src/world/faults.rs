@@ -166,7 +166,7 @@ impl World {
         let frames_first = peer.rng.bool();
         self.record(EventKind::Node { node, is: Life::Thawed });
         let (frames, rest): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|incoming| matches!(incoming, Incoming::Frame(..)));
+            waiting.into_iter().partition(|incoming| matches!(incoming, Incoming::Arrived(..)));
         let (first, second) = if frames_first { (frames, rest) } else { (rest, frames) };
         for incoming in first.into_iter().chain(second) {
             self.incoming(at, process, incoming);

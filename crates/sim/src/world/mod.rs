@@ -78,6 +78,8 @@ enum Down {
 /// What comes to a process. It waits while the process stands still.
 enum Incoming {
     Frame(Conn, Down),
+    /// A frame that the network has let through: it is in the process's socket.
+    Arrived(Conn, Down),
     Msg(Msg),
     /// Connect now: the attempt with this number.
     Attempt(u64),

@@ -47,7 +47,9 @@ impl World {
         if let Some(node) = name {
             self.record(EventKind::Node { node, is: Life::Started });
         }
-        self.start_session(at);
+        if let Who::Client = self.peers[at].who {
+            self.start_session(at, 0);
+        }
         self.carry_out(at, out);
     }
 
@@ -68,15 +70,21 @@ impl World {
     }
 
     pub(super) fn incoming(&mut self, at: usize, process: u64, incoming: Incoming) {
-        let peer = &mut self.peers[at];
-        if peer.process != process {
+        if self.peers[at].process != process {
             return;
         }
-        if let Some(waiting) = &mut peer.frozen {
+        let incoming = match incoming {
+            Incoming::Frame(conn, frame) => match self.arrives(conn, frame) {
+                Some(frame) => Incoming::Arrived(conn, frame),
+                None => return,
+            },
+            incoming => incoming,
+        };
+        if let Some(waiting) = &mut self.peers[at].frozen {
             return waiting.push(incoming);
         }
         match incoming {
-            Incoming::Frame(conn, frame) => self.frame_down(at, conn, frame),
+            Incoming::Frame(conn, frame) | Incoming::Arrived(conn, frame) => self.frame_down(at, conn, frame),
             Incoming::Msg(msg) => self.deliver(at, msg),
             Incoming::Attempt(number) => self.attempt(at, number),
             Incoming::AttemptOver(number) => self.attempt_over(at, number),
@@ -92,7 +100,17 @@ impl World {
         let msg = match msg {
             Msg::Opened(generation) => return self.opened(at, generation),
             Msg::State => return self.state(at),
-            Msg::Session(letter) => return self.supervise(at, letter),
+            Msg::Session(life, letter) => {
+                let msg = Msg::Session(life, letter);
+                let msg = match &mut self.peers[at].who {
+                    Who::Node(_, Some(node)) => node.unless_stalled(msg),
+                    Who::Node(_, None) | Who::Client => Some(msg),
+                };
+                if let Some(Msg::Session(life, letter)) = msg {
+                    self.supervise(at, life, letter);
+                }
+                return;
+            }
             msg => msg,
         };
         let now_us = self.now_us;
@@ -136,6 +154,9 @@ impl World {
                 Out::Peek { zk, path, then, changed } => self.peek(at, zk, path, then, changed),
                 Out::Tell(route, msg) => self.tell(at, route, msg),
                 Out::At(at_us, msg) => self.put_peer(at_us, at, Incoming::Msg(msg)),
+                Out::StartSession(life) => self.start_session(at, life),
+                Out::SessionEnded => self.session_ended(at),
+                Out::CloseSession => self.close_session(at),
                 Out::Connect => self.attempt_in(at, 0),
                 Out::Follow(generation, zk) => self.follow(at, generation, zk),
                 Out::Forget => self.forget(at),

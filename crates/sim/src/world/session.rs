@@ -16,7 +16,7 @@ use bellwether_actors::session::{Failure, Made, SessionMsg};
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
 
 use super::supervisor::Followed;
-use super::{Down, Incoming, Up, World};
+use super::{Down, Incoming, Peer, Up, World};
 use crate::node::{Msg, Route, session};
 use crate::zk::Zk;
 use crate::zk::ask::{self, Answer};
@@ -53,7 +53,7 @@ impl World {
         match self.peers[at].link.state {
             State::Away => {
                 let failure = Failure::Transient("no session".to_owned());
-                self.report(at, session::to(SessionMsg::Made(Err(failure))));
+                self.report_session(at, |life| session::to(life, SessionMsg::Made(Err(failure))));
             }
             State::Down | State::Up(_) => self.attempt_later(at),
         }
@@ -105,7 +105,6 @@ impl World {
     }
 
     pub(super) fn frame_down(&mut self, at: usize, conn: Conn, frame: Down) {
-        let Some(frame) = self.arrives(conn, frame) else { return };
         let state = &mut self.peers[at].link_state;
         if let Some((_, sent_us)) = state.pending.take_if(|(pending, _)| *pending == conn) {
             return match frame {
@@ -190,7 +189,7 @@ impl World {
         }
         peer.link.view.connected = true;
         let (session, timeout) = (peer.link.view.session, Duration::from_micros(peer.link.view.timeout_us));
-        self.report(at, session::made(Zk(generation), Made { session, timeout }));
+        self.report_session(at, |life| session::made(life, Zk(generation), Made { session, timeout }));
     }
 
     pub(super) fn heartbeat(&mut self, at: usize, zk: Zk, then: Then<Msg>) {
@@ -235,6 +234,29 @@ impl World {
         self.changed(at);
         let wait = self.peers[at].rng.u64(5_000..200_000);
         self.attempt_in(at, wait);
+    }
+
+    /// Nobody holds the session any more. It is closed if it is connected, and left to end by itself if it is not.
+    pub(super) fn close_session(&mut self, at: usize) {
+        let now_us = self.now_us;
+        let Peer { link, link_state, .. } = &mut self.peers[at];
+        let (state, pending) = (link.state, link_state.pending.take());
+        link_state.number += 1;
+        link_state.failures = 0;
+        link_state.opening = false;
+        if let State::Up(conn) = state {
+            let xid = link.sending(now_us, None);
+            self.send_up(conn, Up::Request(xid, Request::CloseSession));
+            self.close(conn);
+        }
+        if let Some((conn, _)) = pending {
+            self.close(conn);
+        }
+        let link = &mut self.peers[at].link;
+        let answers = link.lost();
+        for msg in answers.into_iter().chain(link.ended()) {
+            self.report(at, msg);
+        }
     }
 
     /// Nothing was heard for so long that the session must be over.

@@ -10,8 +10,8 @@ use crate::node::context::{Context, Lives};
 use crate::node::host::Letter;
 use crate::node::session::{self, Passed};
 use crate::node::{Msg, Out, Route};
-use crate::zk::Zk;
 use crate::zk::link::{Link, State};
+use crate::zk::{Published, Zk};
 
 /// A session whose states are reported.
 #[derive(Debug, Clone, Copy)]
@@ -24,18 +24,36 @@ pub(super) struct Followed {
 }
 
 impl World {
-    pub(super) fn start_session(&mut self, at: usize) {
+    pub(super) fn start_session(&mut self, at: usize, life: u64) {
         let mut out = Vec::new();
         let (now_us, peer) = (self.now_us, &mut self.peers[at]);
-        peer.session = Some(session::start(&mut hands(now_us, peer, &mut out)));
+        peer.session = Some(session::start(&mut hands(now_us, peer, &mut out), life));
         self.carry_out(at, out);
     }
 
-    /// Hands a message to the session supervisor.
-    pub(super) fn supervise(&mut self, at: usize, letter: Letter<SessionMsg<Passed>, Key>) {
+    /// The session supervisor has ended: what follows the status sees no session, and nothing is reported any more.
+    pub(super) fn session_ended(&mut self, at: usize) {
+        self.forget(at);
+        let peer = &mut self.peers[at];
+        peer.session = None;
+        if let Some(tasks) = &peer.tasks {
+            tasks.publish(Published::default());
+        }
+    }
+
+    /// From the client library to the session supervisor.
+    pub(super) fn report_session(&mut self, at: usize, msg: impl FnOnce(u64) -> Msg) {
+        if let Some(session) = &self.peers[at].session {
+            let msg = msg(session.place());
+            self.report(at, msg);
+        }
+    }
+
+    /// Hands a message to the session supervisor of this life.
+    pub(super) fn supervise(&mut self, at: usize, life: u64, letter: Letter<SessionMsg<Passed>, Key>) {
         let mut out = Vec::new();
         let (now_us, peer) = (self.now_us, &mut self.peers[at]);
-        let Some(mut session) = peer.session.take() else { return };
+        let Some(mut session) = peer.session.take_if(|session| session.place() == life) else { return };
         session.take(&mut hands(now_us, peer, &mut out), letter);
         peer.session = Some(session);
         self.carry_out(at, out);
@@ -64,7 +82,10 @@ impl World {
         let Some(followed) = link_state.followed.as_mut().filter(|followed| followed.changed) else { return };
         followed.changed = false;
         let msg = SessionMsg::State(followed.generation, seen(link, followed.zk));
-        self.supervise(at, Letter::Mail(msg.into()));
+        if let Some(session) = &self.peers[at].session {
+            let msg = session::to(session.place(), msg);
+            self.deliver(at, msg);
+        }
     }
 
     /// The session supervisor sends an event to its subscribers.
