@@ -5,6 +5,7 @@
 //! new entry; nothing else is to be changed.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -25,7 +26,7 @@ pub(super) struct Mutation {
     /// The source file.
     pub(super) file: String,
     search: String,
-    replace: String,
+    pub(super) replace: String,
 }
 
 #[derive(Deserialize)]
@@ -63,9 +64,19 @@ impl Mutation {
 
     /// The source without the fence.
     pub(super) fn apply(&self, source: &str) -> Result<String, Trouble> {
-        match source.matches(&self.search).count() {
-            1 => Ok(source.replacen(&self.search, &self.replace, 1)),
-            found => Err(Trouble::Text { name: self.name.clone(), file: self.file.clone(), found }),
+        let Range { start, end } = self.text(source)?;
+        Ok([&source[..start], &self.replace, &source[end..]].concat())
+    }
+
+    /// Where its text is in the source.
+    pub(super) fn text(&self, source: &str) -> Result<Range<usize>, Trouble> {
+        let mut found = source.match_indices(&self.search);
+        match (found.next(), found.count()) {
+            (Some((start, text)), 0) => Ok(start..start + text.len()),
+            (first, more) => {
+                let found = usize::from(first.is_some()) + more;
+                Err(Trouble::Text { name: self.name.clone(), file: self.file.clone(), found })
+            }
         }
     }
 }

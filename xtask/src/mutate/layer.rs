@@ -3,28 +3,20 @@
 //! A layer catches a mutation when a test of it fails, and is stopped then; or when it does not end within its bound. A
 //! tree that does not build is no catch: it is a mutation that must be written better.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::fmt;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use clap::ValueEnum;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::Trouble;
 use super::catalogue::Mutation;
 use super::scratch::Scratch;
-
-/// How often a child is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+use super::watch::{failed_test, watched};
 
 /// Builds are bounded too: nothing that hangs goes unnoticed.
-const BUILD: Duration = Duration::from_secs(1_200);
+pub(super) const BUILD: Duration = Duration::from_secs(1_200);
 
 /// One kind of proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
@@ -120,7 +112,7 @@ impl Layer {
 
     /// How long its tests may take: some times what they take on two busy cores. What a fence keeps out may also be a
     /// loop.
-    fn bound(self) -> Duration {
+    pub(super) fn bound(self) -> Duration {
         Duration::from_secs(match self {
             Self::Unit | Self::Model | Self::Simulator | Self::Client => 300,
             Self::Actors | Self::Access | Self::Http => 400,
@@ -139,6 +131,15 @@ pub(super) enum Verdict {
     Survived { seconds: u64 },
 }
 
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caught { by, seconds } => write!(f, "caught in {seconds} s by {}", by.join(", ")),
+            Self::Survived { seconds } => write!(f, "survived {seconds} s"),
+        }
+    }
+}
+
 impl Verdict {
     pub(super) fn is_caught(&self) -> bool {
         matches!(self, Self::Caught { .. })
@@ -148,20 +149,23 @@ impl Verdict {
 /// Builds and runs a layer on the tree as it stands.
 pub(super) fn run(layer: Layer, package: &str, scratch: &Scratch, log: &str) -> Result<Verdict, Trouble> {
     let arguments = layer.arguments(package);
-    let build = scratch.cargo(&["test", "--no-run"], &arguments);
-    let built = watched(build, scratch, &format!("{log}.build"), BUILD)?;
+    let build_log = scratch.log(&format!("{log}.build"));
+    let built = watched(&mut scratch.cargo(&["test", "--no-run"], &arguments), &build_log, BUILD)?;
     if !built.ended.is_some_and(|status| status.success()) {
-        return Err(Trouble::Build { what: log.to_owned(), log: built.log });
+        return Err(Trouble::Build { what: log.to_owned(), log: build_log });
     }
     let mut test = scratch.cargo(&["test"], &arguments);
-    // A quarter of what CI runs: a catch by fewer cases is one by more.
-    test.env("PROPTEST_CASES", "64").env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
-    let ran = watched(test, scratch, log, layer.bound())?;
-    let said = read(&ran.log)?;
-    Ok(verdict(ran.ended, &said, ran.seconds))
+    limit_cases(&mut test);
+    let ran = watched(&mut test, &scratch.log(log), layer.bound())?;
+    Ok(verdict(ran.ended, &ran.said, ran.took.as_secs()))
 }
 
-fn verdict(ended: Option<ExitStatus>, said: &str, seconds: u64) -> Verdict {
+/// A quarter of the cases that CI runs: a mutation that fewer cases catch is caught by more.
+pub(super) fn limit_cases(test: &mut Command) {
+    test.env("PROPTEST_CASES", "64").env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
+}
+
+pub(super) fn verdict(ended: Option<ExitStatus>, said: &str, seconds: u64) -> Verdict {
     let mut by: Vec<String> = said.lines().filter_map(failed_test).map(str::to_owned).collect();
     match ended {
         Some(status) if status.success() => return Verdict::Survived { seconds },
@@ -170,58 +174,6 @@ fn verdict(ended: Option<ExitStatus>, said: &str, seconds: u64) -> Verdict {
         None => by.push(format!("no end within {seconds} s")),
     }
     Verdict::Caught { by, seconds }
-}
-
-/// `test a::b ... FAILED`, of which `a::b`.
-fn failed_test(line: &str) -> Option<&str> {
-    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
-}
-
-fn read(path: &Path) -> Result<String, Trouble> {
-    let said = fs::read(path).map_err(|source| Trouble::File { path: path.to_owned(), source })?;
-    Ok(String::from_utf8_lossy(&said).into_owned())
-}
-
-/// What became of a command.
-struct Ran {
-    /// `None` when it was stopped.
-    ended: Option<ExitStatus>,
-    seconds: u64,
-    log: PathBuf,
-}
-
-/// Runs a command in a process group of its own, with its output in a file, until it ends, a test fails, or its time is
-/// over.
-fn watched(mut command: Command, scratch: &Scratch, log: &str, bound: Duration) -> Result<Ran, Trouble> {
-    let log = scratch.log(log);
-    let at = |source| Trouble::File { path: log.clone(), source };
-    let output = File::create(&log).map_err(at)?;
-    let errors = output.try_clone().map_err(at)?;
-    let since = Instant::now();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors)
-        .process_group(0)
-        .spawn()
-        .map_err(Trouble::Cargo)?;
-    let ended = loop {
-        if let Some(status) = child.try_wait().map_err(Trouble::Cargo)? {
-            break Some(status);
-        }
-        if since.elapsed() > bound || read(&log)?.lines().any(|line| failed_test(line).is_some()) {
-            kill(&mut child).map_err(Trouble::Cargo)?;
-            break None;
-        }
-        thread::sleep(LOOK);
-    };
-    Ok(Ran { ended, seconds: since.elapsed().as_secs(), log })
-}
-
-fn kill(child: &mut Child) -> io::Result<()> {
-    let group = i32::try_from(child.id()).expect("a process id is positive");
-    killpg(Pid::from_raw(group), Signal::SIGKILL)?;
-    child.wait().map(|_| ())
 }
 
 #[cfg(test)]

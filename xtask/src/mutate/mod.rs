@@ -1,21 +1,30 @@
 //! `cargo xtask mutate`: takes each fence out of the product in turn, and shows which layer of tests notices.
 //!
 //! A test that cannot fail proves nothing, and a fence whose loss no test notices will be lost one day. So each fence is
-//! removed ([`catalogue`]) in a copy of the tree ([`scratch`]), the layers are run one after the other ([`layer`]), and
-//! what they said is kept ([`results`]) and shown ([`table`]). Before that each layer must be green without a mutation.
+//! removed ([`catalogue`]) in a copy of the tree ([`scratch`]), the layers are run one after the other ([`layer`], [`run`]),
+//! and what they said is kept ([`results`]) and shown ([`table`]). Before that each layer must be green without a mutation.
 //!
-//! It takes long: half a minute to some minutes per mutation and layer. So it is no part of CI, which only checks that
-//! every fence stands where the catalogue says, and was caught by some layer when it was last run.
+//! A layer is built once: its programs hold all mutations ([`schemata`], [`all_mutants`]), and a variable of the
+//! environment activates one ([`binaries`]). The few mutations for which this is impossible are built one by one.
+//!
+//! It takes long all the same: up to a minute per mutation and layer. So it is no part of CI, which only checks that every
+//! fence stands where the catalogue says, and was caught by some layer when it was last run.
 
+mod all_mutants;
+mod binaries;
 mod catalogue;
 mod layer;
+mod ledger;
 mod results;
+mod run;
+mod schemata;
 mod scratch;
 mod table;
+mod watch;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -24,7 +33,6 @@ use crate::failure::Failure;
 use catalogue::Mutation;
 pub(crate) use layer::Layer;
 use results::Results;
-use scratch::Scratch;
 
 /// What to run.
 #[derive(Debug, Args)]
@@ -41,6 +49,12 @@ pub(crate) struct Mutate {
     /// Only mutations that no layer is known to catch.
     #[arg(long)]
     uncaught: bool,
+    /// Only cells of the table that are blank: continues a run that was stopped.
+    #[arg(long)]
+    missing: bool,
+    /// How many mutations are run at a time. Tests on servers depend on time: give them one.
+    #[arg(long, value_name = "N", default_value = "1")]
+    jobs: NonZero<u8>,
     /// Run nothing: print, or write, what is known.
     #[arg(long)]
     render: bool,
@@ -76,6 +90,8 @@ pub(crate) enum Trouble {
     Results(serde_json::Error),
     /// The text to replace is not there once.
     Text { name: String, file: String, found: usize },
+    /// A source cannot be parsed.
+    Syntax { file: String, source: syn::Error },
     /// No mutation has such a name.
     Unknown(String),
     /// A layer fails, or does not build, without any mutation or with this one.
@@ -105,6 +121,7 @@ impl fmt::Display for Trouble {
                 "mutation {name}: its text stands {found} times in {file}, not once: the fence has moved, so move its \
                  mutation"
             ),
+            Self::Syntax { file, source } => write!(f, "{file}: {source}"),
             Self::Unknown(name) => write!(f, "no mutation has {name:?} in its name or file"),
             Self::Build { what, log } => write!(f, "{what} does not build: see {}", log.display()),
             Self::Red { layer, log } => {
@@ -129,8 +146,7 @@ pub(crate) fn run(mutate: &Mutate) -> Result<(), Trouble> {
         chosen.retain(|mutation| !results.is_caught(mutation));
     }
     if !mutate.render {
-        let place = mutate.scratch.clone().unwrap_or_else(scratch::default_place);
-        run_all(mutate, &root, &place, &chosen, &all, &mut results)?;
+        run::run(mutate, &root, &chosen, &all, &mut results)?;
     }
     if mutate.write {
         keep(&root, &all, &results)?;
@@ -150,62 +166,6 @@ fn chosen(all: &[Mutation], only: &[String]) -> Result<Vec<Mutation>, Trouble> {
     let chosen =
         all.iter().filter(|mutation| only.is_empty() || only.iter().any(|part| is_about(mutation, part)));
     Ok(chosen.cloned().collect())
-}
-
-fn run_all(
-    mutate: &Mutate,
-    root: &Path,
-    place: &Path,
-    chosen: &[Mutation],
-    all: &[Mutation],
-    results: &mut Results,
-) -> Result<(), Trouble> {
-    let mut scratch = Scratch::of(root, place)?;
-    let layers: Vec<Layer> = Layer::ALL
-        .into_iter()
-        .filter(|layer| mutate.layer.is_empty() || mutate.layer.contains(layer))
-        .collect();
-    if layers.iter().any(|layer| layer.needs_server()) {
-        scratch.build_server()?;
-    }
-    green(&scratch, &layers, chosen)?;
-    for mutation in chosen {
-        let mutated = scratch.mutate(mutation)?;
-        for layer in layers.iter().copied().filter(|layer| layer.sees(mutation)) {
-            let log = format!("{}-{}", mutation.name, layer.name());
-            let verdict = layer::run(layer, mutation.package(), &scratch, &log)?;
-            eprintln!("xtask: {} × {}: {verdict:?}", mutation.name, layer.name());
-            let caught = verdict.is_caught();
-            results.note(mutation, layer, verdict);
-            if mutate.write {
-                // Hours of work are not lost with the terminal.
-                keep(root, all, results)?;
-            }
-            if caught && mutate.until_caught {
-                break;
-            }
-        }
-        drop(mutated);
-    }
-    Ok(())
-}
-
-/// Each layer passes on the tree as it is: else its red would say nothing.
-fn green(scratch: &Scratch, layers: &[Layer], chosen: &[Mutation]) -> Result<(), Trouble> {
-    let mut run = BTreeSet::new();
-    for layer in layers {
-        for mutation in chosen.iter().filter(|mutation| layer.sees(mutation)) {
-            let package = mutation.package();
-            if run.insert(layer.arguments(package)) {
-                let log = format!("green-{}-{package}", layer.name());
-                if layer::run(*layer, package, scratch, &log)?.is_caught() {
-                    return Err(Trouble::Red { layer: layer.name(), log: scratch.log(&log) });
-                }
-                eprintln!("xtask: {} is green without a mutation", layer.name());
-            }
-        }
-    }
-    Ok(())
 }
 
 fn keep(root: &Path, all: &[Mutation], results: &Results) -> Result<(), Trouble> {

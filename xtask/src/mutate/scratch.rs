@@ -2,9 +2,11 @@
 //! its own.
 //!
 //! It is kept from run to run, because building all that Bellwether depends on takes longer than a layer. What a run
-//! that was killed left in it is thrown away by the next one.
+//! that was killed left in it is thrown away by the next one. A second copy holds all mutations at once
+//! ([`super::all_mutants`]), with the same target directory.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,16 +36,20 @@ impl Scratch {
         };
         let made = fs::create_dir_all(&scratch.logs);
         made.map_err(|source| Trouble::File { path: scratch.logs.clone(), source })?;
-        let commit = git(root, &["rev-parse", "HEAD"])?;
-        if scratch.tree.join(".git").exists() {
-            git(&scratch.tree, &["checkout", "--force", "--detach", &commit])?;
-            git(&scratch.tree, &["clean", "--force", "-d"])?;
-        } else {
-            git(root, &["worktree", "prune"])?;
-            let tree = scratch.tree.to_string_lossy().into_owned();
-            git(root, &["worktree", "add", "--detach", &tree, &commit])?;
-        }
+        check_out(root, &scratch.tree)?;
         Ok(scratch)
+    }
+
+    /// A second copy of the commit. Files that were changed there and not by the commit are left as they are, and so is
+    /// what was built from them.
+    pub(super) fn second(&self, root: &Path) -> Result<Self, Trouble> {
+        let tree = self.place("schemata");
+        let commit = git(root, &["rev-parse", "HEAD"])?;
+        if !tree.join(".git").exists() || git(&tree, &["checkout", "--detach", &commit]).is_err() {
+            check_out(root, &tree)?;
+        }
+        let (target, logs, server) = (self.target.clone(), self.logs.clone(), self.server.clone());
+        Ok(Self { tree, target, logs, server })
     }
 
     /// Builds the command from the tree as it was committed: the servers that tests meet are not mutated. Unless somebody
@@ -53,7 +59,7 @@ impl Scratch {
             return Ok(());
         }
         let built = self.target.join("debug/bellwether");
-        let kept = self.logs.with_file_name("bellwether");
+        let kept = self.place("bellwether");
         cargo::run(&mut self.cargo(&["build"], &["--package", "bellwether", "--bin", "bellwether"]))
             .map_err(Trouble::Command)?;
         fs::copy(&built, &kept).map_err(|source| Trouble::File { path: built, source })?;
@@ -63,18 +69,34 @@ impl Scratch {
 
     /// Cargo in the tree, into its own target directory. Only a crate changes from build to build: incremental pays.
     pub(super) fn cargo(&self, first: &[&str], then: &[&str]) -> Command {
-        let mut cargo = cargo::cargo();
+        let mut cargo = self.command(cargo::cargo().get_program());
         cargo.current_dir(&self.tree).args(first).args(then);
         cargo.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "1");
-        if let Some(server) = &self.server {
-            cargo.env(COMMAND, server);
-        }
         cargo
+    }
+
+    /// A program whose tests start the server that is not mutated.
+    pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        if let Some(server) = &self.server {
+            command.env(COMMAND, server);
+        }
+        command
+    }
+
+    /// A source file of the copy.
+    pub(super) fn source(&self, file: &str) -> PathBuf {
+        self.tree.join(file)
+    }
+
+    /// A file beside the copies.
+    pub(super) fn place(&self, name: &str) -> PathBuf {
+        self.logs.with_file_name(name)
     }
 
     /// Removes a fence until the guard is dropped.
     pub(super) fn mutate(&self, mutation: &Mutation) -> Result<Mutated, Trouble> {
-        let path = self.tree.join(&mutation.file);
+        let path = self.source(&mutation.file);
         let at = |source| Trouble::File { path: path.clone(), source };
         let original = fs::read_to_string(&path).map_err(at)?;
         fs::write(&path, mutation.apply(&original)?).map_err(at)?;
@@ -104,6 +126,19 @@ impl Drop for Mutated {
             eprintln!("xtask: {} is still mutated: {error}", self.path.display());
         }
     }
+}
+
+/// The last commit of the tree at `root`, and nothing else.
+fn check_out(root: &Path, tree: &Path) -> Result<(), Trouble> {
+    let commit = git(root, &["rev-parse", "HEAD"])?;
+    if tree.join(".git").exists() {
+        git(tree, &["checkout", "--force", "--detach", &commit])?;
+        git(tree, &["clean", "--force", "-d"])?;
+    } else {
+        git(root, &["worktree", "prune"])?;
+        git(root, &["worktree", "add", "--detach", &tree.to_string_lossy(), &commit])?;
+    }
+    Ok(())
 }
 
 fn git(at: &Path, arguments: &[&str]) -> Result<String, Trouble> {

@@ -19,7 +19,10 @@ is a layer of tests that is then run. A layer that stays green would not notice 
 mutation is caught by at least one layer: `cargo test --package xtask` fails while one is not.
 
 This page is written by `cargo xtask mutate --write`, which works on a copy of the last commit; `--only NAME` and
-`--layer NAME` run a part of it and keep the rest. A layer on servers and processes (all but `unit`, `model` and
+`--layer NAME` run a part of it and keep the rest, and `--missing` runs what was not run yet. One build of a layer holds all
+mutations; an environment variable activates one of them. The few that do not build beside the others are built one by one.
+
+A layer on servers and processes (all but `unit`, `model` and
 `simulator`) meets a mutation by chance of timing: what it caught it caught, and what it did not catch once, another run
 might.
 

@@ -1,0 +1,203 @@
+//! The test programs of a layer, built once from the tree that holds all mutations.
+
+use std::num::NonZero;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::Trouble;
+use super::layer::{self, BUILD, Layer, Verdict};
+use super::schemata::VARIABLE;
+use super::scratch::Scratch;
+use super::watch::watched;
+
+/// Built with optimisation for the simulator and the model check, whose runs take long and share one build.
+const OPTIMISED: [&str; 3] = ["bellwether-core", "bellwether-keeper", "bellwether-actors"];
+
+/// The test programs of a layer.
+pub(super) struct Binaries {
+    layer: Layer,
+    programs: Vec<Program>,
+    jobs: usize,
+    bound: Duration,
+}
+
+struct Program {
+    path: PathBuf,
+    /// The folder of its package, in which cargo runs it.
+    folder: PathBuf,
+}
+
+/// What came of a build.
+pub(super) enum Built {
+    Binaries(Binaries),
+    /// Each error: the files and bytes that it points at.
+    Errors(Vec<Vec<(String, Range<usize>)>>),
+}
+
+/// A line of `cargo test --no-run --message-format=json`.
+#[derive(Deserialize)]
+#[serde(tag = "reason")]
+enum Message {
+    #[serde(rename = "compiler-artifact")]
+    Artifact { executable: Option<PathBuf>, manifest_path: PathBuf, profile: Profile },
+    #[serde(rename = "compiler-message")]
+    Said { message: Diagnostic },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Diagnostic {
+    level: String,
+    spans: Vec<Span>,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    file_name: String,
+    byte_start: usize,
+    byte_end: usize,
+}
+
+impl Binaries {
+    /// Builds a layer. `jobs` of its runs will share the machine.
+    pub(super) fn build(
+        layer: Layer,
+        package: &str,
+        scratch: &Scratch,
+        jobs: usize,
+    ) -> Result<Built, Trouble> {
+        let log = scratch.log(&Self::build_log(layer, package));
+        let mut build =
+            scratch.cargo(&["test", "--no-run", "--message-format=json"], &layer.arguments(package));
+        let optimised = if matches!(layer, Layer::Model | Layer::Simulator) { &OPTIMISED[..] } else { &[] };
+        for package in optimised {
+            build.args(["--config", &format!("profile.dev.package.{package}.opt-level=1")]);
+        }
+        let built = watched(&mut build, &log, BUILD)?;
+        let messages = built.said.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let mut programs = Vec::new();
+        let mut errors = Vec::new();
+        for message in messages {
+            match message {
+                Message::Artifact { executable: Some(path), manifest_path, profile } if profile.test => {
+                    let folder = manifest_path.parent().expect("a manifest is in a folder").to_owned();
+                    programs.push(Program { path, folder });
+                }
+                Message::Said { message } if message.level == "error" => {
+                    let spans = message.spans.into_iter();
+                    errors.push(spans.map(|span| (span.file_name, span.byte_start..span.byte_end)).collect());
+                }
+                Message::Artifact { .. } | Message::Said { .. } | Message::Other => {}
+            }
+        }
+        if built.ended.is_some_and(|status| status.success()) {
+            return Ok(Built::Binaries(Self { layer, programs, jobs, bound: layer.bound() }));
+        }
+        Ok(Built::Errors(errors))
+    }
+
+    /// The log of a build.
+    pub(super) fn build_log(layer: Layer, package: &str) -> String {
+        format!("schemata-{}-{package}.build", layer.name())
+    }
+
+    /// Runs the layer without a mutation. It must be green, and its time is the measure for the others.
+    pub(super) fn control(&mut self, scratch: &Scratch, package: &str) -> Result<Duration, Trouble> {
+        let log = format!("green-{}-{package}", self.layer.name());
+        let begun = Instant::now();
+        if self.run(None, scratch, &log)?.is_caught() {
+            return Err(Trouble::Red { layer: self.layer.name(), log: scratch.log(&log) });
+        }
+        let took = begun.elapsed();
+        self.bound = bound(self.layer.bound(), took, self.jobs);
+        Ok(took)
+    }
+
+    /// Runs its programs with this mutation, one after the other, until one fails.
+    pub(super) fn run(
+        &self,
+        number: Option<usize>,
+        scratch: &Scratch,
+        log: &str,
+    ) -> Result<Verdict, Trouble> {
+        let begun = Instant::now();
+        for program in &self.programs {
+            let left = self.bound.saturating_sub(begun.elapsed());
+            let mut test = program.command(scratch, self.jobs);
+            if let Some(number) = number {
+                test.env(VARIABLE, number.to_string());
+            }
+            let ran = watched(&mut test, &scratch.log(log), left)?;
+            let verdict = layer::verdict(ran.ended, &ran.said, begun.elapsed().as_secs());
+            if verdict.is_caught() {
+                return Ok(verdict);
+            }
+        }
+        Ok(Verdict::Survived { seconds: begun.elapsed().as_secs() })
+    }
+}
+
+impl Program {
+    /// As cargo would run it, but for the share of the machine.
+    fn command(&self, scratch: &Scratch, jobs: usize) -> Command {
+        let mut test = scratch.command(&self.path);
+        test.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env_remove(VARIABLE);
+        layer::limit_cases(&mut test);
+        if jobs > 1 {
+            let cores = thread::available_parallelism().map_or(1, NonZero::get);
+            test.env("RUST_TEST_THREADS", (cores / jobs).max(1).to_string());
+        }
+        test
+    }
+}
+
+/// How long a run with a mutation may take: as the layer says, and longer where the control shows that this machine is slow.
+/// The control has the machine for itself.
+fn bound(layer: Duration, control: Duration, jobs: usize) -> Duration {
+    let jobs = u32::try_from(jobs).unwrap_or(u32::MAX);
+    layer.max(control.saturating_mul(3).saturating_mul(jobs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_may_take_as_long_as_its_layer_says_or_as_this_machine_needs() {
+        let [layer, quick, slow] = [300, 30, 120].map(Duration::from_secs);
+        assert_eq!(bound(layer, quick, 1), layer);
+        assert_eq!(bound(layer, quick, 2), layer);
+        assert_eq!(bound(layer, slow, 1), Duration::from_secs(360));
+        assert_eq!(bound(layer, slow, 2), Duration::from_secs(720));
+    }
+
+    #[test]
+    fn messages_of_cargo_are_read_and_those_of_other_kinds_passed_over() {
+        let read = |line: &str| serde_json::from_str::<Message>(line).unwrap();
+        let artifact = read(
+            r#"{"reason":"compiler-artifact","package_id":"p","manifest_path":"/p/Cargo.toml","profile":{"test":true,
+            "opt_level":"0"},"executable":"/t/p-1","fresh":true}"#,
+        );
+        assert!(matches!(
+            artifact,
+            Message::Artifact { executable: Some(_), profile: Profile { test: true }, .. }
+        ));
+        let error = read(
+            r#"{"reason":"compiler-message","message":{"level":"error","message":"m","spans":[{"file_name":"src/a.rs",
+            "byte_start":3,"byte_end":5,"is_primary":true}],"children":[]}}"#,
+        );
+        assert!(matches!(error, Message::Said { message } if message.spans[0].byte_end == 5));
+        assert!(matches!(read(r#"{"reason":"build-finished","success":true}"#), Message::Other));
+    }
+}
