@@ -35,7 +35,7 @@ struct Program {
 /// What came of a build.
 pub(super) enum Built {
     Binaries(Binaries),
-    /// Each error: the files and bytes that it points at.
+    /// For each error the files and bytes that it points at. None, when the build failed otherwise.
     Errors(Vec<Vec<(String, Range<usize>)>>),
 }
 
@@ -101,7 +101,8 @@ impl Binaries {
                 Message::Artifact { .. } | Message::Said { .. } | Message::Other => {}
             }
         }
-        if built.ended.is_some_and(|status| status.success()) {
+        // Without a program to run, every mutation would survive.
+        if built.ended.is_some_and(|status| status.success()) && !programs.is_empty() {
             return Ok(Built::Binaries(Self { layer, programs, jobs, bound: layer.bound() }));
         }
         Ok(Built::Errors(errors))

@@ -8,7 +8,6 @@ use super::Trouble;
 use super::catalogue::Mutation;
 use super::layer::{Layer, Verdict};
 use super::results::Results;
-use super::table;
 
 /// A cell of the table: a mutation and a layer that is to be run with it.
 #[derive(Debug, Clone, Copy)]
@@ -74,12 +73,7 @@ impl<'a> Ledger<'a> {
             self.caught.insert(cell.mutation.name.clone());
         }
         self.results.note(cell.mutation, cell.layer, verdict);
-        if self.write { self.keep() } else { Ok(()) }
-    }
-
-    fn keep(&self) -> Result<(), Trouble> {
-        self.results.write(self.root)?;
-        table::write(self.root, self.all, self.results)
+        if self.write { super::keep(self.root, self.all, self.results) } else { Ok(()) }
     }
 }
 

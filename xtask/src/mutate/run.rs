@@ -122,7 +122,7 @@ fn one_by_one(
     green(scratch, cells)?;
     ledger.begin(cells.len());
     let mut cells = cells.to_vec();
-    // What differs in the layer only is built from the same sources.
+    // The layers of one mutation come together: they share what is built.
     cells.sort_by_key(|cell| &cell.mutation.name);
     for cell in cells {
         if until_caught && ledger.has_caught(cell.mutation) {
