@@ -3,7 +3,8 @@
 //!
 //! It is kept from run to run, because building all that Bellwether depends on takes longer than a layer. What a run
 //! that was killed left in it is thrown away by the next one. A second copy holds all mutations at once
-//! ([`super::all_mutants`]), with the same target directory.
+//! ([`super::all_mutants`]). It has its own target directory: cargo takes two copies of a package for one, and compares only
+//! the times of their files with that of the build.
 
 use std::env;
 use std::ffi::OsStr;
@@ -48,7 +49,7 @@ impl Scratch {
         if !tree.join(".git").exists() || git(&tree, &["checkout", "--detach", &commit]).is_err() {
             check_out(root, &tree)?;
         }
-        let (target, logs, server) = (self.target.clone(), self.logs.clone(), self.server.clone());
+        let (target, logs, server) = (self.place("schemata-target"), self.logs.clone(), self.server.clone());
         Ok(Self { tree, target, logs, server })
     }
 
