@@ -359,7 +359,15 @@ fn fresh(wall: WallMillis, rng: &mut fastrand::Rng) -> WorkerId {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use bellwether_core::name::NodeId;
+    use bellwether_core::wire;
+
     use super::*;
+    use crate::Out;
+    use crate::stage::Stage;
 
     /// S14: a worker never inherits the assignments of the one before.
     #[test]
@@ -370,5 +378,51 @@ mod tests {
         assert_ne!(first, second);
         assert!(first < later && second < later);
         assert_eq!(first.get_version_num(), 7);
+    }
+
+    /// A wing in its second session, which has asked for its second registration in term 3.
+    fn in_the_second_session() -> Stage<WorkerWing> {
+        let info = WorkerInfo {
+            node: NodeId::new("n").unwrap(),
+            host: "host".to_owned(),
+            kinds: Vec::new(),
+            leases: BTreeMap::new(),
+            slots: 4,
+            tags: Vec::new(),
+            codec: wire::SCHEMA,
+            started_at: WallMillis(0),
+            draining: false,
+        };
+        let args = Args { info, drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
+        let (mut stage, _) = Stage::start(args);
+        let timeout = Duration::from_secs(10);
+        for event in [
+            SessionEvent::Connected { session: 1, timeout },
+            SessionEvent::Expired,
+            SessionEvent::Connected { session: 1, timeout },
+        ] {
+            stage.handle(WorkerWingMsg::Session(event));
+        }
+        stage
+    }
+
+    fn starts(out: &[Out<WorkerWing>]) -> bool {
+        out.iter().any(|out| matches!(out, Out::Tell(Tell::Start { .. })))
+    }
+
+    #[test]
+    fn a_reply_to_an_earlier_incarnation_is_not_heard() {
+        let mut stage = in_the_second_session();
+        assert!(!starts(&stage.handle(WorkerWingMsg::Committed(1, Outcome::Applied(())))));
+        assert!(starts(&stage.handle(WorkerWingMsg::Committed(3, Outcome::Applied(())))));
+    }
+
+    #[test]
+    fn a_child_of_an_earlier_incarnation_is_not_heard() {
+        let mut stage = in_the_second_session();
+        stage.handle(WorkerWingMsg::Committed(3, Outcome::Applied(())));
+        let writes = |out: &[Out<WorkerWing>]| out.iter().any(|out| matches!(out, Out::Ask(_)));
+        assert!(!writes(&stage.handle(WorkerWingMsg::Usable(1, 2))));
+        assert!(writes(&stage.handle(WorkerWingMsg::Usable(3, 2))));
     }
 }
