@@ -2,6 +2,7 @@
 
 pub mod executor_pool;
 pub mod inbox_watcher;
+pub mod lapse;
 mod meters;
 pub mod pulse;
 mod pulses;

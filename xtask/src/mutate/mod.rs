@@ -1,7 +1,7 @@
 //! `cargo xtask mutate`: takes each fence out of the product in turn, and shows which layer of tests notices.
 //!
 //! A test that cannot fail proves nothing, and a fence whose loss no test notices will be lost one day. So each fence is
-//! removed ([`catalogue`]) in a copy of the tree ([`scratch`]), the layers are run one after the other ([`layer`], [`run`]),
+//! removed ([`catalogue`]) in a copy of the tree ([`scratch`]), the layers are run one after the other ([`layer`], [`mod@run`]),
 //! and what they said is kept ([`results`]) and shown ([`table`]). Before that each layer must be green without a mutation.
 //!
 //! A layer is built once: its programs hold all mutations ([`schemata`], [`all_mutants`]), and a variable of the

@@ -12,6 +12,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use bellwether_actors::worker::lapse::next_look;
 use bellwether_core::machine::worker::executor_pool::{Ended, Run};
 use bellwether_core::name::JobId;
 use bellwether_zk::Trust;
@@ -22,6 +23,7 @@ use tracing::Span;
 
 use super::handler::{Handler, HandlerError, HandlerResult, JobContext, OnInvalid};
 use super::runs::Happened;
+use crate::clock;
 use crate::trace;
 
 /// Tells how the run ended, also when it is dropped.
@@ -167,12 +169,9 @@ async fn invalid(on_invalid: Option<OnInvalid>, context: JobContext, why: &str) 
 
 /// Resolves once the session cannot be trusted to live.
 async fn lapse(trust: Trust) {
-    loop {
-        let until = trust.until();
-        if until <= Instant::now() {
-            return;
-        }
-        tokio::time::sleep_until(until.into()).await;
+    // It may be renewed while this sleeps.
+    while next_look(clock::at(trust.until()), clock::now()).is_some() {
+        tokio::time::sleep_until(trust.until().into()).await;
     }
 }
 

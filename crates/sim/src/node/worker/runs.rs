@@ -26,13 +26,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::worker::executor_pool::ExecutorPoolMsg;
+use bellwether_actors::worker::lapse::next_look;
 use bellwether_actors::worker::pulse::Pulse;
 use bellwether_actors::worker::status_reporter::StatusReporterMsg;
 use bellwether_core::job::Payload;
 use bellwether_core::machine::worker::Start;
 use bellwether_core::machine::worker::executor_pool::{Ended, Run as How};
 use bellwether_core::name::{JobId, Kind, WorkerId};
-use bellwether_core::time::as_millis;
+use bellwether_core::time::{Millis, as_millis};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::port::{Order, Slots};
@@ -220,8 +221,8 @@ impl Runs {
         if let Some(limit) = start.record.policy.timeout.filter(|limit| as_millis(*limit) < took_ms) {
             cx.after(limit, place.run(RunMsg::TimedOut(id)));
         }
-        if laned {
-            cx.out.push(Out::At(trusted_until_us(cx, place), place.run(RunMsg::Lapse(id))));
+        if let Some(at) = next_look(trusted_until(cx, place), cx.now()).filter(|_| laned) {
+            cx.out.push(Out::At(at.0 * 1_000, place.run(RunMsg::Lapse(id))));
         }
         let blocking = (kind == "stubborn" && !laned) || deaf;
         let listens = (drawn >> 12).is_multiple_of(3);
@@ -251,13 +252,9 @@ impl Runs {
             RunMsg::TimedOut(id) => self.give_up(cx, id, How::Failed("timed out".to_owned())),
             RunMsg::Lapse(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
-                if lapsed(cx, running.place, &running.start) {
-                    self.give_up(cx, id, How::Lapsed);
-                } else {
-                    cx.out.push(Out::At(
-                        trusted_until_us(cx, running.place),
-                        running.place.run(RunMsg::Lapse(id)),
-                    ));
+                match next_look(trusted_until(cx, running.place), cx.now()) {
+                    None => self.give_up(cx, id, How::Lapsed),
+                    Some(at) => cx.out.push(Out::At(at.0 * 1_000, running.place.run(RunMsg::Lapse(id)))),
                 }
             }
             RunMsg::Say(id, done) => {
@@ -335,12 +332,13 @@ impl Runs {
 
 /// Whether the next of its lane may run by now.
 fn lapsed(cx: &Context<'_>, place: Place, start: &Start) -> bool {
-    start.record.placement.lane.is_some() && trusted_until_us(cx, place) <= cx.now_us
+    start.record.placement.lane.is_some() && next_look(trusted_until(cx, place), cx.now()).is_none()
 }
 
 /// Of a session that is over, nothing is trusted.
-fn trusted_until_us(cx: &Context<'_>, place: Place) -> u64 {
-    if cx.view.generation == place.zk.0 { cx.view.trusted_until_us() } else { cx.now_us }
+fn trusted_until(cx: &Context<'_>, place: Place) -> Millis {
+    let is_present = cx.view.generation == place.zk.0;
+    if is_present { Millis(cx.view.trusted_until_us() / 1_000) } else { cx.now() }
 }
 
 fn event(start: &Start, worker: WorkerId, step: RunStep) -> EventKind {
