@@ -40,10 +40,12 @@ impl Plan {
         for (number, group) in groups.iter().enumerate() {
             generations(rng, number, group, clients.len(), heal_ms, &mut actions);
         }
-        // Records that ended a minute ago are purged: so late in the run.
-        for _ in 0..rng.usize(..=2) {
+        let retention_ms = (rng.u8(..3) > 0).then(|| rng.u64(20_000..40_000));
+        // A purge removes records that ended a minute ago, so it comes late. With a retention there are hardly any left.
+        let purges = if retention_ms.is_none() { 4 } else { rng.usize(..=1) };
+        for _ in 0..purges {
             let ended = *choose(rng, &[Ended::Succeeded, Ended::Succeeded, Ended::Cancelled, Ended::Dead]);
-            let (at_ms, client) = (rng.u64(60_000..150_000), rng.usize(..clients.len()));
+            let (at_ms, client) = (rng.u64(61_000..120_000), rng.usize(..clients.len()));
             actions.push(Action { at_ms, client, call: PlannedCall::Purge(ended) });
         }
         actions.sort_by_key(|action| action.at_ms);
@@ -66,7 +68,7 @@ impl Plan {
             jobs,
             groups,
             schedules,
-            retention_ms: (rng.u8(..3) > 0).then(|| rng.u64(20_000..40_000)),
+            retention_ms,
             actions,
             faults,
             heal_ms,
