@@ -89,14 +89,7 @@ impl Concern for StatusReporter {
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: StatusReporterMsg) {
         match msg {
-            StatusReporterMsg::Begun(begun) => {
-                let begin = |(begun, pulse): (Begun, Arc<Pulse>)| {
-                    self.pulses.begin((begun.job.clone(), begun.assignment.attempt), pulse);
-                    begun
-                };
-                let begun = begun.into_iter().map(begin).collect();
-                self.beat(cx, beats::Event::Begun(begun));
-            }
+            StatusReporterMsg::Begun(begun) => self.begin(cx, begun),
             StatusReporterMsg::Said(words) => words.into_iter().for_each(|word| self.said(cx, word)),
             StatusReporterMsg::Report(finished) => self.report(cx, finished),
             StatusReporterMsg::Tell(event) => {
@@ -123,6 +116,20 @@ impl Concern for StatusReporter {
 }
 
 impl StatusReporter {
+    /// A handler may run before this message arrives, and its notification was then about an unknown attempt. The cell does
+    /// not notify again until it is emptied, so it is looked into here.
+    fn begin(&mut self, cx: &mut Context<'_, Self>, begun: Vec<(Begun, Arc<Pulse>)>) {
+        let word = |begun: &Begun| (begun.job.clone(), begun.assignment.attempt);
+        let words: Vec<Word> = begun.iter().map(|(begun, _)| word(begun)).collect();
+        let begin = |(begun, pulse): (Begun, Arc<Pulse>)| {
+            self.pulses.begin(word(&begun), pulse);
+            begun
+        };
+        let begun = begun.into_iter().map(begin).collect();
+        self.beat(cx, beats::Event::Begun(begun));
+        words.into_iter().for_each(|word| self.said(cx, word));
+    }
+
     /// Takes what a handler said, if its attempt is not over.
     fn said(&mut self, cx: &mut Context<'_, Self>, word: Word) {
         let Some(Said { renew, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
@@ -272,5 +279,49 @@ impl StatusReporter {
                 }
             })
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::job::Progress;
+    use bellwether_core::time::WallMillis;
+
+    use super::*;
+    use crate::Out;
+    use crate::stage::Stage;
+
+    /// When the beats' machine is to be woken.
+    fn wakes(out: Vec<Out<StatusReporter>>) -> Vec<Millis> {
+        let at = |out| match out {
+            Out::After(Key::Beat(at), ..) => Some(at),
+            _ => None,
+        };
+        out.into_iter().filter_map(at).collect()
+    }
+
+    fn word() -> Word {
+        (JobId::new("a").unwrap(), 1)
+    }
+
+    fn begun(pulse: &Arc<Pulse>) -> StatusReporterMsg {
+        let assignment = Assignment::new(1, 0, WallMillis(0));
+        let begun = Begun { job: word().0, assignment, version: 0, auto: false };
+        StatusReporterMsg::Begun(vec![(begun, Arc::clone(pulse))])
+    }
+
+    /// The executor's message and the handler's notification come from two threads.
+    #[test]
+    fn a_report_is_written_whether_it_comes_before_or_after_the_beginning_of_its_attempt() {
+        for is_first in [true, false] {
+            let (mut stage, _) = Stage::<StatusReporter>::start(WorkerId::new(uuid::Uuid::from_u128(7)));
+            let pulse = Arc::new(Pulse::new(word(), None, Millis(0), Progress::default()));
+            pulse.progress(|progress| progress.with_message(Some(40), "on it")).unwrap();
+            let (begun, said) = (begun(&pulse), StatusReporterMsg::Said(vec![word()]));
+            let messages = if is_first { [said, begun] } else { [begun, said] };
+            let wakes: Vec<_> = messages.into_iter().flat_map(|msg| wakes(stage.handle(msg))).collect();
+            assert_eq!(pulse.take(), Said::default(), "the cell is empty: the next report notifies");
+            assert!(wakes.contains(&Millis(2_000)), "it is written after a second: {wakes:?}");
+        }
     }
 }
