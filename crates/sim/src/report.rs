@@ -57,7 +57,7 @@ impl Stats {
             EventKind::Run { step: RunStep::Started, .. } => self.runs += 1,
             EventKind::Leadership { state: Leading::Active, .. } => self.terms += 1,
             EventKind::Return { answer: Answer::Drains, .. } => self.drains += 1,
-            EventKind::Run { step: RunStep::Ended, .. }
+            EventKind::Run { step: RunStep::Ended | RunStep::Said(_), .. }
             | EventKind::Leadership { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }

@@ -69,8 +69,9 @@ fn told(event: &EventKind) -> String {
         EventKind::Node { node, is } => format!("{node}: {is:?}"),
         EventKind::Run { worker, job, generation, attempt, step, .. } => {
             let step = match step {
-                RunStep::Started => "begins",
-                RunStep::Ended => "ends",
+                RunStep::Started => "begins".to_owned(),
+                RunStep::Said(checkpoint) => format!("says {checkpoint}"),
+                RunStep::Ended => "ends".to_owned(),
             };
             format!(
                 "{}: the run of {job} {step}, attempt {attempt} of {generation}",

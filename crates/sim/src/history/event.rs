@@ -282,12 +282,14 @@ pub enum Life {
     ElectionGoesOn,
 }
 
-/// Whether a run begins or ends.
+/// What a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStep {
     /// Recorded first thing by the handler.
     Started,
+    /// It reported this checkpoint. Its attempt was not given up.
+    Said(u8),
     /// Recorded when it is over, however. A run without it lasts until its node is killed.
     Ended,
 }

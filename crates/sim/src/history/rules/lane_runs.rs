@@ -71,7 +71,8 @@ impl Predicate for LaneRuns {
                 let theirs = |worker| world.truth.worker(worker).is_some_and(|it| it.session == *session);
                 self.running.retain(|(worker, ..), _| !theirs(*worker));
             }
-            EventKind::Node {
+            EventKind::Run { step: RunStep::Said(_), .. }
+            | EventKind::Node {
                 is: Life::Frozen | Life::Thawed | Life::ElectionStalled | Life::ElectionGoesOn,
                 ..
             }

@@ -1,8 +1,8 @@
 //! L10: while nothing goes wrong, nothing waits for a sweep.
 //!
 //! Sweeps (every 15 s) are for hints that were lost. Once all is healed, and as long as no connection, process or leader
-//! changes, watches alone make things go on: a job that waits beside a free slot is assigned, and what is assigned is
-//! begun, within [`PROMPT`].
+//! changes, messages and watches alone make things go on: a job that waits beside a free slot is assigned, what is assigned
+//! is begun, and what a handler says is written, within [`PROMPT`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +36,9 @@ pub(super) struct Prompt {
     begun: BTreeSet<(WorkerId, JobId, u32)>,
     /// Runs that have not ended, and their nodes.
     running: BTreeMap<Run, Option<NodeId>>,
+    /// Of each, the oldest checkpoint that is not written.
+    said: BTreeMap<Run, u8>,
+    could_be_written: BTreeMap<(Run, u8), u64>,
 }
 
 impl Predicate for Prompt {
@@ -60,8 +63,14 @@ impl Predicate for Prompt {
                 self.running.insert((*worker, job.clone(), *generation, *attempt), node);
                 self.begun.insert((*worker, job.clone(), *attempt));
             }
+            EventKind::Run { worker, job, generation, attempt, step: RunStep::Said(checkpoint), .. } => {
+                let run = (*worker, job.clone(), *generation, *attempt);
+                self.said.entry(run).or_insert(*checkpoint);
+            }
             EventKind::Run { worker, job, generation, attempt, step: RunStep::Ended, .. } => {
-                self.running.remove(&(*worker, job.clone(), *generation, *attempt));
+                let run = (*worker, job.clone(), *generation, *attempt);
+                self.running.remove(&run);
+                self.said.remove(&run);
             }
             EventKind::Invoke { .. }
             | EventKind::Return { .. }
@@ -81,7 +90,8 @@ impl Prompt {
     fn look(&mut self, world: &World, found: &mut Found<'_>) {
         if !world.is_led() || world.healed.is_none() {
             self.could_run.clear();
-            return self.could_begin.clear();
+            self.could_begin.clear();
+            return self.could_be_written.clear();
         }
         if world.now < self.next {
             return;
@@ -101,6 +111,11 @@ impl Prompt {
         let name = |(worker, job): &(WorkerId, JobId)| format!("{job}, assigned to {worker},");
         let why = "has not begun";
         late(&mut self.could_begin, waits, name, why, self.quiet_since, world.now, found);
+        self.said.retain(|run, checkpoint| is_unwritten(run, *checkpoint, world));
+        let waits = self.said.clone();
+        let name = |((_, job, ..), checkpoint): &(Run, u8)| format!("checkpoint {checkpoint} of {job}");
+        let why = "is not written";
+        late(&mut self.could_be_written, waits, name, why, self.quiet_since, world.now, found);
         let assigned = |worker: WorkerId, job: &JobId| {
             world.truth.worker(worker).is_some_and(|worker| worker.jobs.contains(job))
         };
@@ -120,6 +135,15 @@ impl Prompt {
         let assignment = world.truth.get(&path::assignment(worker, job)).and_then(|znode| znode.assignment());
         assignment.is_some_and(|it| !self.begun.contains(&(worker, job.clone(), it.attempt)))
     }
+}
+
+/// Whether the attempt goes on and its assignment has an older checkpoint.
+fn is_unwritten((worker, job, _, attempt): &Run, checkpoint: u8, world: &World) -> bool {
+    let assignment = world.truth.get(&path::assignment(*worker, job)).and_then(|znode| znode.assignment());
+    assignment.filter(|it| it.attempt == *attempt).is_some_and(|it| {
+        let written = it.progress.as_ref().and_then(|progress| progress.checkpoint().first());
+        written.is_none_or(|written| *written < checkpoint)
+    })
 }
 
 /// Keeps since when each of these waits, and finds those that wait for too long.
@@ -161,6 +185,21 @@ mod tests {
     fn a_job_that_waits_for_a_sweep_is_found() {
         let mut story = healed();
         story.pass(PROMPT + EVERY);
+        story.assert_breaks("L10");
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_not_written_is_found() {
+        let mut story = healed();
+        story.assign("a", W1);
+        story.run("a", W1, RunStep::Started);
+        story.run("a", W1, RunStep::Said(1));
+        story.assign("b", W1);
+        story.run("b", W1, RunStep::Started);
+        story.pass(EVERY + 1);
+        story.run("a", W1, RunStep::Said(2));
+        story.pass(PROMPT + EVERY);
+        story.run("a", W1, RunStep::Said(3));
         story.assert_breaks("L10");
     }
 

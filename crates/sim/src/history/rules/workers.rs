@@ -44,7 +44,7 @@ impl Predicate for Workers {
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Leadership { .. }
-            | EventKind::Run { step: RunStep::Ended, .. }
+            | EventKind::Run { step: RunStep::Ended | RunStep::Said(_), .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. }
             | EventKind::Evicted { .. }

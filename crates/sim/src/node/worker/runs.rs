@@ -174,7 +174,7 @@ impl Runs {
         let longest = match kind {
             "slow" => 12_000,
             "stubborn" => 6_000,
-            "steady" => 9_000,
+            "steady" => 12_000,
             _ if drawn.is_multiple_of(8) => 3_000,
             _ => 200,
         };
@@ -196,10 +196,12 @@ impl Runs {
             "later" if start.assignment.attempt < 3 => How::Deferred(Duration::from_millis(took_ms)),
             _ => How::Succeeded(result),
         };
+        let mut says = None;
         if kind == "steady" || (nests && (drawn >> 24).is_multiple_of(2)) {
             let from = start.assignment.progress.as_ref().or(start.record.progress.as_ref());
             let done = from.and_then(|left| left.checkpoint().first().copied()).unwrap_or_default();
-            cx.after(SAYS_EVERY, place.run(RunMsg::Say(id, done + 1)));
+            // Now: its words may come to the reporter before the executor's.
+            says = Some(done + 1);
         }
         cx.record(event(&start, place.worker, RunStep::Started));
         if kind == "poison" && (drawn >> 8).is_multiple_of(2) {
@@ -230,6 +232,9 @@ impl Runs {
         let since_us = cx.now_us;
         let running = Running { place, start, pulse, since_us, how, blocking, listens, took_ms, goes_on };
         self.runs.insert(id, running);
+        if let Some(checkpoint) = says {
+            self.say(cx, id, checkpoint);
+        }
     }
 
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: RunMsg) {
@@ -257,18 +262,23 @@ impl Runs {
                     Some(at) => cx.out.push(Out::At(at.0 * 1_000, running.place.run(RunMsg::Lapse(id)))),
                 }
             }
-            RunMsg::Say(id, done) => {
-                // Of one that was given up nobody listens any more.
-                let Some(Running { place, pulse, .. }) = self.runs.get(&id) else { return };
-                pulse.progress(|said| said.with_checkpoint([done])).expect("a byte is within the budget");
-                cx.after(SAYS_EVERY, place.run(RunMsg::Say(id, done.saturating_add(1))));
-            }
+            RunMsg::Say(id, checkpoint) => self.say(cx, id, checkpoint),
             RunMsg::Kill(id) => {
                 if self.runs.contains_key(&id) {
                     cx.out.push(Out::Die);
                 }
             }
         }
+    }
+
+    fn say(&self, cx: &mut Context<'_>, id: u64, checkpoint: u8) {
+        let Some(Running { place, start, pulse, .. }) = self.runs.get(&id) else { return };
+        pulse.progress(|said| said.with_checkpoint([checkpoint])).expect("a byte is within the budget");
+        // Nobody listens to one that was given up.
+        if self.of_jobs.get(&(start.job.clone(), place.worker)) == Some(&id) {
+            cx.record(event(start, place.worker, RunStep::Said(checkpoint)));
+        }
+        cx.after(SAYS_EVERY, place.run(RunMsg::Say(id, checkpoint.saturating_add(1))));
     }
 
     /// Tells a handler to stop.
