@@ -15,7 +15,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::{Client, Group, Handlers, Job, Node, Spawn};
+use bellwether::{Client, Group, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(60);
 const SYSTEMS: [&str; 2] = ["x", "y"];

@@ -31,7 +31,6 @@ mod session_timeout;
 pub mod stock;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tools;
 
 pub use bellwether_core::job::{ContentType, Payload};
 pub use bellwether_core::name::{GroupId, JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
@@ -40,7 +39,7 @@ pub use bellwether_core::trace::{TraceContext, TraceContextError};
 pub use bellwether_zk::{Access, AccessError, Scheme};
 #[cfg(feature = "zookeeper-tls")]
 pub use bellwether_zk::{Tls, TlsError};
-pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, Spawn, State};
+pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, State};
 pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};
 pub use session_timeout::SessionTimeoutError;

@@ -9,15 +9,14 @@ use bellwether_core::name::{Kind, NodeId};
 use bellwether_host::election::ElectionConfig;
 use bellwether_host::node::{CandidateConfig, Node, NodeConfig};
 use bellwether_host::session::SessionConfig;
-use bellwether_host::worker::{Handler, Registry, WorkerConfig};
+use bellwether_host::worker::{Handler, Registry, RunContext, WorkerConfig};
 use bellwether_testkit::namespace;
 
 const SOON: Duration = Duration::from_secs(20);
 
 fn echo() -> Registry {
-    let handler = Handler::Async(Arc::new(|context| {
-        Box::pin(async move { Ok::<Payload, _>(context.payload().clone()) })
-    }));
+    let handler =
+        Handler::Async(Arc::new(|run: RunContext| Box::pin(async move { Ok::<Payload, _>(run.payload) })));
     Registry::new([(Kind::new("echo").expect("a name"), handler)]).expect("one handler")
 }
 

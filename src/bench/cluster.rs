@@ -8,7 +8,7 @@ use bellwether_core::name::{Kind, NodeId};
 use bellwether_host::election::ElectionConfig;
 use bellwether_host::node::{CandidateConfig, Node, NodeConfig};
 use bellwether_host::session::SessionConfig;
-use bellwether_host::worker::{Handler, Registry, WorkerConfig};
+use bellwether_host::worker::{Handler, Registry, RunContext, WorkerConfig};
 use bellwether_zk::ConnectString;
 use uuid::Uuid;
 
@@ -112,7 +112,7 @@ async fn node(
 }
 
 fn echo() -> Result<Registry, String> {
-    let echo = Handler::Async(Arc::new(|context| Box::pin(async move { Ok(context.payload().clone()) })));
+    let echo = Handler::Async(Arc::new(|run: RunContext| Box::pin(async move { Ok(run.payload) })));
     let kind = Kind::new(KIND).map_err(|error| error.to_string())?;
     Registry::new([(kind, echo)]).map_err(|error| error.to_string())
 }

@@ -69,7 +69,7 @@ pub use explain::{Explanation, Why};
 pub use group::Attempt;
 pub use group::{
     Group, GroupCursor, GroupHandle, GroupPage, GroupSaid, GroupStage, GroupSummary, GroupView,
-    GroupWaitError, Member, MemberEnd, Members, Spawn, SpawnError, SubJobs,
+    GroupWaitError, Member, MemberEnd, Members,
 };
 pub use job::{Job, JobError, JobKind, Untyped};
 pub use kinds::{KindView, Paused};

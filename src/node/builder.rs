@@ -1,12 +1,13 @@
 //! How a node is built: what it is given, the bounds that are checked before anything is connected to, and the start.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_host::election::ElectionConfig;
 use bellwether_host::node::{CandidateConfig, NodeConfig};
 use bellwether_host::session::SessionConfig;
-use bellwether_host::worker::{Registry, WorkerConfig};
+use bellwether_host::worker::WorkerConfig;
 use bellwether_zk::{Access, ConnectString};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -16,11 +17,10 @@ use super::{AssignmentStrategy, ElectionStrategy, Node, StartError, exposure, sc
 use crate::client::Schedule;
 #[cfg(feature = "http")]
 use crate::client::{Client, ConnectError};
-use crate::handler::Handlers;
+use crate::handler::{Handlers, JobContext, NodeClient};
 #[cfg(feature = "http")]
 use crate::http::{Gateway, GatewayBuilder};
 use crate::session_timeout;
-use crate::tools::Tools;
 
 /// Long enough for a garbage collection of the ensemble, short enough that a dead worker's jobs move soon.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -251,10 +251,11 @@ impl NodeBuilder {
         session_timeout: Duration,
     ) -> Result<Option<WorkerConfig>, StartError> {
         let Some(handlers) = &self.handlers else { return Ok(None) };
-        let handlers: Registry = handlers.clone().build()?;
+        let handlers = handlers.clone().build()?;
         let kinds = handlers.kinds().cloned().collect();
-        let tools = Tools::new(&self.zookeeper, self.access.clone(), session_timeout, kinds);
-        let handlers = handlers.with_tools(tools.into());
+        let client = NodeClient::new(&self.zookeeper, self.access.clone(), session_timeout, kinds);
+        let client = Arc::new(client);
+        let handlers = handlers.adapt(move |run| JobContext::of_node(run, Arc::clone(&client)));
         let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
         let config = WorkerConfig {
             node: node.clone(),

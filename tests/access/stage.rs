@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::{Access, Client, Handlers, Job, Node, Scheme, Spawn};
+use bellwether::{Access, Client, Handlers, Job, Node, Scheme};
 use bellwether_testkit::namespace;
 use futures::stream::{self, StreamExt};
 use zookeeper_client::{Acl, Acls, Client as ZooKeeper, CreateMode, Error, Permission, SaslOptions};

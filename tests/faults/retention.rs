@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bellwether::client::{Cancelled, Group, Schedule};
-use bellwether::{Handlers, Job, Node, Retention, Spawn, State};
+use bellwether::{Handlers, Job, Node, Retention, State};
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::ScheduleId;
 use bellwether_core::outcome::Outcome;

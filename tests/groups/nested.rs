@@ -1,6 +1,6 @@
 //! Sub-jobs of sub-jobs.
 
-use bellwether::{Group, Handlers, Job, Spawn};
+use bellwether::{Group, Handlers, Job};
 use serde_json::json;
 
 use crate::stage::{Runs, cluster, done, result, sub_jobs};

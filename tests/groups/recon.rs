@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::{Handlers, Job, Spawn, State};
+use bellwether::{Handlers, Job, State};
 use bellwether_testkit::eventually;
 use serde_json::json;
 

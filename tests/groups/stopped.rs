@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether::client::{Accepted, Error, GroupError, GroupStage, IfExists, SubmitError};
-use bellwether::{Group, HandlerError, Handlers, Job, JobId, Spawn, State};
+use bellwether::{Group, HandlerError, Handlers, Job, JobId, State};
 use bellwether_testkit::eventually;
 use serde_json::json;
 

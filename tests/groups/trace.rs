@@ -1,6 +1,6 @@
 //! Which trace the jobs of a group belong to.
 
-use bellwether::{Group, HandlerError, Handlers, Job, JobId, Spawn};
+use bellwether::{Group, HandlerError, Handlers, Job, JobId};
 
 use crate::stage::{Runs, cluster, done, doubling, result, sub_jobs};
 

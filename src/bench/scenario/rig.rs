@@ -171,10 +171,10 @@ impl<'a> Rig<'a> {
 }
 
 fn handlers(runs: Arc<Runs>) -> Result<Registry, String> {
-    let run = move |context: bellwether_host::worker::JobContext| {
+    let run = move |context: bellwether_host::worker::RunContext| {
         runs.begun.fetch_add(1, Ordering::Relaxed);
         runs.changed.notify_one();
-        let payload = context.payload().clone();
+        let payload = context.payload;
         Box::pin(async move { Ok(payload) }) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
     let handler = Handler::Async(Arc::new(run));

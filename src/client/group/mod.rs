@@ -34,7 +34,6 @@ pub use list::{GroupCursor, GroupPage, GroupSaid, GroupSummary};
 pub use members::{Member, MemberEnd, Members};
 #[doc(hidden)]
 pub use spawn::Attempt;
-pub use spawn::{Spawn, SpawnError, SubJobs};
 pub use view::{GroupStage, GroupView, GroupWaitError};
 
 use super::Client;

@@ -4,26 +4,16 @@
 //! leader after a loss, a client that cancels it) knows that its end is told to this group first. An attempt that was
 //! closed meanwhile makes no group. The next attempt finds the group of the one before, as its id is made of the job's.
 
-use bellwether_core::group::{GroupError, GroupRecord, Parent, finished_kind};
+use bellwether_core::group::{GroupError, GroupRecord, Parent};
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
-use bellwether_host::worker::JobContext;
 
 use super::super::Client;
-use super::super::error::{ConnectError, Error};
+use super::super::error::Error;
 use super::super::link::Deadline;
 use super::{Group, GroupHandle, TRIES, decode};
-use crate::tools::Tools;
-
-/// Submitting sub-jobs from a handler.
-pub trait Spawn {
-    /// The group of this job's sub-jobs, of `kind`: there is one for each job.
-    ///
-    /// It is done after this job has ended: a handler that waits for it waits for itself.
-    fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs;
-}
 
 /// The running attempt of a job that has sub-jobs.
 #[doc(hidden)]
@@ -43,90 +33,6 @@ pub struct Attempt {
     pub worker: WorkerId,
     /// Whether the job's finished handler runs after the join.
     pub finish: bool,
-}
-
-/// The group of a running job's sub-jobs, to be made. Its total need not be said: it is what was submitted when the
-/// handler has returned.
-#[derive(Debug)]
-pub struct SubJobs {
-    context: JobContext,
-    group: Result<Group, GroupError>,
-}
-
-/// Why a job cannot have sub-jobs.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SpawnError {
-    /// The handler runs by itself, in a test.
-    #[error("this context has no node, so no namespace to submit sub-jobs to")]
-    Detached,
-    /// The node's client cannot connect.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The group cannot be made; [`GroupError::AttemptOver`] when the attempt was closed meanwhile.
-    #[error(transparent)]
-    Client(#[from] Error),
-}
-
-impl From<GroupError> for SpawnError {
-    fn from(error: GroupError) -> Self {
-        Self::Client(error.into())
-    }
-}
-
-impl Spawn for JobContext {
-    fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs {
-        // Its id is made of the job's, once that is read.
-        SubJobs { context: self.clone(), group: Group::new(kind, "sub-jobs") }
-    }
-}
-
-impl SubJobs {
-    /// As [`Group::total`].
-    #[must_use]
-    pub fn total(self, total: u32) -> Self {
-        Self { group: self.group.map(|group| group.total(total)), ..self }
-    }
-
-    /// As [`Group::fail_fast`].
-    #[must_use]
-    pub fn fail_fast(self) -> Self {
-        Self { group: self.group.map(Group::fail_fast), ..self }
-    }
-
-    /// As [`Group::without_join`].
-    #[must_use]
-    pub fn without_join(self) -> Self {
-        Self { group: self.group.map(Group::without_join), ..self }
-    }
-
-    /// Makes the group, or finds the one that an earlier attempt made. The job's finished handler runs after its join
-    /// if this node has one.
-    ///
-    /// # Errors
-    /// [`SpawnError`].
-    ///
-    /// # Cancellation
-    /// The group may be there; the next attempt finds it.
-    ///
-    /// # Connection loss
-    /// Resolved here, by reading back, for up to a minute.
-    pub async fn open(self) -> Result<GroupHandle, SpawnError> {
-        let Self { context, group } = self;
-        let Group { id, mut record } = group?;
-        let tools = context.tools::<Tools>().ok_or(SpawnError::Detached)?;
-        let client = tools.client().await?;
-        let attempt = Attempt {
-            job: context.job().clone(),
-            kind: context.kind().clone(),
-            generation: context.generation(),
-            attempt: context.attempt(),
-            fencing_token: context.fencing_token(),
-            worker: context.worker(),
-            finish: finished_kind(context.kind()).is_ok_and(|kind| tools.handles(&kind)),
-        };
-        record.trace = context.trace_context().copied();
-        Ok(client.sub_group(&attempt, Group { id, record }).await?)
-    }
 }
 
 impl Client {

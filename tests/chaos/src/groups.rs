@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bellwether::client::{MemberEnd, Members};
 use bellwether::handler::Handler;
-use bellwether::{HandlerError, Handlers, Spawn as _};
+use bellwether::{HandlerError, Handlers};
 use serde::{Deserialize, Serialize};
 
 use crate::record::Recorder;

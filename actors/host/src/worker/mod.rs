@@ -12,7 +12,7 @@ mod wing;
 pub use bellwether_core::machine::worker::wing::{Drained, Stage};
 pub use config::{WorkerConfig, WorkerConfigError};
 pub use handler::{
-    Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError, Tools,
+    Handler, HandlerError, HandlerResult, OnInvalid, Registered, Registry, RegistryError, RunContext,
 };
 
 use std::sync::Arc;

@@ -21,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::Span;
 
-use super::handler::{Handler, HandlerError, HandlerResult, JobContext, OnInvalid};
+use super::handler::{Handler, HandlerError, HandlerResult, OnInvalid, RunContext};
 use super::runs::Happened;
 use crate::clock;
 use crate::trace;
@@ -39,7 +39,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(context: &JobContext, span: Span, to: UnboundedSender<Happened>) -> Self {
+    pub(super) fn new(context: &RunContext, span: Span, to: UnboundedSender<Happened>) -> Self {
         Self {
             job: context.job.clone(),
             attempt: context.attempt,
@@ -82,12 +82,12 @@ pub(super) struct Bounds {
 pub(super) async fn run(
     handler: Handler,
     on_invalid: Option<OnInvalid>,
-    context: JobContext,
+    context: RunContext,
     bounds: Bounds,
     slot: OwnedSemaphorePermit,
     mut guard: Guard,
 ) {
-    let (cancellation, of) = (context.cancellation(), context.clone());
+    let (cancellation, of) = (context.cancelled.clone(), context.clone());
     let handled = async {
         match handler {
             Handler::Async(handle) => {
@@ -101,7 +101,7 @@ pub(super) async fn run(
                     let _slot = slot;
                     let _within = span.entered();
                     // It may have waited for a thread until its attempt was closed.
-                    if context.is_cancelled() {
+                    if context.cancelled.is_cancelled() {
                         return Ok(Err(HandlerError::new("told to stop before it began")));
                     }
                     catch_unwind(AssertUnwindSafe(|| handle(context)))
@@ -154,8 +154,8 @@ pub(super) async fn run(
 }
 
 /// Before its job is closed as dead. What this does, or fails at, changes nothing about that.
-async fn invalid(on_invalid: Option<OnInvalid>, context: JobContext, why: &str) {
-    let (job, kind) = (context.job().clone(), context.kind().clone());
+async fn invalid(on_invalid: Option<OnInvalid>, context: RunContext, why: &str) {
+    let (job, kind) = (context.job.clone(), context.kind.clone());
     let Some(on_invalid) = on_invalid else {
         tracing::warn!(%job, %kind, why, "it can never succeed: dead");
         return;
@@ -223,13 +223,13 @@ mod tests {
             let began = Arc::new(AtomicBool::new(false));
             let handle = {
                 let began = Arc::clone(&began);
-                move |context: JobContext| {
+                move |context: RunContext| {
                     began.store(true, Ordering::SeqCst);
-                    Ok(context.payload().clone())
+                    Ok(context.payload)
                 }
             };
             let payload = Payload::json(*b"1").unwrap();
-            let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
+            let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
             let (to, mut ended) = unbounded_channel();
             let guard = Guard::new(&context, Span::none(), to);
             let slots = Arc::new(Semaphore::new(1));
@@ -247,10 +247,10 @@ mod tests {
     /// A job that can never succeed is not tried again because what hears of it takes long.
     #[tokio::test]
     async fn a_run_that_was_invalid_stays_so_when_its_time_is_over_or_it_is_dropped() {
-        let handle = |_: JobContext| async { Err(HandlerError::invalid("no such account")) }.boxed();
+        let handle = |_: RunContext| async { Err(HandlerError::invalid("no such account")) }.boxed();
         let on_invalid: OnInvalid = Arc::new(|_, _| std::future::pending().boxed());
         let payload = Payload::json(*b"1").unwrap();
-        let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("bad").unwrap(), payload);
+        let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("bad").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
         let guard = Guard::new(&context, Span::none(), to);
         let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
@@ -263,9 +263,9 @@ mod tests {
     /// S6: one that waited for its slot until its process stood still beyond its session.
     #[tokio::test]
     async fn a_run_that_holds_a_lane_does_not_begin_without_trust_in_its_session() {
-        let handle = |_: JobContext| -> BoxFuture<'static, HandlerResult> { panic!("it begins") };
+        let handle = |_: RunContext| -> BoxFuture<'static, HandlerResult> { panic!("it begins") };
         let payload = Payload::json(*b"1").unwrap();
-        let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("sum").unwrap(), payload);
+        let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("sum").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
         let guard = Guard::new(&context, Span::none(), to);
         let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
@@ -281,18 +281,18 @@ mod tests {
             let dropped = CancellationToken::new();
             let owned = dropped.clone().drop_guard();
             let owned = Arc::new(std::sync::Mutex::new(Some(owned)));
-            let handle = move |context: JobContext| {
+            let handle = move |context: RunContext| {
                 let owned = owned.lock().unwrap().take();
                 async move {
                     let _owned = owned;
-                    context.cancelled().await;
+                    context.cancelled.cancelled().await;
                     std::future::pending::<HandlerResult>().await
                 }
                 .boxed()
             };
             let payload = Payload::json(*b"1").unwrap();
-            let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
-            let cancelled = context.cancellation();
+            let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
+            let cancelled = context.cancelled.clone();
             let (to, mut ended) = unbounded_channel();
             let guard = Guard::new(&context, Span::none(), to);
             let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();

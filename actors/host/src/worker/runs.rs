@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
-use super::handler::{JobContext, Registered, Registry};
+use super::handler::{Registered, Registry, RunContext};
 use super::run::{Bounds, Guard, run};
 use crate::host::{self, Ref};
 use crate::task::Owned;
@@ -125,7 +125,7 @@ impl Runs for HandlerRuns {
         let trace = start.record.trace;
         let (epoch, attempt) = (start.assignment.epoch, start.assignment.attempt);
         let span = trace::run(&start.job, &start.record.kind, attempt, epoch, trace.as_ref());
-        let context = JobContext {
+        let context = RunContext {
             trace: trace::context(&span).or(trace),
             job: start.job.clone(),
             kind: start.record.kind,
@@ -138,7 +138,6 @@ impl Runs for HandlerRuns {
             trust: self.trust.clone(),
             left: start.assignment.progress.or(start.record.progress),
             pulse,
-            tools: self.handlers.tools(),
         };
         let guard = Guard::new(&context, span.clone(), self.to.clone());
         let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard).instrument(span));

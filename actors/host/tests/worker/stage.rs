@@ -14,7 +14,7 @@ use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
 use bellwether_host::session::{Session, SessionConfig};
 use bellwether_host::worker::{
-    Handler, HandlerError, JobContext, Registry, Stage as Life, Worker, WorkerConfig,
+    Handler, HandlerError, Registry, RunContext, Stage as Life, Worker, WorkerConfig,
 };
 use bellwether_testkit::{Proxy, eventually_some, namespace};
 use bellwether_zk::{Access, Zk, connect, open_namespace};
@@ -45,7 +45,7 @@ pub(crate) fn job(name: &str) -> JobId {
 }
 
 fn handlers(runs: &Runs) -> Registry {
-    let counted = |kind_name: &str, handler: fn(JobContext) -> futures::future::BoxFuture<'static, _>| {
+    let counted = |kind_name: &str, handler: fn(RunContext) -> futures::future::BoxFuture<'static, _>| {
         let runs = Arc::clone(runs);
         let run = move |context| {
             runs.fetch_add(1, Ordering::SeqCst);
@@ -53,20 +53,20 @@ fn handlers(runs: &Runs) -> Registry {
         };
         (kind(kind_name), Handler::Async(Arc::new(run)))
     };
-    let stubborn = |context: JobContext| {
-        while !context.is_cancelled() {
+    let stubborn = |context: RunContext| {
+        while !context.cancelled.is_cancelled() {
             std::thread::yield_now();
         }
-        Ok(context.payload().clone())
+        Ok(context.payload)
     };
     Registry::new([
-        counted("echo", |context| async move { Ok(context.payload().clone()) }.boxed()),
+        counted("echo", |context| async move { Ok(context.payload) }.boxed()),
         counted("panic", |_| async { panic!("out of cheese") }.boxed()),
         counted("fail", |_| async { Err(HandlerError::new("no luck")) }.boxed()),
         counted("forever", |_| futures::future::pending().boxed()),
         counted("until-told", |context| {
             async move {
-                context.cancelled().await;
+                context.cancelled.cancelled().await;
                 Err(HandlerError::new("told to stop"))
             }
             .boxed()

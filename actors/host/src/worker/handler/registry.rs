@@ -11,38 +11,50 @@ use bellwether_core::job::{Policy, PolicyError};
 use bellwether_core::name::{Kind, NameError};
 use futures::future::BoxFuture;
 
-use super::{Handler, JobContext, Tools};
+use super::{Handler, RunContext};
 
 /// The handlers of a worker, one per kind. Cheap to clone once complete.
-#[derive(Debug, Clone, Default)]
-pub struct Registry {
-    handlers: Arc<BTreeMap<Kind, Registered>>,
-    tools: Tools,
+#[derive(Debug)]
+pub struct Registry<C = RunContext> {
+    handlers: Arc<BTreeMap<Kind, Registered<C>>>,
+}
+
+impl<C> Clone for Registry<C> {
+    fn clone(&self) -> Self {
+        Self { handlers: Arc::clone(&self.handlers) }
+    }
 }
 
 /// Runs before a job of its kind is closed as dead because it can never succeed, with the reason.
-pub type OnInvalid = Arc<dyn Fn(JobContext, String) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type OnInvalid<C = RunContext> = Arc<dyn Fn(C, String) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A kind's handler, and what holds for its jobs unless they say otherwise.
-#[derive(Clone)]
-pub struct Registered {
+pub struct Registered<C = RunContext> {
     /// What runs them.
-    pub handler: Handler,
+    pub handler: Handler<C>,
     /// Their lease; `None` is five minutes.
     pub lease: Option<Duration>,
     /// Whether it is renewed for as long as the handler runs.
     pub auto_renew: bool,
     /// What is done about those that can never succeed; `None` logs them.
-    pub on_invalid: Option<OnInvalid>,
+    pub on_invalid: Option<OnInvalid<C>>,
 }
 
-impl From<Handler> for Registered {
-    fn from(handler: Handler) -> Self {
+impl<C> Clone for Registered<C> {
+    fn clone(&self) -> Self {
+        let Self { handler, lease, auto_renew, on_invalid } = self;
+        let (handler, on_invalid) = (handler.clone(), on_invalid.clone());
+        Self { handler, lease: *lease, auto_renew: *auto_renew, on_invalid }
+    }
+}
+
+impl<C> From<Handler<C>> for Registered<C> {
+    fn from(handler: Handler<C>) -> Self {
         Self { handler, lease: None, auto_renew: false, on_invalid: None }
     }
 }
 
-impl fmt::Debug for Registered {
+impl<C> fmt::Debug for Registered<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { handler, lease, auto_renew, on_invalid } = self;
         f.debug_struct("Registered")
@@ -74,17 +86,17 @@ pub enum RegistryError {
     NoKind(&'static str),
 }
 
-impl Registry {
+impl<C: 'static> Registry<C> {
     /// Takes one handler per kind.
     ///
     /// # Errors
     /// A kind that comes twice, a lease out of its bounds, or too many kinds.
     pub fn new(
-        handlers: impl IntoIterator<Item = (Kind, impl Into<Registered>)>,
+        handlers: impl IntoIterator<Item = (Kind, impl Into<Registered<C>>)>,
     ) -> Result<Self, RegistryError> {
         let mut registry = BTreeMap::new();
         for (kind, handler) in handlers {
-            let registered: Registered = handler.into();
+            let registered: Registered<C> = handler.into();
             if let Err(error) = (Policy { lease: registered.lease, ..Policy::default() }).check() {
                 return Err(RegistryError::Lease(kind, error));
             }
@@ -96,17 +108,20 @@ impl Registry {
         if registry.len() > MAX_KINDS {
             return Err(RegistryError::TooMany);
         }
-        Ok(Self { handlers: Arc::new(registry), tools: Tools::default() })
+        Ok(Self { handlers: Arc::new(registry) })
     }
 
-    /// The same handlers, which are given these.
+    /// The same handlers, told with a `D`.
     #[must_use]
-    pub fn with_tools(self, tools: Tools) -> Self {
-        Self { tools, ..self }
-    }
-
-    pub(in crate::worker) fn tools(&self) -> Tools {
-        self.tools.clone()
+    pub fn adapt<D: 'static>(&self, convert: impl Fn(D) -> C + Clone + Send + Sync + 'static) -> Registry<D> {
+        let adapt = |(kind, registered): (&Kind, &Registered<C>)| {
+            let Registered { handler, lease, auto_renew, on_invalid } = registered.clone();
+            let (handler, convert) = (handler.adapt(convert.clone()), convert.clone());
+            let on_invalid = on_invalid
+                .map(|run| -> OnInvalid<D> { Arc::new(move |context, why| run(convert(context), why)) });
+            (kind.clone(), Registered { handler, lease, auto_renew, on_invalid })
+        };
+        Registry { handlers: Arc::new(self.handlers.iter().map(adapt).collect()) }
     }
 
     /// The kinds, sorted.
@@ -116,20 +131,20 @@ impl Registry {
 
     /// The handler of a kind.
     #[must_use]
-    pub fn get(&self, kind: &Kind) -> Option<&Handler> {
+    pub fn get(&self, kind: &Kind) -> Option<&Handler<C>> {
         self.handlers.get(kind).map(|registered| &registered.handler)
     }
 
     /// The handler of a kind, and what holds for its jobs.
     #[must_use]
-    pub fn registered(&self, kind: &Kind) -> Option<&Registered> {
+    pub fn registered(&self, kind: &Kind) -> Option<&Registered<C>> {
         self.handlers.get(kind)
     }
 
     /// The leases of the kinds that have one of their own.
     #[must_use]
     pub fn leases(&self) -> BTreeMap<Kind, Duration> {
-        let of = |(kind, registered): (&Kind, &Registered)| Some((kind.clone(), registered.lease?));
+        let of = |(kind, registered): (&Kind, &Registered<C>)| Some((kind.clone(), registered.lease?));
         self.handlers.iter().filter_map(of).collect()
     }
 }
@@ -139,7 +154,7 @@ mod tests {
     use super::*;
 
     fn handler() -> Handler {
-        Handler::Blocking(Arc::new(|context| Ok(context.payload().clone())))
+        Handler::Blocking(Arc::new(|context: RunContext| Ok(context.payload)))
     }
 
     #[test]

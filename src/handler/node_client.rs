@@ -1,14 +1,12 @@
-//! What a node gives its handlers beyond their context: a client of its own.
+//! The client that a node gives to its handlers.
 //!
-//! The client is connected when the first handler asks for it, and ends with the node. It is a session of its own: what
+//! It is connected when the first handler asks for it, and ends with the node. It is a session of its own: what
 //! a handler submits, or reads of a group, neither waits for the worker's requests nor holds them up.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::name::Kind;
-use bellwether_host::worker::{HandlerError, JobContext, Tools as Given};
 use bellwether_zk::Access;
 use tokio::sync::OnceCell;
 
@@ -17,9 +15,9 @@ use crate::client::{Client, ConnectError};
 /// How long a call of a handler may take: an election of ZooKeeper's leader, and an expired session, are survived.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The tools of one node.
+/// The client of one node's handlers.
 #[derive(Debug)]
-pub(crate) struct Tools {
+pub(crate) struct NodeClient {
     zookeeper: String,
     access: Access,
     session_timeout: Duration,
@@ -27,7 +25,7 @@ pub(crate) struct Tools {
     client: OnceCell<Client>,
 }
 
-impl Tools {
+impl NodeClient {
     pub(crate) fn new(
         zookeeper: &str,
         access: Access,
@@ -37,13 +35,8 @@ impl Tools {
         Self { zookeeper: zookeeper.to_owned(), access, session_timeout, kinds, client: OnceCell::new() }
     }
 
-    /// Those of a handler's node.
-    pub(crate) fn of(context: &JobContext) -> Result<Arc<Self>, HandlerError> {
-        context.tools().ok_or_else(|| HandlerError::new("this context has no node, so no namespace to ask"))
-    }
-
     /// Connects, the first time.
-    pub(crate) async fn client(&self) -> Result<&Client, ConnectError> {
+    pub(super) async fn get(&self) -> Result<&Client, ConnectError> {
         let connect = || {
             Client::builder()
                 .access(self.access.clone())
@@ -56,13 +49,7 @@ impl Tools {
     }
 
     /// Whether this node has a handler for a kind.
-    pub(crate) fn handles(&self, kind: &Kind) -> bool {
+    pub(super) fn handles(&self, kind: &Kind) -> bool {
         self.kinds.contains(kind)
-    }
-}
-
-impl From<Tools> for Given {
-    fn from(tools: Tools) -> Self {
-        Self::new(Arc::new(tools))
     }
 }

@@ -36,6 +36,10 @@
 //! world (a worker may die after the side effect and before the report): make handlers idempotent, with
 //! [`JobContext::job`] as the key or [`JobContext::fencing_token`] as the fence.
 
+mod context;
+mod node_client;
+mod sub_jobs;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -43,16 +47,27 @@ use std::time::Duration;
 
 use bellwether_core::job::Payload;
 use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_host::worker;
 use futures::FutureExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub use bellwether_host::worker::{
-    Handler, HandlerError, HandlerResult, JobContext, OnInvalid, Registered, Registry, RegistryError,
-};
+pub use bellwether_host::worker::{HandlerError, HandlerResult, RegistryError};
 
-use crate::client::{GroupView, JobKind, JobView, Members};
-use crate::tools::Tools;
+use crate::client::{Client, GroupView, JobKind, JobView, Members};
+
+pub use context::JobContext;
+pub(crate) use node_client::NodeClient;
+pub use sub_jobs::{SubJobs, SubJobsError};
+
+/// Runs jobs of one kind, from and to bytes.
+pub type Handler = worker::Handler<JobContext>;
+
+/// A kind's handler, and what holds for its jobs unless they say otherwise.
+pub type Registered = worker::Registered<JobContext>;
+
+/// The handlers of a node, complete: one per kind.
+pub type Registry = worker::Registry<JobContext>;
 
 /// The handlers of a node, one per kind.
 ///
@@ -280,16 +295,23 @@ struct Ended {
     parent: Option<JobId>,
 }
 
+/// The client of the handler's node.
+async fn client(context: &JobContext) -> Result<&Client, HandlerError> {
+    let node = context
+        .node()
+        .ok_or_else(|| HandlerError::new("this context has no node, so no namespace to ask"))?;
+    Ok(node.get().await?)
+}
+
 async fn members(context: JobContext) -> Result<Members, HandlerError> {
     let Ended { group, .. } = decode(&context)?;
-    Ok(Tools::of(&context)?.client().await?.group_members(&group))
+    Ok(client(&context).await?.group_members(&group))
 }
 
 async fn finished(context: JobContext) -> Result<Finished, HandlerError> {
     let Ended { group, parent } = decode(&context)?;
     let parent = parent.ok_or_else(|| HandlerError::new("the group has no parent"))?;
-    let tools = Tools::of(&context)?;
-    let client = tools.client().await?;
+    let client = client(&context).await?;
     client.caught_up().await?;
     let gone = |what: &dyn fmt::Display| HandlerError::new(format!("{what} is gone"));
     let members = client.group_members(&group);
