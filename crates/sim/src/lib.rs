@@ -5,13 +5,13 @@
 //!   between them, drawn from a seed. See `README.md`.
 #![forbid(unsafe_code)]
 
-mod client;
 pub mod history;
-mod node;
+mod host;
 pub mod plan;
 mod report;
 mod runtime;
 mod trace;
+mod workload;
 mod world;
 mod zk;
 

@@ -13,7 +13,7 @@ use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, 
 use bellwether_core::time::WallMillis;
 use fastrand::Rng;
 
-use crate::node::context::WALL_MS;
+use crate::host::context::WALL_MS;
 
 use super::{Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Size, Target};
 

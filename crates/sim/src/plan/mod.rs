@@ -22,7 +22,7 @@ use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
 pub use self::shrink::shrink;
-use crate::client::{Generation, Wish};
+use crate::workload::{Generation, Wish};
 
 /// How large simulations are; each draws its own numbers up to these.
 #[derive(Debug, Clone, Copy)]

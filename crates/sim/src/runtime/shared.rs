@@ -13,7 +13,7 @@ use futures::channel::{mpsc, oneshot};
 use futures::future::BoxFuture;
 
 use super::lock;
-use crate::node::context::WALL_MS;
+use crate::host::context::WALL_MS;
 use crate::zk::ask::Answer;
 use crate::zk::{Published, View, Zk};
 

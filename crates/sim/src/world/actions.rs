@@ -5,9 +5,9 @@ use std::time::Duration;
 use bellwether::client::IfExists;
 
 use super::{Who, World};
-use crate::client::Env;
 use crate::plan::{Plan, PlannedCall};
 use crate::runtime::Task;
+use crate::workload::Env;
 
 impl World {
     /// A client does what it planned.

@@ -8,9 +8,9 @@ use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 
 use super::{Happening, Who, World};
-use crate::client::Process;
-use crate::node::context::WALL_MS;
+use crate::host::context::WALL_MS;
 use crate::report::Report;
+use crate::workload::Process;
 
 /// How long after the healing everything must be over. Far beyond any bound of L3, so that what is late is found by the
 /// liveness rules, with their reason, and beyond the timeouts and backoffs of all jobs and ticks of a plan one after another

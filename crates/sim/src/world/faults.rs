@@ -7,7 +7,7 @@ use bellwether_actors::node::Part;
 use super::net::Loss;
 use super::{Happening, Incoming, Up, Who, World};
 use crate::history::{EventKind, Leading, Life};
-use crate::node::Msg;
+use crate::host::Msg;
 use crate::plan::{FaultKind, Target};
 use crate::zk::link::State;
 

@@ -43,15 +43,15 @@ use fastrand::Rng;
 use self::end::LOOK_US;
 use self::net::Connection;
 use self::server::Server;
-use crate::client::Process;
 use crate::history::{Bounds, Checker, Event, EventKind, Leading, Violation};
-use crate::node::host::Hosted;
-use crate::node::session::Supervisor;
-use crate::node::worker::{Offer, kinds};
-use crate::node::{Msg, Node, NodeConfig, Route};
+use crate::host::concern::Hosted;
+use crate::host::session::Supervisor;
+use crate::host::worker::{Offer, kinds};
+use crate::host::{Msg, Node, NodeConfig, Route};
 use crate::plan::Plan;
 use crate::report::{Report, Stats};
 use crate::trace::Trace;
+use crate::workload::Process;
 use crate::zk::link::{Conn, Link};
 
 /// The id of a panic.

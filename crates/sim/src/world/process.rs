@@ -1,10 +1,10 @@
 //! Processes: how they begin and end, what comes to them, and what they do of it.
 
 use super::{Incoming, Who, World, session};
-use crate::client::Process;
 use crate::history::{EventKind, Life};
-use crate::node::context::{Context, Lives};
-use crate::node::{Msg, Node, Out, Route};
+use crate::host::context::{Context, Lives};
+use crate::host::{Msg, Node, Out, Route};
+use crate::workload::Process;
 use crate::zk::link::Link;
 
 impl World {

@@ -17,7 +17,7 @@ use bellwether_keeper::store::{Change, Snapshot};
 
 use super::Up;
 use crate::history::{EventKind, TxnOp};
-use crate::node::context::WALL_MS;
+use crate::host::context::WALL_MS;
 use crate::zk::ask;
 use crate::zk::link::Conn;
 

@@ -17,7 +17,7 @@ use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
 
 use super::supervisor::Followed;
 use super::{Down, Incoming, Peer, Up, World};
-use crate::node::{Msg, Route, session};
+use crate::host::{Msg, Route, session};
 use crate::zk::Zk;
 use crate::zk::ask::{self, Answer};
 use crate::zk::link::{Changed, Conn, Heard, Link, State, Then};

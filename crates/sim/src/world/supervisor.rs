@@ -6,10 +6,10 @@ use bellwether_actors::session::{Key, SessionEvent, SessionMsg, State as Seen};
 
 use super::{Peer, Who, World};
 use crate::history::EventKind;
-use crate::node::context::{Context, Lives};
-use crate::node::host::Letter;
-use crate::node::session::{self, Passed};
-use crate::node::{Msg, Out, Route};
+use crate::host::concern::Letter;
+use crate::host::context::{Context, Lives};
+use crate::host::session::{self, Passed};
+use crate::host::{Msg, Out, Route};
 use crate::zk::link::{Link, State};
 use crate::zk::{Published, Zk};
 

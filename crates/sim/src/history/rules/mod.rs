@@ -42,6 +42,7 @@ mod seen_ends;
 mod settled;
 mod ticks;
 mod times;
+mod waiting;
 mod workers;
 
 /// Decides one invariant.

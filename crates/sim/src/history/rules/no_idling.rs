@@ -11,6 +11,7 @@ use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
 
 use super::Predicate;
+use super::waiting::Waiting;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Life};
 use crate::history::truth::{JobPlace, Spot};
@@ -27,7 +28,7 @@ const SHUNNED: u64 = 75_000;
 pub(super) struct NoIdling {
     next: u64,
     shunned: Shunned,
-    could_run: BTreeMap<JobId, u64>,
+    could_run: Waiting<JobId>,
 }
 
 /// The workers that are shunned, and since when.
@@ -102,13 +103,9 @@ impl NoIdling {
             return;
         }
         self.next = world.now + EVERY;
-        let before = std::mem::take(&mut self.could_run);
-        for job in self.shunned.could_run(world) {
-            let since = before.get(job).copied().unwrap_or(world.now);
-            if since + IDLE < world.now {
-                found.push(format!("{job} waits since {since} ms, and a worker has a free slot"));
-            }
-            self.could_run.insert(job.clone(), since);
+        let waits = self.shunned.could_run(world).cloned();
+        for (job, since) in self.could_run.late(waits, IDLE, 0, world.now) {
+            found.push(format!("{job} waits since {since} ms, and a worker has a free slot"));
         }
     }
 }

@@ -11,6 +11,7 @@ use bellwether_core::path;
 
 use super::Predicate;
 use super::no_idling::Shunned;
+use super::waiting::Waiting;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Leading, Life, RunStep};
 
@@ -30,15 +31,15 @@ pub(super) struct Prompt {
     quiet_since: u64,
     leadership: BTreeMap<NodeId, (Leading, i32)>,
     shunned: Shunned,
-    could_run: BTreeMap<JobId, u64>,
-    could_begin: BTreeMap<(WorkerId, JobId), u64>,
+    could_run: Waiting<JobId>,
+    could_begin: Waiting<(WorkerId, JobId)>,
     /// Attempts that have begun, while they are assigned.
     begun: BTreeSet<(WorkerId, JobId, u32)>,
     /// Runs that have not ended, and their nodes.
     running: BTreeMap<Run, Option<NodeId>>,
     /// Of each, the oldest checkpoint that is not written.
     said: BTreeMap<Run, u8>,
-    could_be_written: BTreeMap<(Run, u8), u64>,
+    could_be_written: Waiting<(Run, u8)>,
 }
 
 impl Predicate for Prompt {
@@ -98,8 +99,11 @@ impl Prompt {
         }
         self.next = world.now + EVERY;
         let waits = self.shunned.could_run(world).cloned();
-        let why = "waits, and a worker has a free slot";
-        late(&mut self.could_run, waits, JobId::to_string, why, self.quiet_since, world.now, found);
+        let (quiet, now) = (self.quiet_since, world.now);
+        for (job, since) in self.could_run.late(waits, PROMPT, quiet, now) {
+            found
+                .push(format!("{job} waits since {since} ms, without a fault, and a worker has a free slot"));
+        }
         let waits: Vec<_> = world
             .truth
             .jobs()
@@ -108,14 +112,17 @@ impl Prompt {
             .flat_map(|(id, worker)| worker.jobs.iter().map(move |job| (id, job.clone())))
             .filter(|(id, job)| self.is_to_begin(*id, job, world))
             .collect();
-        let name = |(worker, job): &(WorkerId, JobId)| format!("{job}, assigned to {worker},");
-        let why = "has not begun";
-        late(&mut self.could_begin, waits, name, why, self.quiet_since, world.now, found);
+        for ((worker, job), since) in self.could_begin.late(waits, PROMPT, quiet, now) {
+            found.push(format!(
+                "{job}, assigned to {worker}, has not begun since {since} ms, without a fault"
+            ));
+        }
         self.said.retain(|run, checkpoint| is_unwritten(run, *checkpoint, world));
-        let waits = self.said.clone();
-        let name = |((_, job, ..), checkpoint): &(Run, u8)| format!("checkpoint {checkpoint} of {job}");
-        let why = "is not written";
-        late(&mut self.could_be_written, waits, name, why, self.quiet_since, world.now, found);
+        for (((_, job, ..), said), since) in self.could_be_written.late(self.said.clone(), PROMPT, quiet, now)
+        {
+            found
+                .push(format!("checkpoint {said} of {job} is not written since {since} ms, without a fault"));
+        }
         let assigned = |worker: WorkerId, job: &JobId| {
             world.truth.worker(worker).is_some_and(|worker| worker.jobs.contains(job))
         };
@@ -144,26 +151,6 @@ fn is_unwritten((worker, job, _, attempt): &Run, checkpoint: u8, world: &World) 
         let written = it.progress.as_ref().and_then(|progress| progress.checkpoint().first());
         written.is_none_or(|written| *written < checkpoint)
     })
-}
-
-/// Keeps since when each of these waits, and finds those that wait for too long.
-fn late<T: Ord + Clone>(
-    known: &mut BTreeMap<T, u64>,
-    now_waiting: impl IntoIterator<Item = T>,
-    name: impl Fn(&T) -> String,
-    why: &str,
-    quiet_since: u64,
-    now: u64,
-    found: &mut Found<'_>,
-) {
-    let before = std::mem::take(known);
-    for waits in now_waiting {
-        let since = before.get(&waits).copied().unwrap_or(now);
-        if since.max(quiet_since) + PROMPT < now {
-            found.push(format!("{} {why} since {since} ms, without a fault", name(&waits)));
-        }
-        known.insert(waits, since);
-    }
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use bellwether_actors::worker::wing::WorkerWing;
 use bellwether_core::machine::election::leadership::{Config, Policy};
 use uuid::Uuid;
 
+use super::concern::{Hosted, Hosting};
 use super::context::{Context, Lives, Out, Route};
-use super::host::{Hosted, Hosting};
 use super::session::Subscriber;
 use super::worker::{RunMsg, Runs};
 use super::{Msg, NodeConfig, election, leader, session, worker};

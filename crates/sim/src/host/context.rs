@@ -8,9 +8,9 @@ use bellwether_core::time::{Millis, WallMillis, as_millis};
 use bellwether_keeper::proto::{Request, WatchedEvent};
 
 use super::Msg;
-use crate::client::Env;
 use crate::history::{EventKind, Leading};
 use crate::runtime::Task;
+use crate::workload::Env;
 use crate::zk::ask::{self, Answer};
 use crate::zk::link::Changed;
 use crate::zk::link::{Heard, Then};

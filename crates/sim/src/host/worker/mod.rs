@@ -22,8 +22,8 @@ use bellwether_core::worker::WorkerInfo;
 
 use self::children::{Children, Place};
 use super::Msg;
+use super::concern::{Hosted, Hosting, Letter};
 use super::context::{Context, Out, Route};
-use super::host::{Hosted, Hosting, Letter};
 use crate::zk::Zk;
 
 pub(crate) use self::children::{ChildMsg, Incarnation};

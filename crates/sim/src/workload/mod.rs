@@ -22,8 +22,8 @@ pub(crate) use self::group::Generation;
 pub(crate) use self::spawn::Spawned;
 pub(crate) use self::submit::Wish;
 use crate::history::{Answer, Call, EventKind};
-use crate::node::host::change;
-use crate::node::{Msg, Out};
+use crate::host::concern::change;
+use crate::host::{Msg, Out};
 use crate::runtime::{Executor, Handle, Shared, Task, Want};
 use crate::zk::{Published, View, Zk};
 

@@ -14,9 +14,9 @@ use bellwether_actors::leader::wing::{LeaderWing, LeaderWingMsg};
 use bellwether_actors::leader::worker_registry::{self, WorkerRegistry};
 
 use super::{MemberMsg, Place};
-use crate::node::Msg;
-use crate::node::context::{Context, Route};
-use crate::node::host::Hosting;
+use crate::host::Msg;
+use crate::host::concern::Hosting;
+use crate::host::context::{Context, Route};
 use crate::zk::Zk;
 
 impl Place {

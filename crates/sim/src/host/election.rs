@@ -6,8 +6,8 @@ use bellwether_actors::leader::wing::{self, LeaderWingMsg};
 use bellwether_core::machine::election::leadership::{Inactive, LeadershipState};
 
 use super::Msg;
+use super::concern::{Hosting, Letter};
 use super::context::{Context, Out, Route};
-use super::host::{Hosting, Letter};
 use crate::history::Leading;
 use crate::zk::Zk;
 

@@ -4,9 +4,9 @@
 //! ZooKeeper comes back as a message, in any order. The death of a part, of a child or of a member is a fault that the world
 //! injects; the root and the wings decide what follows.
 
+pub(crate) mod concern;
 pub(crate) mod context;
 pub(crate) mod election;
-pub(crate) mod host;
 pub(crate) mod leader;
 mod parts;
 mod requests;
@@ -20,13 +20,15 @@ use bellwether_actors::leader::wing::LeaderWingMsg;
 use bellwether_actors::node::{Ended, Node as Root, Part};
 use bellwether_actors::session::{self as supervisor, SessionMsg};
 use bellwether_actors::worker::wing::WorkerWingMsg;
-use bellwether_actors::{election as concern, leader::wing as leader_wing, worker::wing as worker_wing};
+use bellwether_actors::{
+    election as election_concern, leader::wing as leader_wing, worker::wing as worker_wing,
+};
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::name::NodeId;
 
+use self::concern::{Hosted, Letter};
 use self::context::Context;
-use self::host::{Hosted, Letter};
 use self::leader::{MemberMsg, Unit};
 use self::parts::Parts;
 use self::worker::{ChildMsg, Incarnation, Offer, RunMsg};
@@ -38,7 +40,7 @@ pub(crate) enum Msg {
     /// To the session supervisor of this life.
     Session(u64, Letter<SessionMsg<session::Passed>, supervisor::Key>),
     /// To the election of this life.
-    Election(u64, Letter<ElectionMsg, concern::Key>),
+    Election(u64, Letter<ElectionMsg, election_concern::Key>),
     /// To the leader wing of this life.
     Leader(u64, Letter<LeaderWingMsg, leader_wing::Key>),
     /// To a member of this unit.

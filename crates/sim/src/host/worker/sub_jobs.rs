@@ -10,7 +10,7 @@ use bellwether_core::machine::worker::Start;
 use bellwether_core::name::{Kind, WorkerId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::client::{Spawned, Wish};
+use crate::workload::{Spawned, Wish};
 
 /// Most sub-jobs of one job.
 const MOST: u64 = 3;

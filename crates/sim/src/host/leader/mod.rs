@@ -18,8 +18,8 @@ use bellwether_actors::leader::wing::{Key, LeaderWing, LeaderWingMsg, Tell};
 use bellwether_actors::leader::worker_registry::{self, WorkerRegistry, WorkerRegistryMsg};
 use bellwether_core::machine::assigner::Strategy;
 
+use super::concern::{Hosted, Hosting, Letter};
 use super::context::{Context, Route};
-use super::host::{Hosted, Hosting, Letter};
 use super::{Msg, election};
 use crate::zk::Zk;
 

@@ -8,9 +8,9 @@ use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
 use bellwether_core::name::WorkerId;
 
 use super::runs::RunMsg;
-use crate::node::Msg;
-use crate::node::context::{Context, Route};
-use crate::node::host::{Hosted, Hosting};
+use crate::host::Msg;
+use crate::host::concern::{Hosted, Hosting};
+use crate::host::context::{Context, Route};
 use crate::zk::Zk;
 
 /// To a child of an incarnation.

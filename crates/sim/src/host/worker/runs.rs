@@ -39,7 +39,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::port::{Order, Slots};
 use super::{Place, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
-use crate::node::context::{Context, Out, Route};
+use crate::host::context::{Context, Out, Route};
 
 /// The kinds that every simulated worker serves; and joins of groups of these, and what follows the sub-jobs of nests.
 const KINDS: [&str; 12] = [

@@ -13,8 +13,8 @@ use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
 use bellwether_actors::{Concern, Mail};
 
 use super::Msg;
+use super::concern::{Hosted, Hosting, Letter};
 use super::context::{Context, Out, Route};
-use super::host::{Hosted, Hosting, Letter};
 use crate::zk::ask::{self, Answer};
 use crate::zk::{Published, Zk};
 
