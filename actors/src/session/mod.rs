@@ -170,12 +170,12 @@ pub struct Session<O> {
     to: String,
     /// Counts the sessions.
     generation: u64,
-    link: Link,
+    connection: Connection,
     opaque: PhantomData<fn() -> O>,
 }
 
 /// How the process stands with ZooKeeper.
-enum Link {
+enum Connection {
     /// An attempt, or the wait before it, is under way.
     Connecting {
         failures: u32,
@@ -202,8 +202,8 @@ impl<O: Opaque> Concern for Session<O> {
     fn start(cx: &mut Context<'_, Self>, Args { to }: Args) -> Self {
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         cx.tell(Tell::Connect);
-        let link = Link::Connecting { failures: 0 };
-        Self { to, generation: 0, link, opaque: PhantomData }
+        let connection = Connection::Connecting { failures: 0 };
+        Self { to, generation: 0, connection, opaque: PhantomData }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: SessionMsg<O>) {
@@ -234,10 +234,10 @@ impl<O: Opaque> Session<O> {
             session: *session,
             timeout: *timeout,
         };
-        match &self.link {
-            Link::Connecting { .. } => Vec::new(),
-            Link::Up(live) => vec![connected(live)],
-            Link::Down(live) => vec![connected(live), SessionEvent::Disconnected],
+        match &self.connection {
+            Connection::Connecting { .. } => Vec::new(),
+            Connection::Up(live) => vec![connected(live)],
+            Connection::Down(live) => vec![connected(live), SessionEvent::Disconnected],
         }
     }
 
@@ -248,15 +248,15 @@ impl<O: Opaque> Session<O> {
         counter!(metric::SESSION_GENERATIONS).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(1.0);
         cx.tell(Tell::Follow(generation));
-        self.link = Link::Up(Live { made, beat: cx.now });
+        self.connection = Connection::Up(Live { made, beat: cx.now });
         cx.tell(Tell::Status(Status::Connected));
         cx.tell(Tell::Event(SessionEvent::Connected { session, timeout }));
         self.heartbeat(cx);
     }
 
     fn failed(&mut self, cx: &mut Context<'_, Self>, error: String) {
-        // There is one attempt at a time, so it is this link's.
-        let Link::Connecting { failures } = &mut self.link else { return };
+        // There is one attempt at a time, so it is this one.
+        let Connection::Connecting { failures } = &mut self.connection else { return };
         *failures += 1;
         let wait = RETRY.delay(*failures, cx.rng.u64(..));
         tracing::warn!(%error, to = %self.to, "no session yet, trying again");
@@ -276,8 +276,8 @@ impl<O: Opaque> Session<O> {
     }
 
     fn lost(&mut self, cx: &mut Context<'_, Self>) {
-        let Link::Up(live) = self.link else { return };
-        self.link = Link::Down(live);
+        let Connection::Up(live) = self.connection else { return };
+        self.connection = Connection::Down(live);
         let trusted = cx.trust.map_or(Duration::ZERO, |trust| trust.until.since(cx.now));
         tracing::warn!(?trusted, "connection to ZooKeeper lost");
         gauge!(metric::SESSION_CONNECTED).set(0.0);
@@ -286,8 +286,8 @@ impl<O: Opaque> Session<O> {
     }
 
     fn regained(&mut self, cx: &mut Context<'_, Self>) {
-        let Link::Down(live) = self.link else { return };
-        self.link = Link::Up(live);
+        let Connection::Down(live) = self.connection else { return };
+        self.connection = Connection::Up(live);
         tracing::info!("connection to ZooKeeper regained, same session");
         gauge!(metric::SESSION_CONNECTED).set(1.0);
         counter!(metric::SESSION_RECONNECTS).increment(1);
@@ -297,11 +297,11 @@ impl<O: Opaque> Session<O> {
 
     fn ended(&mut self, cx: &mut Context<'_, Self>) {
         // A session ends once.
-        let (Link::Up(_) | Link::Down(_)) = &self.link else { return };
+        let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
         tracing::warn!(generation = self.generation, "the session is over");
         counter!(metric::SESSION_EXPIRED).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(0.0);
-        self.link = Link::Connecting { failures: 0 };
+        self.connection = Connection::Connecting { failures: 0 };
         cx.disarm(Key::Heartbeat);
         cx.tell(Tell::Forget);
         cx.tell(Tell::Connect);
@@ -312,14 +312,14 @@ impl<O: Opaque> Session<O> {
     /// Renews the last contact. While disconnected the host sends nothing, and the next heartbeat follows as usual.
     fn heartbeat(&mut self, cx: &mut Context<'_, Self>) {
         // The end of a session disarms its heartbeat.
-        let (Link::Up(live) | Link::Down(live)) = &mut self.link else { return };
+        let (Connection::Up(live) | Connection::Down(live)) = &mut self.connection else { return };
         live.beat = cx.now;
         cx.tell(Tell::Heartbeat(self.generation));
     }
 
     fn answered(&mut self, cx: &mut Context<'_, Self>, round_trip: Option<Duration>) {
         // The session has ended since, and there is no other yet.
-        let (Link::Up(live) | Link::Down(live)) = &self.link else { return };
+        let (Connection::Up(live) | Connection::Down(live)) = &self.connection else { return };
         if let Some(round_trip) = round_trip {
             histogram!(metric::ROUND_TRIP_SECONDS).record(round_trip);
         }

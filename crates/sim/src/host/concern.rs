@@ -17,18 +17,18 @@ use crate::zk::ask;
 /// How this host connects a concern with its neighbours.
 pub(crate) trait Hosting: Concern {
     /// Which instance it is, for messages to it and to its neighbours.
-    type Place: Copy + 'static;
+    type Address: Copy + 'static;
 
     /// Its children, and what its effects need.
     type Links;
 
     /// A message to it.
-    fn mail(place: Self::Place, mail: Mail<Self::Msg, Self::Key>) -> Msg;
+    fn mail(address: Self::Address, mail: Mail<Self::Msg, Self::Key>) -> Msg;
 
     /// Carries out one `Tell`; `zk` is the concern's present session.
     fn tell(
         links: &mut Self::Links,
-        place: Self::Place,
+        address: Self::Address,
         zk: Option<Zk>,
         cx: &mut Context<'_>,
         tell: Self::Tell,
@@ -46,31 +46,31 @@ pub(crate) enum Letter<M, K> {
 pub(crate) struct Hosted<C: Hosting> {
     concern: C,
     pub(crate) links: C::Links,
-    place: C::Place,
+    address: C::Address,
     zk: Option<Zk>,
     stamps: Stamps<C::Key>,
     will: Option<Vec<Op>>,
 }
 
 impl<C: Hosting> Hosted<C> {
-    pub(crate) fn start(cx: &mut Context<'_>, zk: Option<Zk>, place: C::Place, args: C::Args) -> Self
+    pub(crate) fn start(cx: &mut Context<'_>, zk: Option<Zk>, address: C::Address, args: C::Args) -> Self
     where
         C: Hosting<Links = ()>,
     {
-        Self::supervise(cx, zk, place, (), args)
+        Self::supervise(cx, zk, address, (), args)
     }
 
     /// As [`Hosted::start`], for a concern with children.
     pub(crate) fn supervise(
         cx: &mut Context<'_>,
         zk: Option<Zk>,
-        place: C::Place,
+        address: C::Address,
         links: C::Links,
         args: C::Args,
     ) -> Self {
         let mut wants = Vec::new();
         let concern = C::start(&mut hands(cx, zk, &mut wants), args);
-        let mut hosted = Self { concern, links, place, zk, stamps: Stamps::default(), will: None };
+        let mut hosted = Self { concern, links, address, zk, stamps: Stamps::default(), will: None };
         hosted.carry_out(cx, wants);
         hosted
     }
@@ -100,8 +100,8 @@ impl<C: Hosting> Hosted<C> {
         self.carry_out(cx, wants);
     }
 
-    pub(crate) fn place(&self) -> C::Place {
-        self.place
+    pub(crate) fn address(&self) -> C::Address {
+        self.address
     }
 
     /// The concern ends, however: its will is carried out. Its children are left.
@@ -115,16 +115,16 @@ impl<C: Hosting> Hosted<C> {
     }
 
     fn carry_out(&mut self, cx: &mut Context<'_>, wants: Vec<Want<C>>) {
-        let place = self.place;
+        let address = self.address;
         for want in wants {
             match (want, self.zk) {
-                (Want::Ask(ask), Some(zk)) => request::<C>(cx, zk, place, ask),
+                (Want::Ask(ask), Some(zk)) => request::<C>(cx, zk, address, ask),
                 (Want::Task(task), Some(zk)) => {
-                    requests::begin(cx, zk, task, move |msg| answer::<C>(place, msg))
+                    requests::begin(cx, zk, task, move |msg| answer::<C>(address, msg))
                 }
                 (Want::Watch(key, path, heard), Some(zk)) => {
                     let stamp = self.stamps.watch(key.clone());
-                    let mail = move |feed| C::mail(place, Mail::stamped(stamp.clone(), heard(feed)));
+                    let mail = move |feed| C::mail(address, Mail::stamped(stamp.clone(), heard(feed)));
                     let watching = mail.clone();
                     let set = move |set: bool| if set { watching(Feed::Watching) } else { Msg::Nothing };
                     let changed = move |event: &WatchedEvent| match change(event) {
@@ -135,7 +135,7 @@ impl<C: Hosting> Hosted<C> {
                 }
                 (Want::Glance(key, path, exists, changed), Some(zk)) => {
                     let stamp = self.stamps.watch(key);
-                    let mail = move |msg| C::mail(place, Mail::stamped(stamp.clone(), msg));
+                    let mail = move |msg| C::mail(address, Mail::stamped(stamp.clone(), msg));
                     let told = mail.clone();
                     let there = move |answer| exists(ask::found(answer)).map_or(Msg::Nothing, told);
                     let changed = move || mail(changed);
@@ -146,11 +146,11 @@ impl<C: Hosting> Hosted<C> {
                     unreachable!("{} makes a request without a session", C::NAME)
                 }
                 (Want::After(key, wait, msg) | Want::Sweep(key, wait, msg), _) => {
-                    cx.after(wait, C::mail(place, Mail::stamped(self.stamps.timer(key), msg)));
+                    cx.after(wait, C::mail(address, Mail::stamped(self.stamps.timer(key), msg)));
                 }
                 (Want::Disarm(key), _) => self.stamps.disarm(&key),
                 (Want::Will(ops), _) => self.will = ops,
-                (Want::Tell(tell), zk) => C::tell(&mut self.links, place, zk, cx, tell),
+                (Want::Tell(tell), zk) => C::tell(&mut self.links, address, zk, cx, tell),
             }
         }
     }
@@ -164,34 +164,36 @@ fn hands<'a, C: Concern>(cx: &'a mut Context<'_>, zk: Option<Zk>, out: &'a mut V
 }
 
 /// The message that an answer becomes, if the concern waits for it.
-fn answer<C: Hosting>(place: C::Place, msg: Option<C::Msg>) -> Msg {
-    msg.map_or(Msg::Nothing, |msg| C::mail(place, msg.into()))
+fn answer<C: Hosting>(address: C::Address, msg: Option<C::Msg>) -> Msg {
+    msg.map_or(Msg::Nothing, |msg| C::mail(address, msg.into()))
 }
 
-fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, place: C::Place, ask: Ask<C::Msg>) {
+fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, address: C::Address, ask: Ask<C::Msg>) {
     fn read<C: Hosting, A: 'static>(
         cx: &mut Context<'_>,
         zk: Zk,
-        place: C::Place,
+        address: C::Address,
         request: Request,
         decode: fn(ask::Answer) -> A,
         then: Answer<A, C::Msg>,
     ) {
-        cx.ask(zk, request, move |answered| answer::<C>(place, then(decode(answered))));
+        cx.ask(zk, request, move |answered| answer::<C>(address, then(decode(answered))));
     }
     match ask {
         Ask::Commit(commit) => {
             let request = ask::commit(commit.ops());
-            cx.ask(zk, request, move |answered| answer::<C>(place, commit.answered(ask::written(answered))));
+            cx.ask(zk, request, move |answered| {
+                answer::<C>(address, commit.answered(ask::written(answered)))
+            });
         }
         Ask::Container(path, then) => {
-            read::<C, _>(cx, zk, place, ask::create_container(path), ask::written, then);
+            read::<C, _>(cx, zk, address, ask::create_container(path), ask::written, then);
         }
-        Ask::Get(path, then) => read::<C, _>(cx, zk, place, ask::get(path), ask::got, then),
-        Ask::Children(path, then) => read::<C, _>(cx, zk, place, ask::children(path), ask::listed, then),
-        Ask::GetMany(paths, then) => read::<C, _>(cx, zk, place, ask::get_many(paths), ask::got_many, then),
+        Ask::Get(path, then) => read::<C, _>(cx, zk, address, ask::get(path), ask::got, then),
+        Ask::Children(path, then) => read::<C, _>(cx, zk, address, ask::children(path), ask::listed, then),
+        Ask::GetMany(paths, then) => read::<C, _>(cx, zk, address, ask::get_many(paths), ask::got_many, then),
         Ask::ChildrenMany(paths, then) => {
-            read::<C, _>(cx, zk, place, ask::children_many(paths), ask::listed_many, then);
+            read::<C, _>(cx, zk, address, ask::children_many(paths), ask::listed_many, then);
         }
     }
 }

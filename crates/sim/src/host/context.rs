@@ -12,8 +12,8 @@ use crate::history::{EventKind, Leading};
 use crate::runtime::Task;
 use crate::workload::Env;
 use crate::zk::ask::{self, Answer};
-use crate::zk::link::Changed;
-use crate::zk::link::{Heard, Then};
+use crate::zk::library::Changed;
+use crate::zk::library::{Heard, Then};
 use crate::zk::{Published, View, Zk};
 
 /// One thing to be done.

@@ -56,7 +56,7 @@ impl Links {
 }
 
 impl Hosting for Election {
-    type Place = u64;
+    type Address = u64;
     type Links = Links;
 
     fn mail(life: u64, mail: Mail<ElectionMsg, Key>) -> Msg {

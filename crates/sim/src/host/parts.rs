@@ -190,7 +190,7 @@ impl Parts {
 }
 
 impl Hosting for Root {
-    type Place = ();
+    type Address = ();
     type Links = Parts;
 
     fn mail((): (), mail: Mail<NodeMsg, Key>) -> Msg {

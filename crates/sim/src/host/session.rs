@@ -92,7 +92,7 @@ fn letter<C: Concern>(
 }
 
 impl Hosting for Supervisor {
-    type Place = u64;
+    type Address = u64;
     type Links = Links;
 
     fn mail(life: u64, mail: Mail<SessionMsg<Passed>, Key>) -> Msg {

@@ -15,7 +15,8 @@ impl World {
         let (now_us, plan) = (self.now_us, &self.plan);
         let peer = &mut self.peers[at];
         let (Who::Client, Some(tasks)) = (&peer.who, &mut peer.tasks) else { return };
-        let out = tasks.begin(now_us, peer.link.view, |env| workload(env, plan, &plan.actions[action].call));
+        let out =
+            tasks.begin(now_us, peer.library.view, |env| workload(env, plan, &plan.actions[action].call));
         self.carry_out(at, out);
     }
 }

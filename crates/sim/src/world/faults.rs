@@ -9,7 +9,7 @@ use super::{Happening, Incoming, Up, Who, World};
 use crate::history::{EventKind, Leading, Life};
 use crate::host::Msg;
 use crate::plan::{FaultKind, Target};
-use crate::zk::link::State;
+use crate::zk::library::State;
 
 /// A fault's end.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +83,7 @@ impl World {
         match fault.kind {
             FaultKind::Cut { refused_ms, requests_arrive, .. } => {
                 self.peers[at].trouble.refused_until_us = now_us + refused_ms * 1_000;
-                if let State::Up(conn) = self.peers[at].link.state {
+                if let State::Up(conn) = self.peers[at].library.state {
                     self.break_connection(conn, requests_arrive);
                 }
             }
@@ -109,7 +109,7 @@ impl World {
                 self.peers[at].trouble.next_write = Some(Loss::Late(ms * 1_000))
             }
             FaultKind::Expire { .. } => {
-                let session = self.peers[at].link.view.session;
+                let session = self.peers[at].library.view.session;
                 self.record(EventKind::Evicted { session });
                 let outcome = self.server.expire(session);
                 self.served(outcome);
@@ -200,8 +200,8 @@ impl World {
     /// The last step of a graceful stop: the session is closed, and the process ends.
     pub(super) fn leave(&mut self, at: usize) {
         let Some(down_ms) = self.peers[at].leaves_ms else { return };
-        if let State::Up(conn) = self.peers[at].link.state {
-            let xid = self.peers[at].link.sending(self.now_us, None);
+        if let State::Up(conn) = self.peers[at].library.state {
+            let xid = self.peers[at].library.sending(self.now_us, None);
             self.send_up(conn, Up::Request(xid, bellwether_keeper::proto::Request::CloseSession));
         }
         self.end(at, Life::Stopped);

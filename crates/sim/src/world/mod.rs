@@ -52,7 +52,7 @@ use crate::plan::Plan;
 use crate::report::{Report, Stats};
 use crate::trace::Trace;
 use crate::workload::Process;
-use crate::zk::link::{Conn, Link};
+use crate::zk::library::{Conn, Library};
 
 /// The id of a panic.
 const PANIC: &str = "P";
@@ -130,8 +130,8 @@ struct Peer {
     frozen: Option<Vec<Incoming>>,
     /// Set while it is told to leave: how long it is down afterwards.
     leaves_ms: Option<u64>,
-    link: Link<Msg>,
-    link_state: session::Attempts,
+    library: Library<Msg>,
+    attempts: session::Attempts,
     trouble: net::Trouble,
     /// When the last message of a route arrives.
     routes: BTreeMap<Route, u64>,
@@ -185,8 +185,8 @@ impl World {
             session: None,
             frozen: None,
             leaves_ms: None,
-            link: Link::new(),
-            link_state: session::Attempts::default(),
+            library: Library::new(),
+            attempts: session::Attempts::default(),
             trouble: net::Trouble::default(),
             routes: BTreeMap::new(),
             rng: rng.fork(),

@@ -10,7 +10,7 @@ use bellwether_keeper::proto::{Op, Request};
 
 use super::server::Outcome;
 use super::{Down, Happening, Incoming, Up, World};
-use crate::zk::link::Conn;
+use crate::zk::library::Conn;
 
 /// A connection of a process.
 pub(super) struct Connection {

@@ -5,7 +5,7 @@ use crate::history::{EventKind, Life};
 use crate::host::context::{Context, Lives};
 use crate::host::{Msg, Node, Out, Route};
 use crate::workload::Process;
-use crate::zk::link::Link;
+use crate::zk::library::Library;
 
 impl World {
     /// A process begins.
@@ -14,8 +14,8 @@ impl World {
         peer.process += 1;
         peer.frozen = None;
         peer.leaves_ms = None;
-        peer.link = Link::new();
-        peer.link_state = session::Attempts::default();
+        peer.library = Library::new();
+        peer.attempts = session::Attempts::default();
         peer.routes.clear();
         let mut out = Vec::new();
         let name = match &mut peer.who {
@@ -29,7 +29,7 @@ impl World {
                     now_us: self.now_us,
                     skew_ms: peer.skew_ms,
                     node: &config.name,
-                    view: peer.link.view,
+                    view: peer.library.view,
                     lives: Lives::default(),
                     rng: &mut peer.rng,
                     out: &mut out,
@@ -117,7 +117,7 @@ impl World {
         let peer = &mut self.peers[at];
         let Some(tasks) = &mut peer.tasks else { return };
         let out = match (&mut peer.who, msg) {
-            (_, Msg::Task(task)) => tasks.poll(now_us, peer.link.view, task),
+            (_, Msg::Task(task)) => tasks.poll(now_us, peer.library.view, task),
             (_, Msg::Timer(timer)) => {
                 tasks.fire(timer);
                 Vec::new()
@@ -128,7 +128,7 @@ impl World {
                     now_us,
                     skew_ms: peer.skew_ms,
                     node: &config.name,
-                    view: peer.link.view,
+                    view: peer.library.view,
                     lives: Lives::default(),
                     rng: &mut peer.rng,
                     out: &mut out,
@@ -171,7 +171,7 @@ impl World {
                 Out::Begin(task) => {
                     let (now_us, peer) = (self.now_us, &mut self.peers[at]);
                     let Some(tasks) = &mut peer.tasks else { return };
-                    let out = tasks.begin(now_us, peer.link.view, task);
+                    let out = tasks.begin(now_us, peer.library.view, task);
                     self.carry_out(at, out);
                 }
                 Out::Die => self.crash(at, self.plan.session_timeout_ms / 2),

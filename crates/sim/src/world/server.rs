@@ -19,7 +19,7 @@ use super::Up;
 use crate::history::{EventKind, TxnOp};
 use crate::host::context::WALL_MS;
 use crate::zk::ask;
-use crate::zk::link::Conn;
+use crate::zk::library::Conn;
 
 pub(super) struct Server {
     config: Config,

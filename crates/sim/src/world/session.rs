@@ -20,7 +20,7 @@ use super::{Down, Incoming, Peer, Up, World};
 use crate::host::{Msg, Route, session};
 use crate::zk::Zk;
 use crate::zk::ask::{self, Answer};
-use crate::zk::link::{Changed, Conn, Heard, Link, State, Then};
+use crate::zk::library::{Changed, Conn, Heard, Library, State, Then};
 
 /// Attempts to connect, of one process.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl World {
     }
 
     pub(super) fn attempt_in(&mut self, at: usize, wait_us: u64) {
-        let state = &mut self.peers[at].link_state;
+        let state = &mut self.peers[at].attempts;
         state.number += 1;
         let number = state.number;
         self.put_peer(self.now_us + wait_us, at, Incoming::Attempt(number));
@@ -50,7 +50,7 @@ impl World {
 
     /// No session, or no connection, came of an attempt.
     fn attempt_failed(&mut self, at: usize) {
-        match self.peers[at].link.state {
+        match self.peers[at].library.state {
             State::Away => {
                 let failure = Failure::Transient("no session".to_owned());
                 self.report_session(at, |life| session::to(life, SessionMsg::Made(Err(failure))));
@@ -61,15 +61,15 @@ impl World {
 
     fn attempt_later(&mut self, at: usize) {
         let peer = &mut self.peers[at];
-        peer.link_state.failures = (peer.link_state.failures + 1).min(5);
-        let most = 100_000u64 << peer.link_state.failures;
+        peer.attempts.failures = (peer.attempts.failures + 1).min(5);
+        let most = 100_000u64 << peer.attempts.failures;
         let wait = peer.rng.u64(20_000..most);
         self.attempt_in(at, wait);
     }
 
     pub(super) fn attempt(&mut self, at: usize, number: u64) {
         let (now_us, peer) = (self.now_us, &self.peers[at]);
-        if peer.link_state.number != number || matches!(peer.link.state, State::Up(_)) {
+        if peer.attempts.number != number || matches!(peer.library.state, State::Up(_)) {
             return;
         }
         if !self.server.is_up() || now_us < peer.trouble.refused_until_us {
@@ -80,14 +80,14 @@ impl World {
         let mut password = [0; 16];
         let peer = &mut self.peers[at];
         peer.rng.fill(&mut password);
-        peer.link_state.pending = Some((conn, now_us));
-        let link = &peer.link;
-        let known = link.state == State::Down;
+        peer.attempts.pending = Some((conn, now_us));
+        let library = &peer.library;
+        let known = library.state == State::Down;
         let request = ConnectRequest {
-            last_zxid_seen: if known { link.last_zxid } else { 0 },
+            last_zxid_seen: if known { library.last_zxid } else { 0 },
             timeout_ms,
-            session_id: if known { link.view.session } else { 0 },
-            password: if known { link.password.clone() } else { vec![0; 16] },
+            session_id: if known { library.view.session } else { 0 },
+            password: if known { library.password.clone() } else { vec![0; 16] },
             read_only: Some(false),
         };
         self.send_up(conn, Up::Connect(request, password));
@@ -95,7 +95,7 @@ impl World {
     }
 
     pub(super) fn attempt_over(&mut self, at: usize, number: u64) {
-        let state = &mut self.peers[at].link_state;
+        let state = &mut self.peers[at].attempts;
         if state.number == number
             && let Some((conn, _)) = state.pending.take()
         {
@@ -105,7 +105,7 @@ impl World {
     }
 
     pub(super) fn frame_down(&mut self, at: usize, conn: Conn, frame: Down) {
-        let state = &mut self.peers[at].link_state;
+        let state = &mut self.peers[at].attempts;
         if let Some((_, sent_us)) = state.pending.take_if(|(pending, _)| *pending == conn) {
             return match frame {
                 Down::Connected(response) => self.connected(at, conn, sent_us, &response),
@@ -115,19 +115,19 @@ impl World {
                 }
             };
         }
-        let link = &mut self.peers[at].link;
-        if link.state != State::Up(conn) {
+        let library = &mut self.peers[at].library;
+        if library.state != State::Up(conn) {
             return;
         }
-        link.heard_us = self.now_us;
+        library.heard_us = self.now_us;
         match frame {
             Down::Reply(reply) => {
-                if let Some(msg) = link.replied(reply) {
+                if let Some(msg) = library.replied(reply) {
                     self.report(at, msg);
                 }
             }
             Down::Event(event) => {
-                let (heard, glanced) = link.notified(&event);
+                let (heard, glanced) = library.notified(&event);
                 for (feed, msg) in heard {
                     self.tell(at, Route::Feed(feed), msg);
                 }
@@ -143,32 +143,32 @@ impl World {
     fn connected(&mut self, at: usize, conn: Conn, sent_us: u64, response: &ConnectResponse) {
         let now_us = self.now_us;
         let peer = &mut self.peers[at];
-        peer.link_state.failures = 0;
+        peer.attempts.failures = 0;
         if response.session_id == 0 {
             self.close(conn);
             return self.expired(at);
         }
-        let link = &mut peer.link;
-        let known = link.state == State::Down;
-        link.state = State::Up(conn);
-        link.heard_us = now_us;
+        let library = &mut peer.library;
+        let known = library.state == State::Down;
+        library.state = State::Up(conn);
+        library.heard_us = now_us;
         if known {
-            link.view.connected = true;
-            if let Some((xid, request)) = link.set_watches() {
+            library.view.connected = true;
+            if let Some((xid, request)) = library.set_watches() {
                 self.send_up(conn, Up::Request(xid, request));
             }
             self.stats.reconnections += 1;
             return self.changed(at);
         }
-        link.password = response.password.clone();
-        link.last_zxid = 0;
-        link.view.generation += 1;
-        link.view.session = response.session_id;
-        link.view.timeout_us = u64::try_from(response.timeout_ms).unwrap_or_default() * 1_000;
-        link.view.last_contact_us = sent_us;
+        library.password = response.password.clone();
+        library.last_zxid = 0;
+        library.view.generation += 1;
+        library.view.session = response.session_id;
+        library.view.timeout_us = u64::try_from(response.timeout_ms).unwrap_or_default() * 1_000;
+        library.view.last_contact_us = sent_us;
         // Not before its namespace is open.
-        link.view.connected = false;
-        peer.link_state.opening = true;
+        library.view.connected = false;
+        peer.attempts.opening = true;
         self.stats.sessions += 1;
         self.opening(at, conn);
     }
@@ -176,33 +176,36 @@ impl World {
     /// The namespace is there: it is looked at, and that is all.
     fn opening(&mut self, at: usize, conn: Conn) {
         let (peer, now_us) = (&mut self.peers[at], self.now_us);
-        let generation = peer.link.view.generation;
-        let xid = peer.link.sending(now_us, Some(Box::new(move |_| Msg::Opened(generation))));
+        let generation = peer.library.view.generation;
+        let xid = peer.library.sending(now_us, Some(Box::new(move |_| Msg::Opened(generation))));
         self.send_up(conn, Up::Request(xid, ask::get(bellwether_core::path::LAYOUT.to_owned())));
     }
 
     pub(super) fn opened(&mut self, at: usize, generation: u64) {
         let peer = &mut self.peers[at];
-        let up = matches!(peer.link.state, State::Up(_)) && peer.link.view.generation == generation;
-        if !up || !std::mem::take(&mut peer.link_state.opening) {
+        let up = matches!(peer.library.state, State::Up(_)) && peer.library.view.generation == generation;
+        if !up || !std::mem::take(&mut peer.attempts.opening) {
             return;
         }
-        peer.link.view.connected = true;
-        let (session, timeout) = (peer.link.view.session, Duration::from_micros(peer.link.view.timeout_us));
+        peer.library.view.connected = true;
+        let (session, timeout) =
+            (peer.library.view.session, Duration::from_micros(peer.library.view.timeout_us));
         self.report_session(at, |life| session::made(life, Zk(generation), Made { session, timeout }));
     }
 
     pub(super) fn heartbeat(&mut self, at: usize, zk: Zk, then: Then<Msg>) {
-        if let Some(conn) = serves(&self.peers[at].link, zk) {
+        if let Some(conn) = serves(&self.peers[at].library, zk) {
             self.put_peer(self.now_us + self.timeout_us() * 2 / 5, at, Incoming::Silence(conn));
         }
         self.ask(at, zk, ask::exists("/".to_owned(), false), then);
     }
 
     pub(super) fn silence(&mut self, at: usize, conn: Conn) {
-        let link = &self.peers[at].link;
-        let Some(oldest) = link.oldest_request_us().filter(|_| link.state == State::Up(conn)) else { return };
-        if oldest.max(link.heard_us) + self.timeout_us() * 2 / 5 <= self.now_us {
+        let library = &self.peers[at].library;
+        let Some(oldest) = library.oldest_request_us().filter(|_| library.state == State::Up(conn)) else {
+            return;
+        };
+        if oldest.max(library.heard_us) + self.timeout_us() * 2 / 5 <= self.now_us {
             self.close(conn);
             self.lost(at, conn);
         }
@@ -212,23 +215,23 @@ impl World {
     pub(super) fn lost(&mut self, at: usize, conn: Conn) {
         let (now_us, timeout_us) = (self.now_us, self.timeout_us());
         let peer = &mut self.peers[at];
-        if peer.link.state != State::Up(conn) {
+        if peer.library.state != State::Up(conn) {
             return;
         }
-        let answers = peer.link.lost();
+        let answers = peer.library.lost();
         self.stats.lost_replies += answers.len() as u64;
         for msg in answers {
             self.report(at, msg);
         }
         self.close(conn);
         let peer = &mut self.peers[at];
-        if std::mem::take(&mut peer.link_state.opening) {
+        if std::mem::take(&mut peer.attempts.opening) {
             // Nothing has heard of it: another is made.
-            peer.link.state = State::Away;
+            peer.library.state = State::Away;
             return self.attempt_failed(at);
         }
-        peer.link.view.connected = false;
-        let heard_us = peer.link.heard_us;
+        peer.library.view.connected = false;
+        let heard_us = peer.library.heard_us;
         let patience = peer.rng.u64(timeout_us * 7 / 5..timeout_us * 9 / 5);
         self.put_peer((heard_us + patience).max(now_us), at, Incoming::GiveUp);
         self.changed(at);
@@ -239,32 +242,32 @@ impl World {
     /// Nobody holds the session any more. It is closed if it is connected, and left to end by itself if it is not.
     pub(super) fn close_session(&mut self, at: usize) {
         let now_us = self.now_us;
-        let Peer { link, link_state, .. } = &mut self.peers[at];
-        let (state, pending) = (link.state, link_state.pending.take());
-        link_state.number += 1;
-        link_state.failures = 0;
-        link_state.opening = false;
+        let Peer { library, attempts, .. } = &mut self.peers[at];
+        let (state, pending) = (library.state, attempts.pending.take());
+        attempts.number += 1;
+        attempts.failures = 0;
+        attempts.opening = false;
         if let State::Up(conn) = state {
-            let xid = link.sending(now_us, None);
+            let xid = library.sending(now_us, None);
             self.send_up(conn, Up::Request(xid, Request::CloseSession));
             self.close(conn);
         }
         if let Some((conn, _)) = pending {
             self.close(conn);
         }
-        let link = &mut self.peers[at].link;
-        let answers = link.lost();
-        for msg in answers.into_iter().chain(link.ended()) {
+        let library = &mut self.peers[at].library;
+        let answers = library.lost();
+        for msg in answers.into_iter().chain(library.ended()) {
             self.report(at, msg);
         }
     }
 
     /// Nothing was heard for so long that the session must be over.
     pub(super) fn give_up(&mut self, at: usize) {
-        let link = &self.peers[at].link;
-        let silent = link.heard_us + self.timeout_us() * 7 / 5 <= self.now_us;
-        if link.state == State::Down && silent {
-            if let Some((pending, _)) = self.peers[at].link_state.pending.take() {
+        let library = &self.peers[at].library;
+        let silent = library.heard_us + self.timeout_us() * 7 / 5 <= self.now_us;
+        if library.state == State::Down && silent {
+            if let Some((pending, _)) = self.peers[at].attempts.pending.take() {
                 self.close(pending);
             }
             self.expired(at);
@@ -272,9 +275,9 @@ impl World {
     }
 
     fn expired(&mut self, at: usize) {
-        let link = &mut self.peers[at].link;
-        let had_session = link.state == State::Down;
-        let glanced = link.ended();
+        let library = &mut self.peers[at].library;
+        let had_session = library.state == State::Down;
+        let glanced = library.ended();
         if let Some(msg) = glanced {
             self.report(at, msg);
         }
@@ -288,10 +291,10 @@ impl World {
 
     pub(super) fn ask(&mut self, at: usize, zk: Zk, request: Request, then: Then<Msg>) {
         let now_us = self.now_us;
-        let link = &mut self.peers[at].link;
-        match serves(link, zk) {
+        let library = &mut self.peers[at].library;
+        match serves(library, zk) {
             Some(conn) => {
-                let xid = link.sending(now_us, Some(then));
+                let xid = library.sending(now_us, Some(then));
                 self.send_up(conn, Up::Request(xid, request));
             }
             None => {
@@ -303,33 +306,33 @@ impl World {
 
     pub(super) fn watch(&mut self, at: usize, zk: Zk, path: String, set: Then<Msg>, heard: Heard<Msg>) {
         let now_us = self.now_us;
-        let link = &mut self.peers[at].link;
-        let Some(conn) = serves(link, zk) else {
+        let library = &mut self.peers[at].library;
+        let Some(conn) = serves(library, zk) else {
             let msg = set(Answer::NotSent);
             return self.report(at, msg);
         };
-        let is_set = link.add_feed(path.clone(), heard);
+        let is_set = library.add_feed(path.clone(), heard);
         let then = move |answer: Answer| {
             is_set.set(matches!(answer, Answer::Reply(Ok(_))));
             set(answer)
         };
-        let xid = link.sending(now_us, Some(Box::new(then)));
+        let xid = library.sending(now_us, Some(Box::new(then)));
         self.send_up(conn, Up::Request(xid, ask::watch(path)));
     }
 
     pub(super) fn peek(&mut self, at: usize, zk: Zk, path: String, then: Then<Msg>, changed: Changed) {
         let now_us = self.now_us;
-        let link = &mut self.peers[at].link;
-        let Some(conn) = serves(link, zk) else {
+        let library = &mut self.peers[at].library;
+        let Some(conn) = serves(library, zk) else {
             let msg = then(Answer::NotSent);
             return self.report(at, msg);
         };
-        let is_set = link.peek(path.clone(), changed);
+        let is_set = library.peek(path.clone(), changed);
         let then = move |answer: Answer| {
             is_set.set(matches!(answer, Answer::Reply(Ok(_))));
             then(answer)
         };
-        let xid = link.sending(now_us, Some(Box::new(then)));
+        let xid = library.sending(now_us, Some(Box::new(then)));
         self.send_up(conn, Up::Request(xid, ask::get_and_watch(path)));
     }
 
@@ -342,17 +345,17 @@ impl World {
         changed: Box<dyn FnOnce() -> Msg>,
     ) {
         let now_us = self.now_us;
-        let link = &mut self.peers[at].link;
-        let Some(conn) = serves(link, zk) else {
+        let library = &mut self.peers[at].library;
+        let Some(conn) = serves(library, zk) else {
             let msg = there(Answer::NotSent);
             return self.report(at, msg);
         };
-        link.glance(path.clone(), changed);
-        let xid = link.sending(now_us, Some(there));
+        library.glance(path.clone(), changed);
+        let xid = library.sending(now_us, Some(there));
         self.send_up(conn, Up::Request(xid, ask::exists(path, true)));
     }
 }
 
-fn serves(link: &Link<Msg>, zk: Zk) -> Option<Conn> {
-    if link.view.connected { link.serves(zk) } else { None }
+fn serves(library: &Library<Msg>, zk: Zk) -> Option<Conn> {
+    if library.view.connected { library.serves(zk) } else { None }
 }

@@ -10,7 +10,7 @@ use crate::host::concern::Letter;
 use crate::host::context::{Context, Lives};
 use crate::host::session::{self, Passed};
 use crate::host::{Msg, Out, Route};
-use crate::zk::link::{Link, State};
+use crate::zk::library::{Library, State};
 use crate::zk::{Published, Zk};
 
 /// A session whose states are reported.
@@ -44,7 +44,7 @@ impl World {
     /// From the client library to the session supervisor.
     pub(super) fn report_session(&mut self, at: usize, msg: impl FnOnce(u64) -> Msg) {
         if let Some(session) = &self.peers[at].session {
-            let msg = msg(session.place());
+            let msg = msg(session.address());
             self.report(at, msg);
         }
     }
@@ -53,7 +53,7 @@ impl World {
     pub(super) fn supervise(&mut self, at: usize, life: u64, letter: Letter<SessionMsg<Passed>, Key>) {
         let mut out = Vec::new();
         let (now_us, peer) = (self.now_us, &mut self.peers[at]);
-        let Some(mut session) = peer.session.take_if(|session| session.place() == life) else { return };
+        let Some(mut session) = peer.session.take_if(|session| session.address() == life) else { return };
         session.take(&mut hands(now_us, peer, &mut out), letter);
         peer.session = Some(session);
         self.carry_out(at, out);
@@ -61,16 +61,16 @@ impl World {
 
     /// Reports the session's states to the session supervisor from now on, beginning with one that it has missed.
     pub(super) fn follow(&mut self, at: usize, generation: u64, zk: Zk) {
-        let Peer { link, link_state, .. } = &mut self.peers[at];
-        link_state.followed = Some(Followed { zk, generation, changed: false });
-        if seen(link, zk) != Seen::Connected {
+        let Peer { library, attempts, .. } = &mut self.peers[at];
+        attempts.followed = Some(Followed { zk, generation, changed: false });
+        if seen(library, zk) != Seen::Connected {
             self.changed(at);
         }
     }
 
     /// The session has another state: its supervisor looks at it a little later.
     pub(super) fn changed(&mut self, at: usize) {
-        let Some(followed) = &mut self.peers[at].link_state.followed else { return };
+        let Some(followed) = &mut self.peers[at].attempts.followed else { return };
         if !std::mem::replace(&mut followed.changed, true) {
             self.tell(at, Route::ZkToSession, Msg::State);
         }
@@ -78,12 +78,12 @@ impl World {
 
     /// The session supervisor looks.
     pub(super) fn state(&mut self, at: usize) {
-        let Peer { link, link_state, .. } = &mut self.peers[at];
-        let Some(followed) = link_state.followed.as_mut().filter(|followed| followed.changed) else { return };
+        let Peer { library, attempts, .. } = &mut self.peers[at];
+        let Some(followed) = attempts.followed.as_mut().filter(|followed| followed.changed) else { return };
         followed.changed = false;
-        let msg = SessionMsg::State(followed.generation, seen(link, followed.zk));
+        let msg = SessionMsg::State(followed.generation, seen(library, followed.zk));
         if let Some(session) = &self.peers[at].session {
-            let msg = session::to(session.place(), msg);
+            let msg = session::to(session.address(), msg);
             self.deliver(at, msg);
         }
     }
@@ -93,22 +93,22 @@ impl World {
         let name = self.name(at);
         self.trace.note(self.now_us, || format!("{name}: session {event:?}"));
         if let Who::Node(config, _) = &self.peers[at].who {
-            let (node, session) = (config.name.clone(), self.peers[at].link.view.session);
+            let (node, session) = (config.name.clone(), self.peers[at].library.view.session);
             let up = matches!(event, SessionEvent::Connected { .. } | SessionEvent::Reconnected);
             self.record(EventKind::Link { node, session, up });
         }
     }
 
     pub(super) fn forget(&mut self, at: usize) {
-        self.peers[at].link_state.followed = None;
+        self.peers[at].attempts.followed = None;
     }
 }
 
-fn seen(link: &Link<Msg>, zk: Zk) -> Seen {
-    match link.state {
+fn seen(library: &Library<Msg>, zk: Zk) -> Seen {
+    match library.state {
         State::Away => Seen::Ended,
-        State::Up(_) | State::Down if link.view.generation != zk.0 => Seen::Ended,
-        State::Up(_) if link.view.connected => Seen::Connected,
+        State::Up(_) | State::Down if library.view.generation != zk.0 => Seen::Ended,
+        State::Up(_) if library.view.connected => Seen::Connected,
         State::Up(_) | State::Down => Seen::Disconnected,
     }
 }
@@ -119,7 +119,7 @@ fn hands<'a>(now_us: u64, peer: &'a mut Peer, out: &'a mut Vec<Out>) -> Context<
         now_us,
         skew_ms: peer.skew_ms,
         node: &peer.name,
-        view: peer.link.view,
+        view: peer.library.view,
         lives: Lives::default(),
         rng: &mut peer.rng,
         out,

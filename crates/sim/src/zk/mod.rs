@@ -5,7 +5,7 @@
 //! * [`link`]: the client library: connections, requests in flight, watches, the end of a session as its client sees it.
 
 pub(crate) mod ask;
-pub(crate) mod link;
+pub(crate) mod library;
 
 /// A session, as those hold it who use it: of a later one it is not a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,13 +13,13 @@ use bellwether_actors::leader::schedule_keeper::{self, ScheduleKeeper};
 use bellwether_actors::leader::wing::{LeaderWing, LeaderWingMsg};
 use bellwether_actors::leader::worker_registry::{self, WorkerRegistry};
 
-use super::{MemberMsg, Place};
+use super::{Address, MemberMsg};
 use crate::host::Msg;
 use crate::host::concern::Hosting;
 use crate::host::context::{Context, Route};
 use crate::zk::Zk;
 
-impl Place {
+impl Address {
     fn fenced_out(self, cx: &mut Context<'_>) {
         let msg = LeaderWing::mail(self.unit.life, LeaderWingMsg::FencedOut(self.epoch).into());
         cx.tell(Route::MemberToWing, msg);
@@ -32,47 +32,47 @@ impl Place {
 
 /// Connects a member: its messages, and what it tells its neighbours.
 macro_rules! hosted {
-    ($($concern:ident($module:ident, $tell:ty), |$place:ident, $cx:ident, $told:pat_param| $carry_out:block)*) => {
+    ($($concern:ident($module:ident, $tell:ty), |$address:ident, $cx:ident, $told:pat_param| $carry_out:block)*) => {
         $(impl Hosting for $concern {
-            type Place = Place;
+            type Address = Address;
             type Links = ();
 
-            fn mail(place: Place, mail: Mail<Self::Msg, $module::Key>) -> Msg {
-                Msg::Member(place.unit, MemberMsg::$concern(mail))
+            fn mail(address: Address, mail: Mail<Self::Msg, $module::Key>) -> Msg {
+                Msg::Member(address.unit, MemberMsg::$concern(mail))
             }
 
-            fn tell((): &mut (), $place: Place, _: Option<Zk>, $cx: &mut Context<'_>, $told: $tell) $carry_out
+            fn tell((): &mut (), $address: Address, _: Option<Zk>, $cx: &mut Context<'_>, $told: $tell) $carry_out
         })*
     };
 }
 
 hosted! {
-    Assigner(assigner, assigner::Tell), |place, cx, told| {
+    Assigner(assigner, assigner::Tell), |address, cx, told| {
         match told {
             assigner::Tell::Overdue(jobs) => {
-                cx.tell(Route::AssignerToExpirer, Expirer::mail(place, ExpirerMsg::Overdue(jobs).into()));
+                cx.tell(Route::AssignerToExpirer, Expirer::mail(address, ExpirerMsg::Overdue(jobs).into()));
             }
-            assigner::Tell::FencedOut => place.fenced_out(cx),
+            assigner::Tell::FencedOut => address.fenced_out(cx),
         }
     }
-    JobWatcher(job_watcher, job_watcher::Tell), |place, cx, job_watcher::Tell::Assigner(event)| {
-        place.assigner(cx, Route::JobWatcherToAssigner, event);
+    JobWatcher(job_watcher, job_watcher::Tell), |address, cx, job_watcher::Tell::Assigner(event)| {
+        address.assigner(cx, Route::JobWatcherToAssigner, event);
     }
-    LeaseWatcher(lease_watcher, lease_watcher::Tell), |place, cx, told| {
+    LeaseWatcher(lease_watcher, lease_watcher::Tell), |address, cx, told| {
         match told {
-            lease_watcher::Tell::Assigner(event) => place.assigner(cx, Route::LeasesToAssigner, event),
-            lease_watcher::Tell::FencedOut => place.fenced_out(cx),
+            lease_watcher::Tell::Assigner(event) => address.assigner(cx, Route::LeasesToAssigner, event),
+            lease_watcher::Tell::FencedOut => address.fenced_out(cx),
         }
     }
-    WorkerRegistry(worker_registry, worker_registry::Tell), |place, cx, told| {
+    WorkerRegistry(worker_registry, worker_registry::Tell), |address, cx, told| {
         match told {
-            worker_registry::Tell::Assigner(event) => place.assigner(cx, Route::RegistryToAssigner, event),
-            worker_registry::Tell::FencedOut => place.fenced_out(cx),
+            worker_registry::Tell::Assigner(event) => address.assigner(cx, Route::RegistryToAssigner, event),
+            worker_registry::Tell::FencedOut => address.fenced_out(cx),
         }
     }
-    Expirer(expirer, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
-    GroupJoiner(group_joiner, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
-    Janitor(janitor, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
-    Promoter(promoter, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
-    ScheduleKeeper(schedule_keeper, FencedOut), |place, cx, FencedOut| { place.fenced_out(cx) }
+    Expirer(expirer, FencedOut), |address, cx, FencedOut| { address.fenced_out(cx) }
+    GroupJoiner(group_joiner, FencedOut), |address, cx, FencedOut| { address.fenced_out(cx) }
+    Janitor(janitor, FencedOut), |address, cx, FencedOut| { address.fenced_out(cx) }
+    Promoter(promoter, FencedOut), |address, cx, FencedOut| { address.fenced_out(cx) }
+    ScheduleKeeper(schedule_keeper, FencedOut), |address, cx, FencedOut| { address.fenced_out(cx) }
 }

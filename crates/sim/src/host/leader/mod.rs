@@ -38,7 +38,7 @@ pub(crate) enum MemberMsg {
 
 /// Which unit a member belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Address {
     epoch: i32,
     unit: Unit,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Unit {
 }
 
 struct Members {
-    place: Place,
+    address: Address,
     assigner: Hosted<Assigner>,
     expirer: Hosted<Expirer>,
     group_joiner: Hosted<GroupJoiner>,
@@ -85,7 +85,7 @@ impl Links {
     }
 
     pub(crate) fn member(&mut self, cx: &mut Context<'_>, unit: Unit, msg: MemberMsg) {
-        let Some(members) = self.members.as_mut().filter(|members| members.place.unit == unit) else {
+        let Some(members) = self.members.as_mut().filter(|members| members.address.unit == unit) else {
             return;
         };
         match msg {
@@ -104,23 +104,23 @@ impl Links {
     fn start(&mut self, cx: &mut Context<'_>, life: u64, zk: Zk, epoch: i32) {
         self.units += 1;
         let unit = Unit { life, number: self.units };
-        let (place, zk) = (Place { epoch, unit }, Some(zk));
+        let (address, zk) = (Address { epoch, unit }, Some(zk));
         self.members = Some(Members {
-            place,
-            expirer: Hosted::start(cx, zk, place, epoch),
-            assigner: Hosted::start(cx, zk, place, (epoch, self.strategy)),
-            worker_registry: Hosted::start(cx, zk, place, epoch),
-            lease_watcher: Hosted::start(cx, zk, place, epoch),
-            promoter: Hosted::start(cx, zk, place, epoch),
-            schedule_keeper: Hosted::start(cx, zk, place, epoch),
-            janitor: Hosted::start(cx, zk, place, epoch),
-            group_joiner: Hosted::start(cx, zk, place, epoch),
-            job_watcher: Hosted::start(cx, zk, place, ()),
+            address,
+            expirer: Hosted::start(cx, zk, address, epoch),
+            assigner: Hosted::start(cx, zk, address, (epoch, self.strategy)),
+            worker_registry: Hosted::start(cx, zk, address, epoch),
+            lease_watcher: Hosted::start(cx, zk, address, epoch),
+            promoter: Hosted::start(cx, zk, address, epoch),
+            schedule_keeper: Hosted::start(cx, zk, address, epoch),
+            janitor: Hosted::start(cx, zk, address, epoch),
+            group_joiner: Hosted::start(cx, zk, address, epoch),
+            job_watcher: Hosted::start(cx, zk, address, ()),
         });
     }
 }
 
-impl Place {
+impl Address {
     fn resume(self, cx: &mut Context<'_>) {
         let route = Route::WingToMembers;
         cx.tell(route, WorkerRegistry::mail(self, WorkerRegistryMsg::Resume.into()));
@@ -136,7 +136,7 @@ impl Place {
 }
 
 impl Hosting for LeaderWing {
-    type Place = u64;
+    type Address = u64;
     type Links = Links;
 
     fn mail(life: u64, mail: Mail<LeaderWingMsg, Key>) -> Msg {
@@ -144,7 +144,7 @@ impl Hosting for LeaderWing {
     }
 
     fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
-        let place = links.members.as_ref().map(|members| members.place);
+        let address = links.members.as_ref().map(|members| members.address);
         match tell {
             Tell::Start(epoch) => {
                 let zk = zk.expect("a term has the session that its epoch was claimed in");
@@ -152,13 +152,13 @@ impl Hosting for LeaderWing {
             }
             Tell::Stop => links.members = None,
             Tell::Pause => {
-                if let Some(place) = place {
-                    cx.tell(Route::WingToMembers, Assigner::mail(place, AssignerMsg::Pause.into()));
+                if let Some(address) = address {
+                    cx.tell(Route::WingToMembers, Assigner::mail(address, AssignerMsg::Pause.into()));
                 }
             }
             Tell::Resume => {
-                if let Some(place) = place {
-                    place.resume(cx);
+                if let Some(address) = address {
+                    address.resume(cx);
                 }
             }
             Tell::FencedOut(epoch) => {

@@ -21,7 +21,7 @@ pub(crate) enum ChildMsg {
 }
 
 pub(super) struct Children {
-    pub(super) place: Place,
+    pub(super) address: Address,
     pub(super) inbox: Hosted<InboxWatcher>,
     pub(super) executor: Hosted<ExecutorPool>,
     pub(super) reporter: Hosted<StatusReporter>,
@@ -29,7 +29,7 @@ pub(super) struct Children {
 
 /// Which incarnation a child belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Address {
     /// Of the wing.
     pub(super) life: u64,
     pub(super) term: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Incarnation {
     term: u64,
 }
 
-impl Place {
+impl Address {
     pub(super) fn incarnation(self) -> Incarnation {
         Incarnation { life: self.life, term: self.term }
     }
@@ -72,66 +72,66 @@ impl Place {
 }
 
 impl Hosting for InboxWatcher {
-    type Place = Place;
+    type Address = Address;
     type Links = ();
 
-    fn mail(place: Place, mail: Mail<InboxWatcherMsg, inbox_watcher::Key>) -> Msg {
-        Msg::Child(place.incarnation(), ChildMsg::Inbox(mail))
+    fn mail(address: Address, mail: Mail<InboxWatcherMsg, inbox_watcher::Key>) -> Msg {
+        Msg::Child(address.incarnation(), ChildMsg::Inbox(mail))
     }
 
-    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: inbox_watcher::Tell) {
+    fn tell((): &mut (), address: Address, _: Option<Zk>, cx: &mut Context<'_>, tell: inbox_watcher::Tell) {
         use inbox_watcher::Tell;
         match tell {
             Tell::Executor(event) => {
-                cx.tell(Route::InboxToExecutor, place.executor(ExecutorPoolMsg::Tell(event)));
+                cx.tell(Route::InboxToExecutor, address.executor(ExecutorPoolMsg::Tell(event)));
             }
-            Tell::InboxGone => place.wing(cx, WorkerWingMsg::InboxGone(place.term)),
-            Tell::TakenForHung => place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
+            Tell::InboxGone => address.wing(cx, WorkerWingMsg::InboxGone(address.term)),
+            Tell::TakenForHung => address.wing(cx, WorkerWingMsg::TakenForHung(address.term)),
         }
     }
 }
 
 impl Hosting for ExecutorPool {
-    type Place = Place;
+    type Address = Address;
     type Links = ();
 
-    fn mail(place: Place, mail: Mail<ExecutorPoolMsg, executor_pool::Key>) -> Msg {
-        Msg::Child(place.incarnation(), ChildMsg::Executor(mail))
+    fn mail(address: Address, mail: Mail<ExecutorPoolMsg, executor_pool::Key>) -> Msg {
+        Msg::Child(address.incarnation(), ChildMsg::Executor(mail))
     }
 
-    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: executor_pool::Tell) {
+    fn tell((): &mut (), address: Address, _: Option<Zk>, cx: &mut Context<'_>, tell: executor_pool::Tell) {
         use executor_pool::Tell;
-        let reporter = |msg| (Route::ExecutorToReporter, place.reporter(msg));
-        let inbox = |msg| (Route::ExecutorToInbox, place.inbox(msg));
+        let reporter = |msg| (Route::ExecutorToReporter, address.reporter(msg));
+        let inbox = |msg| (Route::ExecutorToInbox, address.inbox(msg));
         let (route, msg) = match tell {
             Tell::Begun(begun) => reporter(StatusReporterMsg::Begun(begun)),
             Tell::Report(finished) => reporter(StatusReporterMsg::Report(finished)),
             Tell::Beat(event) => reporter(StatusReporterMsg::Beat(event)),
             Tell::Closed(jobs) => inbox(InboxWatcherMsg::Closed(jobs)),
             Tell::Recheck(jobs) => inbox(InboxWatcherMsg::Recheck(jobs)),
-            Tell::Idle => return place.wing(cx, WorkerWingMsg::Idle(place.term)),
-            Tell::TakenForHung => return place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
-            Tell::Usable(slots) => return place.wing(cx, WorkerWingMsg::Usable(place.term, slots)),
+            Tell::Idle => return address.wing(cx, WorkerWingMsg::Idle(address.term)),
+            Tell::TakenForHung => return address.wing(cx, WorkerWingMsg::TakenForHung(address.term)),
+            Tell::Usable(slots) => return address.wing(cx, WorkerWingMsg::Usable(address.term, slots)),
         };
         cx.tell(route, msg);
     }
 }
 
 impl Hosting for StatusReporter {
-    type Place = Place;
+    type Address = Address;
     type Links = ();
 
-    fn mail(place: Place, mail: Mail<StatusReporterMsg, status_reporter::Key>) -> Msg {
-        Msg::Child(place.incarnation(), ChildMsg::Reporter(mail))
+    fn mail(address: Address, mail: Mail<StatusReporterMsg, status_reporter::Key>) -> Msg {
+        Msg::Child(address.incarnation(), ChildMsg::Reporter(mail))
     }
 
-    fn tell((): &mut (), place: Place, _: Option<Zk>, cx: &mut Context<'_>, tell: status_reporter::Tell) {
+    fn tell((): &mut (), address: Address, _: Option<Zk>, cx: &mut Context<'_>, tell: status_reporter::Tell) {
         use status_reporter::Tell;
         match tell {
             Tell::Executor(event) => {
-                cx.tell(Route::ReporterToExecutor, place.executor(ExecutorPoolMsg::Tell(event)));
+                cx.tell(Route::ReporterToExecutor, address.executor(ExecutorPoolMsg::Tell(event)));
             }
-            Tell::TakenForHung => place.wing(cx, WorkerWingMsg::TakenForHung(place.term)),
+            Tell::TakenForHung => address.wing(cx, WorkerWingMsg::TakenForHung(address.term)),
         }
     }
 }

@@ -20,7 +20,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
 
-use self::children::{Children, Place};
+use self::children::{Address, Children};
 use super::Msg;
 use super::concern::{Hosted, Hosting, Letter};
 use super::context::{Context, Out, Route};
@@ -83,7 +83,7 @@ impl Links {
     }
 
     pub(crate) fn child(&mut self, cx: &mut Context<'_>, of: Incarnation, msg: ChildMsg) {
-        let Some(children) = self.children.as_mut().filter(|children| children.place.incarnation() == of)
+        let Some(children) = self.children.as_mut().filter(|children| children.address.incarnation() == of)
         else {
             return;
         };
@@ -98,25 +98,25 @@ impl Links {
             }
             ChildMsg::Reporter(mail) => children.reporter.handle(cx, mail),
         }
-        self.runs.carry_out(cx, children.place);
+        self.runs.carry_out(cx, children.address);
     }
 
     pub(crate) fn run(&mut self, cx: &mut Context<'_>, msg: RunMsg) {
         self.runs.handle(cx, msg);
         if let Some(children) = &mut self.children {
-            self.runs.carry_out(cx, children.place);
+            self.runs.carry_out(cx, children.address);
         }
     }
 
-    fn start_children(&mut self, cx: &mut Context<'_>, place: Place, usable: u32) {
-        let Place { zk, worker, .. } = place;
+    fn start_children(&mut self, cx: &mut Context<'_>, address: Address, usable: u32) {
+        let Address { zk, worker, .. } = address;
         let runs = self.runs.slots().port();
         let args = executor_pool::Args { runs, slots: self.offer.slots, usable };
         self.children = Some(Children {
-            place,
-            reporter: Hosted::start(cx, Some(zk), place, worker),
-            executor: Hosted::start(cx, None, place, args),
-            inbox: Hosted::start(cx, Some(zk), place, worker),
+            address,
+            reporter: Hosted::start(cx, Some(zk), address, worker),
+            executor: Hosted::start(cx, None, address, args),
+            inbox: Hosted::start(cx, Some(zk), address, worker),
         });
     }
 
@@ -134,7 +134,7 @@ impl Links {
 }
 
 impl Hosting for WorkerWing {
-    type Place = u64;
+    type Address = u64;
     type Links = Links;
 
     fn mail(life: u64, mail: Mail<WorkerWingMsg, Key>) -> Msg {
@@ -142,26 +142,26 @@ impl Hosting for WorkerWing {
     }
 
     fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
-        let place = links.children.as_ref().map(|children| children.place);
+        let address = links.children.as_ref().map(|children| children.address);
         match tell {
             Tell::Start { term, worker, usable } => {
                 let zk = zk.expect("an incarnation has registered in its session");
-                links.start_children(cx, Place { life, term, zk, worker }, usable);
+                links.start_children(cx, Address { life, term, zk, worker }, usable);
             }
             Tell::Stop => links.stop_children(cx),
             Tell::Inbox(msg) => {
-                if let Some(place) = place {
-                    cx.tell(Route::WorkerToInbox, place.inbox(msg));
+                if let Some(address) = address {
+                    cx.tell(Route::WorkerToInbox, address.inbox(msg));
                 }
             }
             Tell::Executor(event) => {
-                if let Some(place) = place {
-                    cx.tell(Route::WorkerToExecutor, place.executor(ExecutorPoolMsg::Tell(event)));
+                if let Some(address) = address {
+                    cx.tell(Route::WorkerToExecutor, address.executor(ExecutorPoolMsg::Tell(event)));
                 }
             }
             Tell::Reporter(event) => {
-                if let Some(place) = place {
-                    cx.tell(Route::WorkerToReporter, place.reporter(StatusReporterMsg::Tell(event)));
+                if let Some(address) = address {
+                    cx.tell(Route::WorkerToReporter, address.reporter(StatusReporterMsg::Tell(event)));
                 }
             }
             Tell::Status(..) => {}

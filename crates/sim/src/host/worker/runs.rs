@@ -37,7 +37,7 @@ use bellwether_core::time::{Millis, as_millis};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::port::{Order, Slots};
-use super::{Place, sub_jobs};
+use super::{Address, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
 use crate::host::context::{Context, Out, Route};
 
@@ -98,7 +98,7 @@ pub(crate) struct Runs {
 }
 
 struct Running {
-    place: Place,
+    address: Address,
     start: Start,
     pulse: Arc<Pulse>,
     since_us: u64,
@@ -138,32 +138,32 @@ impl Runs {
     }
 
     /// Carries out what the executor pool has ordered, and grants it a slot that it waits for.
-    pub(super) fn carry_out(&mut self, cx: &mut Context<'_>, place: Place) {
+    pub(super) fn carry_out(&mut self, cx: &mut Context<'_>, address: Address) {
         for order in self.slots.orders() {
             match order {
-                Order::Launch(start, pulse) => self.launch(cx, place, *start, pulse),
-                Order::Signal(job) => self.signal(cx, &job, place.worker),
-                Order::Abort(job) => self.abort(cx, &job, place.worker),
+                Order::Launch(start, pulse) => self.launch(cx, address, *start, pulse),
+                Order::Signal(job) => self.signal(cx, &job, address.worker),
+                Order::Abort(job) => self.abort(cx, &job, address.worker),
             }
         }
         let words = self.slots.words();
         if !words.is_empty() {
-            cx.tell(Route::RunToReporter, place.reporter(StatusReporterMsg::Said(words)));
+            cx.tell(Route::RunToReporter, address.reporter(StatusReporterMsg::Said(words)));
         }
         if self.slots.grant() {
-            cx.tell(Route::RunToExecutor, place.executor(ExecutorPoolMsg::Slot));
+            cx.tell(Route::RunToExecutor, address.executor(ExecutorPoolMsg::Slot));
         }
     }
 
     /// Runs a handler in a slot that was taken. The run of a job with a lane does not begin once its session may be over.
-    fn launch(&mut self, cx: &mut Context<'_>, place: Place, start: Start, pulse: Arc<Pulse>) {
+    fn launch(&mut self, cx: &mut Context<'_>, address: Address, start: Start, pulse: Arc<Pulse>) {
         assert!(!start.record.is_overdue(cx.wall()), "S16: {} starts too late", start.job);
         assert!(!self.draining, "S18: {} starts in a worker that drains", start.job);
-        if lapsed(cx, place, &start) {
+        if lapsed(cx, address, &start) {
             self.slots.give_back();
             let (attempt, ran) = (start.assignment.attempt, Duration::ZERO);
             let ended = Ended { job: start.job, attempt, how: How::Lapsed, ran };
-            return cx.tell(Route::RunToExecutor, place.executor(ExecutorPoolMsg::Ended(vec![ended])));
+            return cx.tell(Route::RunToExecutor, address.executor(ExecutorPoolMsg::Ended(vec![ended])));
         }
         self.next += 1;
         let id = self.next;
@@ -203,34 +203,34 @@ impl Runs {
             // Now: its words may come to the reporter before the executor's.
             says = Some(done + 1);
         }
-        cx.record(event(&start, place.worker, RunStep::Started));
+        cx.record(event(&start, address.worker, RunStep::Started));
         if kind == "poison" && (drawn >> 8).is_multiple_of(2) {
-            cx.after(Duration::from_millis(took_ms), place.run(RunMsg::Kill(id)));
+            cx.after(Duration::from_millis(took_ms), address.run(RunMsg::Kill(id)));
         }
         let goes_on = Rc::new(Cell::new(true));
         if nests {
             // A zombie that goes on submitting is fenced by the attempt until the group is there, then by the group.
             let obeys = !(drawn >> 28).is_multiple_of(4);
             let goes_on = if obeys { Rc::clone(&goes_on) } else { Rc::new(Cell::new(true)) };
-            let spawned = sub_jobs::of(&start, place.worker, self.seed, goes_on);
+            let spawned = sub_jobs::of(&start, address.worker, self.seed, goes_on);
             cx.begin(move |shell| async move {
                 let all = shell.spawn(spawned).await;
-                shell.tell(place.run(RunMsg::Spawned(id, all)));
+                shell.tell(address.run(RunMsg::Spawned(id, all)));
             });
         } else {
-            cx.after(Duration::from_millis(took_ms), place.run(RunMsg::Done(id)));
+            cx.after(Duration::from_millis(took_ms), address.run(RunMsg::Done(id)));
         }
         if let Some(limit) = start.record.policy.timeout.filter(|limit| as_millis(*limit) < took_ms) {
-            cx.after(limit, place.run(RunMsg::TimedOut(id)));
+            cx.after(limit, address.run(RunMsg::TimedOut(id)));
         }
-        if let Some(at) = next_look(trusted_until(cx, place), cx.now()).filter(|_| laned) {
-            cx.out.push(Out::At(at.0 * 1_000, place.run(RunMsg::Lapse(id))));
+        if let Some(at) = next_look(trusted_until(cx, address), cx.now()).filter(|_| laned) {
+            cx.out.push(Out::At(at.0 * 1_000, address.run(RunMsg::Lapse(id))));
         }
         let blocking = (kind == "stubborn" && !laned) || deaf;
         let listens = (drawn >> 12).is_multiple_of(3);
-        self.of_jobs.insert((start.job.clone(), place.worker), id);
+        self.of_jobs.insert((start.job.clone(), address.worker), id);
         let since_us = cx.now_us;
-        let running = Running { place, start, pulse, since_us, how, blocking, listens, took_ms, goes_on };
+        let running = Running { address, start, pulse, since_us, how, blocking, listens, took_ms, goes_on };
         self.runs.insert(id, running);
         if let Some(checkpoint) = says {
             self.say(cx, id, checkpoint);
@@ -242,8 +242,11 @@ impl Runs {
             RunMsg::Done(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
                 // No result counts once it is too late.
-                let how =
-                    if lapsed(cx, running.place, &running.start) { How::Lapsed } else { running.how.clone() };
+                let how = if lapsed(cx, running.address, &running.start) {
+                    How::Lapsed
+                } else {
+                    running.how.clone()
+                };
                 self.tell(cx, id, how);
                 self.over(cx, id);
             }
@@ -252,14 +255,14 @@ impl Runs {
                 if !all {
                     running.how = How::Failed("its sub-jobs are not all submitted".to_owned());
                 }
-                cx.after(Duration::from_millis(running.took_ms), running.place.run(RunMsg::Done(id)));
+                cx.after(Duration::from_millis(running.took_ms), running.address.run(RunMsg::Done(id)));
             }
             RunMsg::TimedOut(id) => self.give_up(cx, id, How::Failed("timed out".to_owned())),
             RunMsg::Lapse(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
-                match next_look(trusted_until(cx, running.place), cx.now()) {
+                match next_look(trusted_until(cx, running.address), cx.now()) {
                     None => self.give_up(cx, id, How::Lapsed),
-                    Some(at) => cx.out.push(Out::At(at.0 * 1_000, running.place.run(RunMsg::Lapse(id)))),
+                    Some(at) => cx.out.push(Out::At(at.0 * 1_000, running.address.run(RunMsg::Lapse(id)))),
                 }
             }
             RunMsg::Say(id, checkpoint) => self.say(cx, id, checkpoint),
@@ -272,13 +275,13 @@ impl Runs {
     }
 
     fn say(&self, cx: &mut Context<'_>, id: u64, checkpoint: u8) {
-        let Some(Running { place, start, pulse, .. }) = self.runs.get(&id) else { return };
+        let Some(Running { address, start, pulse, .. }) = self.runs.get(&id) else { return };
         pulse.progress(|said| said.with_checkpoint([checkpoint])).expect("a byte is within the budget");
         // Nobody listens to one that was given up.
-        if self.of_jobs.get(&(start.job.clone(), place.worker)) == Some(&id) {
-            cx.record(event(start, place.worker, RunStep::Said(checkpoint)));
+        if self.of_jobs.get(&(start.job.clone(), address.worker)) == Some(&id) {
+            cx.record(event(start, address.worker, RunStep::Said(checkpoint)));
         }
-        cx.after(SAYS_EVERY, place.run(RunMsg::Say(id, checkpoint.saturating_add(1))));
+        cx.after(SAYS_EVERY, address.run(RunMsg::Say(id, checkpoint.saturating_add(1))));
     }
 
     /// Tells a handler to stop.
@@ -289,7 +292,7 @@ impl Runs {
             return;
         };
         running.how = How::Failed("told to stop".to_owned());
-        cx.after(Duration::from_millis(20), running.place.run(RunMsg::Done(*id)));
+        cx.after(Duration::from_millis(20), running.address.run(RunMsg::Done(*id)));
     }
 
     /// Ends a run from outside.
@@ -319,35 +322,35 @@ impl Runs {
 
     /// Tells the executor, once.
     fn tell(&mut self, cx: &mut Context<'_>, id: u64, how: How) {
-        let Some(Running { place, start, since_us, .. }) = self.runs.get(&id) else { return };
-        let key = (start.job.clone(), place.worker);
+        let Some(Running { address, start, since_us, .. }) = self.runs.get(&id) else { return };
+        let key = (start.job.clone(), address.worker);
         if self.of_jobs.get(&key) != Some(&id) {
             return;
         }
         self.of_jobs.remove(&key);
         let ran = Duration::from_micros(cx.now_us - since_us);
         let ended = Ended { job: start.job.clone(), attempt: start.assignment.attempt, how, ran };
-        cx.tell(Route::RunToExecutor, place.executor(ExecutorPoolMsg::Ended(vec![ended])));
+        cx.tell(Route::RunToExecutor, address.executor(ExecutorPoolMsg::Ended(vec![ended])));
     }
 
     /// The handler's code is done: its slot is free.
     fn over(&mut self, cx: &mut Context<'_>, id: u64) {
-        if let Some(Running { place, start, goes_on, .. }) = self.runs.remove(&id) {
+        if let Some(Running { address, start, goes_on, .. }) = self.runs.remove(&id) {
             goes_on.set(false);
-            cx.record(event(&start, place.worker, RunStep::Ended));
+            cx.record(event(&start, address.worker, RunStep::Ended));
             self.slots.give_back();
         }
     }
 }
 
 /// Whether the next of its lane may run by now.
-fn lapsed(cx: &Context<'_>, place: Place, start: &Start) -> bool {
-    start.record.placement.lane.is_some() && next_look(trusted_until(cx, place), cx.now()).is_none()
+fn lapsed(cx: &Context<'_>, address: Address, start: &Start) -> bool {
+    start.record.placement.lane.is_some() && next_look(trusted_until(cx, address), cx.now()).is_none()
 }
 
 /// Of a session that is over, nothing is trusted.
-fn trusted_until(cx: &Context<'_>, place: Place) -> Millis {
-    let is_present = cx.view.generation == place.zk.0;
+fn trusted_until(cx: &Context<'_>, address: Address) -> Millis {
+    let is_present = cx.view.generation == address.zk.0;
     if is_present { Millis(cx.view.trusted_until_us() / 1_000) } else { cx.now() }
 }
 

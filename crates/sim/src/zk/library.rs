@@ -69,7 +69,7 @@ struct Peek {
     changed: Changed,
 }
 
-pub(crate) struct Link<M> {
+pub(crate) struct Library<M> {
     pub(crate) state: State,
     pub(crate) view: View,
     pub(crate) password: Vec<u8>,
@@ -87,7 +87,7 @@ pub(crate) struct Link<M> {
 /// `setWatches` and the answers to it have a number of their own.
 const SET_WATCHES_XID: i32 = -8;
 
-impl<M> Link<M> {
+impl<M> Library<M> {
     pub(crate) fn new() -> Self {
         Self {
             state: State::Away,
