@@ -26,7 +26,7 @@ pub(crate) enum Layer {
     Unit,
     /// The exhaustive model check of core's machines.
     Model,
-    /// The simulator: core's machines, seeded adversity, every invariant.
+    /// The simulator: the actors and the client, seeded adversity, every invariant.
     Simulator,
     /// The actors, on a keeper; for what only touches the ZooKeeper client, its own tests there.
     Actors,
@@ -67,7 +67,9 @@ impl Layer {
 
     /// Whether the layer runs the file at all.
     pub(super) fn sees(self, mutation: &Mutation) -> bool {
-        let simulated = matches!(mutation.package(), "bellwether-core" | "bellwether-actors");
+        // The simulator drives the real client.
+        let simulated = matches!(mutation.package(), "bellwether-core" | "bellwether-actors")
+            || mutation.file.starts_with("src/client/");
         let gateway = mutation.file.starts_with("src/http/");
         match self {
             Self::Unit => true,
