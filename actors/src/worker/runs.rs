@@ -34,6 +34,9 @@ pub trait Runs: Send {
     /// Runs the handler in the granted slot. Its end comes as
     /// [`ExecutorPoolMsg::Ended`](super::executor_pool::ExecutorPoolMsg::Ended), once, however the run ends.
     ///
+    /// The handler may begin at once, so its pulse may notify the status reporter before the executor pool's message about
+    /// this attempt gets there.
+    ///
     /// # Errors
     /// How the attempt ends when its run cannot begin. The slot is given back.
     fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run>;
