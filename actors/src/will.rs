@@ -13,12 +13,63 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Commits a will until its outcome is known, or the session's end makes it void. A lost reply is harmless: the second
 /// commit is rejected because the znodes are gone, which ends the retries.
 pub async fn carry_out<S: Future>(session: Arc<dyn Session>, ops: Vec<Op>, sleep: impl Fn(Duration) -> S) {
-    while !session.has_ended() {
-        match session.commit(ops.clone()).await {
+    repeat(|| session.has_ended(), || session.commit(ops.clone()), sleep).await;
+}
+
+async fn repeat<C, S>(has_ended: impl Fn() -> bool, commit: impl Fn() -> C, sleep: impl Fn(Duration) -> S)
+where
+    C: Future<Output = Outcome<()>>,
+    S: Future,
+{
+    while !has_ended() {
+        match commit().await {
             Outcome::Applied(()) | Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => return,
             Outcome::Rejected(_) | Outcome::Unknown => {
                 sleep(RETRY).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::future::ready;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    const LOST: Outcome<()> = Outcome::Unknown;
+
+    fn rejected(reason: Reason) -> Outcome<()> {
+        Outcome::Rejected(Rejection { at: 0, reason })
+    }
+
+    /// How many of these outcomes were asked for. The session ends with them.
+    fn commits(mut outcomes: Vec<Outcome<()>>) -> usize {
+        let count = outcomes.len();
+        outcomes.reverse();
+        let outcomes = RefCell::new(outcomes);
+        let commit = || ready(outcomes.borrow_mut().pop().unwrap());
+        let done = pin!(repeat(|| outcomes.borrow().is_empty(), commit, ready));
+        assert_eq!(done.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
+        count - outcomes.borrow().len()
+    }
+
+    #[test]
+    fn a_will_is_committed_again_until_its_outcome_is_known() {
+        assert_eq!(commits(vec![LOST, LOST, Outcome::Applied(()), LOST]), 3);
+        assert_eq!(commits(vec![rejected(Reason::NotSent), Outcome::Applied(()), LOST]), 2);
+    }
+
+    #[test]
+    fn a_will_whose_applied_commit_had_no_reply_finds_its_znodes_gone_and_ends() {
+        assert_eq!(commits(vec![LOST, rejected(Reason::NoNode), LOST]), 2);
+    }
+
+    #[test]
+    fn a_will_is_void_once_the_session_has_ended() {
+        assert_eq!(commits(vec![LOST, LOST]), 2);
     }
 }
