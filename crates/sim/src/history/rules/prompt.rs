@@ -14,6 +14,7 @@ use super::no_idling::Shunned;
 use super::waiting::Waiting;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Leading, Life, RunStep};
+use crate::history::truth::Znode;
 
 /// Clearly less than a sweep, and more than any chain of messages takes.
 const PROMPT: u64 = 8_000;
@@ -131,9 +132,17 @@ impl Prompt {
 
     /// Whether a worker is there, serves, and has a free slot.
     fn may_begin(&self, id: WorkerId, world: &World) -> bool {
-        let Some(info) = world.truth.get(&path::worker(id)).and_then(|znode| znode.worker()) else {
+        let registration = |id| world.truth.get(&path::worker(id));
+        let Some((znode, info)) = registration(id).and_then(|znode| Some((znode, znode.worker()?))) else {
             return false;
         };
+        // A process that has given up its session registers anew, and the old registration stays until the session ends.
+        let newer = |other: &Znode| {
+            other.czxid > znode.czxid && other.worker().is_some_and(|other| other.node == info.node)
+        };
+        if world.truth.jobs().workers().any(|(other, _)| registration(other).is_some_and(newer)) {
+            return false;
+        }
         let occupied = self.running.values().filter(|node| node.as_ref() == Some(&info.node)).count();
         !info.draining && world.runs(&info.node) && occupied < info.slots as usize
     }
@@ -156,10 +165,11 @@ fn is_unwritten((worker, job, _, attempt): &Run, checkpoint: u8, world: &World) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::rules::fixture::{Story, W1};
+    use crate::history::rules::fixture::{Story, W1, W2};
 
     fn healed() -> Story {
-        let mut story = Story::with_workers();
+        let mut story = Story::new();
+        story.register(W1, "n1");
         story.leads("n1", 1, Leading::Active);
         story.push(EventKind::Healed);
         story.submit("a");
@@ -173,6 +183,19 @@ mod tests {
         let mut story = healed();
         story.pass(PROMPT + EVERY);
         story.assert_breaks("L10");
+    }
+
+    #[test]
+    fn an_assignment_to_a_worker_whose_process_registered_anew_may_stand() {
+        let mut story = healed();
+        story.assign("a", W1);
+        story.register(W2, "n1");
+        story.assign("b", W2);
+        story.run("b", W2, RunStep::Started);
+        story.pass(EVERY + 1);
+        story.flag("a", W1);
+        story.pass(PROMPT + EVERY);
+        story.assert_keeps("L10");
     }
 
     #[test]
