@@ -30,3 +30,5 @@ pub mod trace;
 pub mod txn;
 pub mod wire;
 pub mod worker;
+#[cfg(test)]
+mod zookeeper;

@@ -284,4 +284,6 @@ impl Campaign {
 }
 
 #[cfg(test)]
+pub(in crate::machine::election) mod test_server;
+#[cfg(test)]
 mod tests;

@@ -1,7 +1,10 @@
 use proptest::prelude::{Just, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
+use super::test_server::unknown;
 use super::*;
 use crate::outcome::{Outcome, Reason, Rejection};
+use crate::path;
+use crate::zookeeper::ZooKeeper;
 
 const UUID: u128 = 5;
 const SESSION: i64 = 7;
@@ -299,52 +302,19 @@ fn fate() -> impl proptest::strategy::Strategy<Value = (Fate, bool)> {
     (fate, prop::bool::weighted(0.3))
 }
 
-/// A ZooKeeper with one session.
-#[derive(Default)]
-struct Tree {
-    children: Vec<(u128, u32)>,
-    sequence: u32,
-}
-
-impl Tree {
-    fn apply(&mut self, request: &Request) -> Reply {
-        match request {
-            Request::List { .. } => listed(&self.children),
-            Request::CreateSequential { .. } => {
-                self.sequence += 1;
-                self.children.push((UUID, self.sequence));
-                Reply::Created(Outcome::Applied(()))
-            }
-            Request::Delete { path } => {
-                self.children.retain(|(uuid, n)| !path.ends_with(&child(*uuid, *n)));
-                Reply::Deleted(Outcome::Applied(()))
-            }
-            Request::Watch { .. } => Reply::Watched(Outcome::Applied(true)),
-            Request::CreateParent { .. } | Request::CreateEphemeral { .. } | Request::Owner { .. } => {
-                panic!("not asked for by the strategy queue: {request:?}")
-            }
-        }
-    }
-}
-
-fn unknown(request: &Request) -> Reply {
-    match request {
-        Request::List { .. } => Reply::Listed(Outcome::Unknown),
-        Request::Owner { .. } => Reply::Owner(Outcome::Unknown),
-        Request::Watch { .. } => Reply::Watched(Outcome::Unknown),
-        Request::Delete { .. } => Reply::Deleted(Outcome::Unknown),
-        Request::CreateParent { .. } | Request::CreateSequential { .. } | Request::CreateEphemeral { .. } => {
-            Reply::Created(Outcome::Unknown)
-        }
-    }
-}
-
 proptest! {
     /// Whatever is lost or late, at most one request besides a watch is outstanding, and once the network behaves there is
     /// exactly one candidate of ours, or none when we leave.
     #[test]
     fn no_candidate_is_leaked(fates in prop::collection::vec(fate(), 0..60), leave: bool) {
-        let mut tree = Tree { children: vec![(99, 0)], sequence: 0 };
+        let mut zookeeper = ZooKeeper::new();
+        let session = zookeeper.session(LATER.since(Millis(0)));
+        zookeeper.put(&format!("{}/{}", path::ELECTION, child(99, 0)), Vec::new(), 0);
+        let apply = |zookeeper: &mut ZooKeeper, request: &Request| test_server::answer(zookeeper, session, request);
+        let ours = |zookeeper: &ZooKeeper| {
+            let ours = zookeeper.znodes().filter(|(_, znode)| znode.owner == session);
+            ours.map(|(path, _)| path).collect::<Vec<_>>()
+        };
         let mut run = Run::new(Strategy::Queue).on(Event::Connected);
         let mut fates = fates.into_iter();
         let mut calm = 0;
@@ -367,15 +337,13 @@ proptest! {
             };
             let mut late = None;
             let reply = match fate {
-                Fate::Answered => tree.apply(&request),
-                Fate::AppliedReplyLost => { tree.apply(&request); unknown(&request) }
+                Fate::Answered => apply(&mut zookeeper, &request),
+                Fate::AppliedReplyLost => { apply(&mut zookeeper, &request); unknown(&request) }
                 Fate::LostBeforeApplied => unknown(&request),
                 Fate::AppliedLate => { late = Some(request.clone()); unknown(&request) }
                 Fate::Vandalised => {
-                    if let Some(at) = tree.children.iter().rposition(|(uuid, _)| *uuid == UUID) {
-                        tree.children.remove(at);
-                    }
-                    tree.apply(&request)
+                    ours(&zookeeper).last().iter().for_each(|path| zookeeper.remove(path));
+                    apply(&mut zookeeper, &request)
                 }
             };
             if disconnects {
@@ -383,7 +351,7 @@ proptest! {
                 let before = run.seen();
                 run = run.on(Event::Reply(ticket, reply));
                 prop_assert_eq!(run.seen(), before, "a reply of before is not heard");
-                late.iter().for_each(|late| { tree.apply(late); });
+                late.iter().for_each(|late| { apply(&mut zookeeper, late); });
                 run = run.on(Event::Connected);
             } else {
                 run = run.on(Event::Reply(ticket, reply));
@@ -391,17 +359,17 @@ proptest! {
                 // before the one after it, which here means after the look was answered.
                 if let Some(late) = late {
                     if let Some(Effect::Send(ticket, look)) = run.effects.first().cloned() {
-                        let seen = tree.apply(&look);
-                        tree.apply(&late);
+                        let seen = apply(&mut zookeeper, &look);
+                        apply(&mut zookeeper, &late);
                         run = run.on(Event::Reply(ticket, seen));
                     } else {
-                        tree.apply(&late);
+                        apply(&mut zookeeper, &late);
                     }
                 }
             }
         }
-        let ours = tree.children.iter().filter(|(uuid, _)| *uuid == UUID).count();
-        prop_assert_eq!(ours, usize::from(!leave), "{:?}", tree.children);
+        let left = ours(&zookeeper);
+        prop_assert_eq!(left.len(), usize::from(!leave), "{:?}", left);
         prop_assert_eq!((run.campaign.is_standby(), run.campaign.state == State::Left), (!leave, leave));
     }
 }

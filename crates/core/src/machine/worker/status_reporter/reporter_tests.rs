@@ -1,7 +1,5 @@
 //! The reporter against a model of ZooKeeper that loses replies, applies late, and is written to by others.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -13,6 +11,7 @@ use crate::name::JobId;
 use crate::path;
 use crate::txn::{self, Op};
 use crate::wire::{decode, encode};
+use crate::zookeeper::{CreateMode, ZooKeeper};
 
 const AT: WallMillis = WallMillis(120_000);
 
@@ -21,88 +20,57 @@ fn turn(n: usize) -> Option<String> {
     start(n).record.turn().map(|turn| path::turn(&turn, &job(n)))
 }
 
-/// Znodes and their versions.
-#[derive(Debug, Clone, Default)]
-struct Tree(BTreeMap<String, (Vec<u8>, i32)>);
+/// Jobs in a ZooKeeper.
+struct Tree(ZooKeeper);
 
 impl Tree {
     fn with_jobs(n: usize) -> Self {
-        let mut tree = Self::default();
+        let mut zookeeper = ZooKeeper::new();
+        zookeeper.make_parents(&path::delayed_minute(0));
         for n in 0..n {
-            tree.0.insert(path::record(&job(n)), (encode(&start(n).record), 5));
-            tree.0.extend(turn(n).map(|turn| (turn, (Vec::new(), 0))));
-            tree.0.insert(path::assignment(worker(), &job(n)), (encode(&assignment(1)), 0));
+            zookeeper.put(&path::record(&job(n)), encode(&start(n).record), 5);
+            turn(n).iter().for_each(|turn| zookeeper.put(turn, Vec::new(), 0));
+            zookeeper.put(&path::assignment(worker(), &job(n)), encode(&assignment(1)), 0);
+            zookeeper.make_parents(&path::queue_entry(&job(n)));
         }
-        tree
+        Self(zookeeper)
     }
 
     fn commit(&mut self, ops: &[Op]) -> Outcome<()> {
-        let mut after = self.0.clone();
-        for (at, op) in ops.iter().enumerate() {
-            let there = after.get(op.path()).map(|(_, version)| *version);
-            let refused = match (op, there) {
-                (Op::Create { path, .. }, None)
-                    if path.starts_with(path::DELAYED)
-                        && !after.contains_key(&path[..path.rfind('/').unwrap()]) =>
-                {
-                    Some(Reason::NoNode)
-                }
-                (Op::Create { path, data, .. }, None) => {
-                    after.insert(path.clone(), (data.clone(), 0));
-                    None
-                }
-                (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
-                (Op::Check { .. } | Op::Set { .. } | Op::Delete { .. }, None) => Some(Reason::NoNode),
-                // As ZooKeeper has it, -1 is any version.
-                (
-                    Op::Check { version, .. }
-                    | Op::Set { version, .. }
-                    | Op::Delete { version: Some(version), .. },
-                    Some(is),
-                ) if *version != -1 && is != *version => Some(Reason::BadVersion),
-                (Op::Check { .. }, Some(_)) => None,
-                (Op::Set { path, data, .. }, Some(is)) => {
-                    after.insert(path.clone(), (data.clone(), is + 1));
-                    None
-                }
-                (Op::Delete { path, .. }, Some(_)) => {
-                    after.remove(path);
-                    None
-                }
-            };
-            if let Some(reason) = refused {
-                return Outcome::Rejected(Rejection { at, reason });
-            }
-        }
-        self.0 = after;
-        Outcome::Applied(())
+        self.0.commit(self.0.operator, ops)
     }
 
     fn found(&self, close: &Close) -> Found {
-        let look = |path: String| self.0.get(&path).map(|(data, version)| (data.clone(), *version));
+        let znode = |path: String| self.0.get(&path);
         let (assignment, record) =
-            (look(path::assignment(worker(), close.job())), look(path::record(close.job())));
+            (znode(path::assignment(worker(), close.job())), znode(path::record(close.job())));
         Found {
-            assignment: Look::of(assignment.as_ref().map(|(data, version)| (data.as_slice(), *version))),
-            record: Look::of(record.as_ref().map(|(data, version)| (data.as_slice(), *version))),
+            assignment: Look::of(assignment.as_ref().map(|znode| (znode.data.as_slice(), znode.version))),
+            record: Look::of(record.as_ref().map(|znode| (znode.data.as_slice(), znode.version))),
         }
     }
 
     fn record(&self, n: usize) -> (JobRecord, i32) {
-        let (data, version) = &self.0[&path::record(&job(n))];
-        (decode(data).unwrap(), *version)
+        let record = self.0.get(&path::record(&job(n))).unwrap();
+        (decode(&record.data).unwrap(), record.version)
     }
 
     fn assignment(&self, n: usize) -> Option<(Assignment, i32)> {
-        let (data, version) = self.0.get(&path::assignment(worker(), &job(n)))?;
-        Some((decode(data).unwrap(), *version))
+        let assignment = self.0.get(&path::assignment(worker(), &job(n)))?;
+        Some((decode(&assignment.data).unwrap(), assignment.version))
     }
 
     fn make_minute(&mut self, minute: u64) -> Outcome<()> {
-        let made = self.0.insert(path::delayed_minute(minute), (Vec::new(), 0));
-        match made {
-            None => Outcome::Applied(()),
-            Some(_) => Outcome::Rejected(Rejection { at: 0, reason: Reason::NodeExists }),
+        self.0.create(self.0.operator, &path::delayed_minute(minute), &[], CreateMode::Container)
+    }
+
+    /// As ZooKeeper removes containers.
+    fn remove_empty_minutes(&mut self) {
+        for minute in self.0.children(path::DELAYED) {
+            let minute = format!("{}/{minute}", path::DELAYED);
+            if self.0.children(&minute).is_empty() {
+                self.0.remove(&minute);
+            }
         }
     }
 
@@ -227,8 +195,8 @@ impl World {
 
     fn places(&self, n: usize) -> usize {
         let name = format!("/{}", job(n));
-        let open = |path: &&String| path.ends_with(&name) && !path.starts_with(path::JOBS);
-        self.tree.0.keys().filter(open).count()
+        let open = |path: &String| path.ends_with(&name) && !path.starts_with(path::JOBS);
+        self.tree.0.znodes().filter(|(path, _)| open(path)).count()
     }
 }
 
@@ -297,7 +265,7 @@ fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_l
     let said = |what: &str| Some(Progress::default().with_message(None, what).unwrap());
     let mut world = World::new(1);
     let written = Assignment { spawned: true, progress: said("before"), ..assignment(1) };
-    world.tree.0.insert(path::assignment(worker(), &job(0)), (encode(&written), 2));
+    world.tree.0.put(&path::assignment(worker(), &job(0)), encode(&written), 2);
     let mut start = start(0);
     start.assignment.progress = said("last");
     let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
@@ -318,7 +286,7 @@ fn a_late_close_leaves_a_job_alone_that_was_submitted_under_the_same_id_since() 
         world.now = world.now + if old { BELIEVED } else { Duration::ZERO };
         let (record, version) = world.tree.record(0);
         let another = JobRecord { token: uuid::Uuid::from_u128(77), ..record };
-        world.tree.0.insert(path::record(&job(0)), (encode(&another), version));
+        world.tree.0.put(&path::record(&job(0)), encode(&another), version);
         if !here {
             world.tree.0.remove(&path::assignment(worker(), &job(0)));
         }
@@ -385,9 +353,9 @@ proptest! {
                     world.tree.0.remove(&path::assignment(worker(), &job(n)));
                 }
                 Step::DeleteTurn(n) => {
-                    turns[n].take().map(|turn| world.tree.0.remove(&turn));
+                    turns[n].take().iter().for_each(|turn| world.tree.0.remove(turn));
                 }
-                Step::DropMinutes => world.tree.0.retain(|path, _| path.matches('/').count() != 2 || !path.starts_with(path::DELAYED)),
+                Step::DropMinutes => world.tree.remove_empty_minutes(),
                 Step::Hold => world.handle(Event::Hold),
                 Step::Resume => world.handle(Event::Resume),
                 Step::Wake => world.handle(Event::Wake),
@@ -412,7 +380,7 @@ proptest! {
             prop_assert!(as_written, "{:?}, but {:?} was said", how, said);
             prop_assert_eq!(world.places(n), usize::from(!record.is_terminal()), "in exactly one place");
             if let Some(turn) = &turns[n] {
-                prop_assert_eq!(world.tree.0.contains_key(turn), !record.is_terminal(), "a turn is there while its job is open");
+                prop_assert_eq!(world.tree.0.get(turn).is_some(), !record.is_terminal(), "a turn is there while its job is open");
             }
         }
     }
@@ -456,7 +424,7 @@ fn one_that_is_refused_does_not_hold_up_the_rest_of_its_batch() {
 #[test]
 fn an_entry_that_stands_in_the_way_is_reported_and_waited_for() {
     let mut world = World::new(1);
-    world.tree.0.insert(path::queue_entry(&job(0)), (Vec::new(), 0));
+    world.tree.0.put(&path::queue_entry(&job(0)), Vec::new(), 0);
     world.report([(0, Ending::Released)]);
     world.settle();
     assert!(world.settled.is_empty() && world.refused > 1);

@@ -1,0 +1,40 @@
+//! Answers a campaign's requests from a ZooKeeper for tests.
+
+use super::{Reply, Request};
+use crate::outcome::Outcome;
+use crate::txn::Op;
+use crate::zookeeper::{CreateMode, ZooKeeper};
+
+pub(in crate::machine::election) fn answer(
+    zookeeper: &mut ZooKeeper,
+    session: i64,
+    request: &Request,
+) -> Reply {
+    let mut create = |path, data, mode| Reply::Created(zookeeper.create(session, path, data, mode));
+    match request {
+        Request::CreateParent { path } => create(path, &[], CreateMode::Persistent),
+        Request::CreateSequential { prefix, data } => create(prefix, data, CreateMode::EphemeralSequential),
+        Request::CreateEphemeral { path, data } => create(path, data, CreateMode::Ephemeral),
+        Request::List { path } => Reply::Listed(Outcome::Applied(zookeeper.children(path))),
+        Request::Owner { path } => {
+            Reply::Owner(Outcome::Applied(zookeeper.get(path).map(|znode| znode.owner)))
+        }
+        Request::Watch { path } => Reply::Watched(Outcome::Applied(zookeeper.get(path).is_some())),
+        Request::Delete { path } => {
+            Reply::Deleted(zookeeper.commit(session, &[Op::Delete { path: path.clone(), version: None }]))
+        }
+    }
+}
+
+/// The reply to a request whose answer is lost.
+pub(in crate::machine::election) fn unknown(request: &Request) -> Reply {
+    match request {
+        Request::List { .. } => Reply::Listed(Outcome::Unknown),
+        Request::Owner { .. } => Reply::Owner(Outcome::Unknown),
+        Request::Watch { .. } => Reply::Watched(Outcome::Unknown),
+        Request::Delete { .. } => Reply::Deleted(Outcome::Unknown),
+        Request::CreateParent { .. } | Request::CreateSequential { .. } | Request::CreateEphemeral { .. } => {
+            Reply::Created(Outcome::Unknown)
+        }
+    }
+}
