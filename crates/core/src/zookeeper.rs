@@ -2,6 +2,8 @@
 //!
 //! It applies every request at once. A test decides which requests arrive and which answers get lost.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ pub(crate) use bellwether_keeper::proto::CreateMode;
 use bellwether_keeper::proto::{
     Acl, AddWatchMode, ConnectRequest, ErrorCode, Id, Op as KeeperOp, OpResult, Request, Response,
 };
+use bellwether_keeper::store::{Data, NodeRow};
 
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
@@ -21,6 +24,8 @@ pub(crate) struct Znode {
     pub(crate) version: i32,
     /// The session of an ephemeral; 0 otherwise.
     pub(crate) owner: i64,
+    /// The transaction that created it.
+    pub(crate) created: i64,
 }
 
 pub(crate) struct ZooKeeper {
@@ -31,6 +36,8 @@ pub(crate) struct ZooKeeper {
     pub(crate) operator: i64,
     /// The paths of znodes that were created, written or deleted. Tests take them out.
     pub(crate) changed: Vec<String>,
+    /// What the model contains, read once after each change.
+    znodes: OnceCell<BTreeMap<String, Znode>>,
 }
 
 impl ZooKeeper {
@@ -41,7 +48,8 @@ impl ZooKeeper {
         let config =
             Config { tick_ms: 1, min_session_timeout_ms, max_session_timeout_ms, ..Config::default() };
         let model = Model::new(config, now);
-        let mut new = Self { model, now, connections: 0, operator: 0, changed: Vec::new() };
+        let (changed, znodes) = (Vec::new(), OnceCell::new());
+        let mut new = Self { model, now, connections: 0, operator: 0, changed, znodes };
         new.operator = new.session(Duration::from_millis(i32::MAX.unsigned_abs().into()));
         let watch = Request::AddWatch { path: "/".to_owned(), mode: AddWatchMode::PersistentRecursive };
         new.ask(new.operator, watch).unwrap();
@@ -101,24 +109,28 @@ impl ZooKeeper {
         answer.map_or_else(|code| rejected(0, code.number()), |_| Outcome::Applied(()))
     }
 
-    /// All znodes in the order of their paths, without the server's own.
-    pub(crate) fn znodes(&self) -> impl Iterator<Item = (String, Znode)> {
-        let nodes = self.model.snapshot().nodes.into_iter();
-        nodes.filter(|(path, ..)| path != "/" && !path.starts_with("/zookeeper")).map(|(path, row, data)| {
-            let data = data.unwrap_or_default().to_vec();
-            (path, Znode { data, version: row.version, owner: row.ephemeral_owner })
+    /// All znodes by their paths, without the server's own.
+    pub(crate) fn znodes(&self) -> &BTreeMap<String, Znode> {
+        self.znodes.get_or_init(|| {
+            let nodes = self.model.snapshot().nodes.into_iter();
+            let ours = nodes.filter(|(path, ..)| path != "/" && !path.starts_with("/zookeeper"));
+            let znode = |(path, row, data): (_, NodeRow, Data)| {
+                let data = data.unwrap_or_default().to_vec();
+                (path, Znode { data, version: row.version, owner: row.ephemeral_owner, created: row.czxid })
+            };
+            ours.map(znode).collect()
         })
     }
 
-    pub(crate) fn get(&self, path: &str) -> Option<Znode> {
-        self.znodes().find_map(|(there, znode)| (there == path).then_some(znode))
+    pub(crate) fn get(&self, path: &str) -> Option<&Znode> {
+        self.znodes().get(path)
     }
 
     /// The names of the znodes below `parent`; none without it.
     pub(crate) fn children(&self, parent: &str) -> Vec<String> {
         let prefix = format!("{parent}/");
-        let names = self.znodes().filter_map(|(path, _)| path.strip_prefix(&prefix).map(str::to_owned));
-        names.filter(|name| !name.contains('/')).collect()
+        let names = self.znodes().keys().filter_map(|path| path.strip_prefix(&prefix));
+        names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
     }
 
     /// For set-up: a znode with this data and version, in place of one that is there. Missing parents are created.
@@ -161,10 +173,12 @@ impl ZooKeeper {
     fn run(&mut self, step: impl FnOnce(&mut Model, Now, &mut Vec<Effect>)) -> Option<Effect> {
         let mut effects = Vec::new();
         step(&mut self.model, self.now, &mut effects);
-        self.changed.extend(effects.iter().filter_map(|effect| match effect {
-            Effect::Notify(_, event) => Some(event.path.clone()),
-            _ => None,
-        }));
+        for effect in &effects {
+            if let Effect::Notify(_, event) = effect {
+                self.changed.push(event.path.clone());
+                self.znodes.take();
+            }
+        }
         effects.pop()
     }
 }

@@ -12,10 +12,10 @@ use super::lane_tests::{WALL, info, job, lane, record, worker};
 use super::*;
 use crate::job::{Attempt, Ending, JobRecord, Next, Payload, Turn, TurnIndex};
 use crate::name::Lane;
-use crate::outcome::Reason;
 use crate::path::{self, Place};
 use crate::txn::Op;
 use crate::wire;
+use crate::zookeeper::{Znode, ZooKeeper};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -68,61 +68,32 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
     prop::collection::vec(step, 1..150)
 }
 
-#[derive(Clone)]
-struct Znode {
-    created: i64,
-    version: i32,
-    data: Vec<u8>,
-}
-
-/// Applies transactions as ZooKeeper does, and watches over S6.
-#[derive(Default)]
+/// Commits transactions to a ZooKeeper, and watches over S6.
 struct Server {
-    nodes: BTreeMap<String, Znode>,
-    zxid: i64,
+    zookeeper: ZooKeeper,
     submitted: usize,
 }
 
 impl Server {
-    fn commit(&mut self, ops: &[Op]) -> Result<(Outcome<()>, Vec<Place>), TestCaseError> {
-        let mut nodes = self.nodes.clone();
-        let mut gone = Vec::new();
-        for (at, op) in ops.iter().enumerate() {
-            let there = nodes.get(op.path()).cloned();
-            let reason = match (op, there) {
-                (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
-                (Op::Create { path, data, .. }, None) => {
-                    let node = Znode { created: self.zxid + 1, version: 0, data: data.clone() };
-                    nodes.insert(path.clone(), node);
-                    None
-                }
-                (_, None) => Some(Reason::NoNode),
-                // As ZooKeeper has it, -1 is any version.
-                (Op::Check { version, .. } | Op::Set { version, .. }, Some(node))
-                    if *version != -1 && *version != node.version =>
-                {
-                    Some(Reason::BadVersion)
-                }
-                (Op::Check { .. }, Some(_)) => None,
-                (Op::Set { path, data, .. }, Some(node)) => {
-                    let node = Znode { version: node.version + 1, data: data.clone(), ..node };
-                    nodes.insert(path.clone(), node);
-                    None
-                }
-                (Op::Delete { path, .. }, Some(_)) => {
-                    nodes.remove(path);
-                    gone.push(path::parse(path));
-                    None
-                }
-            };
-            if let Some(reason) = reason {
-                return Ok((Outcome::Rejected(Rejection { at, reason }), Vec::new()));
-            }
+    fn new() -> Self {
+        let mut zookeeper = ZooKeeper::new();
+        zookeeper.put(path::EPOCH, Vec::new(), 7);
+        for n in [1, 2] {
+            zookeeper.put(&path::worker(worker(n)), wire::encode(&info()), 0);
+            zookeeper.make_parents(&path::assignment(worker(n), &job(0)));
         }
-        self.zxid += 1;
-        self.nodes = nodes;
+        zookeeper.make_parents(&path::delayed_entry(WALL.minute(), &job(0)));
+        Self { zookeeper, submitted: 0 }
+    }
+
+    fn commit(&mut self, ops: &[Op]) -> Result<(Outcome<()>, Vec<Place>), TestCaseError> {
+        let outcome = self.zookeeper.commit(self.zookeeper.operator, ops);
+        if outcome != Outcome::Applied(()) {
+            return Ok((outcome, Vec::new()));
+        }
         self.invariant_one_of_a_lane_and_the_lowest(ops)?;
-        Ok((Outcome::Applied(()), gone))
+        let gone = ops.iter().filter(|op| matches!(op, Op::Delete { .. }));
+        Ok((outcome, gone.map(|op| path::parse(op.path())).collect()))
     }
 
     fn invariant_one_of_a_lane_and_the_lowest(&self, ops: &[Op]) -> Result<(), TestCaseError> {
@@ -146,12 +117,12 @@ impl Server {
     }
 
     fn record(&self, job: &JobId) -> (JobRecord, i32) {
-        let node = &self.nodes[&path::record(job)];
+        let node = self.zookeeper.get(&path::record(job)).unwrap();
         (wire::decode(&node.data).unwrap(), node.version)
     }
 
     fn places(&self) -> impl Iterator<Item = (Place, &Znode)> {
-        self.nodes.iter().map(|(path, node)| (path::parse(path), node))
+        self.zookeeper.znodes().iter().map(|(path, node)| (path::parse(path), node))
     }
 
     fn assignments(&self) -> Vec<(WorkerId, JobId)> {
@@ -191,7 +162,7 @@ impl Server {
 
     fn order(&self, lane: &Lane, (generation, job): &Spot) -> Option<Order> {
         let turn = Turn { lane: lane.clone(), generation: *generation };
-        let node = self.nodes.get(&path::turn(&turn, job))?;
+        let node = self.zookeeper.get(&path::turn(&turn, job))?;
         let TurnIndex(index) = wire::decode(&node.data).unwrap();
         Some((node.created, index))
     }
@@ -211,18 +182,16 @@ struct Leader {
 
 impl World {
     fn new() -> Self {
-        let mut server = Server::default();
-        let node = |version, data| Znode { created: 0, version, data };
-        server.nodes.insert(path::EPOCH.to_owned(), node(7, Vec::new()));
-        for n in [1, 2] {
-            server.nodes.insert(path::worker(worker(n)), node(0, wire::encode(&info())));
-        }
         let leader = || {
             let mut machine = Assigner::new(7, Strategy::LeastLoaded, 1);
             machine.handle(Millis(0), WALL, Event::Paused(Some(BTreeSet::new())), &mut Vec::new());
             Leader { machine, answers: Vec::new() }
         };
-        let mut world = Self { server, leaders: (0..LEADERS).map(|_| leader()).collect(), late: Vec::new() };
+        let mut world = Self {
+            server: Server::new(),
+            leaders: (0..LEADERS).map(|_| leader()).collect(),
+            late: Vec::new(),
+        };
         for leader in 0..LEADERS {
             for n in [1, 2] {
                 world.hear(leader, Event::Worker(worker(n), info(), 0)).unwrap();
@@ -295,7 +264,12 @@ impl World {
                 for (index, of) in (0..).zip(lanes) {
                     let id = job(self.server.submitted);
                     self.server.submitted += 1;
-                    ops.extend(txn::submit(&id, &record(of.map(lane)), index));
+                    let record = record(of.map(lane));
+                    let turn = record.turn().map(|turn| path::turn(&turn, &id));
+                    for path in [path::record(&id), path::queue_entry(&id)].iter().chain(&turn) {
+                        self.server.zookeeper.make_parents(path);
+                    }
+                    ops.extend(txn::submit(&id, &record, index));
                 }
                 let outcome = self.commit(&ops)?;
                 prop_assert_eq!(outcome, Outcome::Applied(()));
@@ -312,7 +286,8 @@ impl World {
                 let (closed, next) = record.close(attempt, ending, WALL, 0);
                 let outcome = self.commit(&txn::close(&job, worker, version, None, &closed, &next))?;
                 prop_assert_eq!(&outcome, &Outcome::Applied(()), "{:?}", next);
-                let turn = closed.turn().map(|turn| self.server.nodes.contains_key(&path::turn(&turn, &job)));
+                let turn =
+                    closed.turn().map(|turn| self.server.zookeeper.get(&path::turn(&turn, &job)).is_some());
                 prop_assert!(turn.is_none_or(|there| there != matches!(next, Next::Terminal)));
             }
             Step::Promote(n) => {

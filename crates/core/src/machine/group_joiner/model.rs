@@ -1,8 +1,6 @@
 //! Two leaders, one of which may be stale, and clients that submit, end and retry members, over one tree, in any order;
 //! replies are lost, writes applied late, hints dropped, and a look reads at three moments.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -11,9 +9,9 @@ use crate::group::Stage;
 use crate::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::Kind;
-use crate::outcome::{Reason, Rejection};
 use crate::txn::EntryLocation;
 use crate::wire::{decode, encode};
+use crate::zookeeper::ZooKeeper;
 use crate::{path, txn};
 
 const MEMBERS: u32 = 4;
@@ -33,69 +31,43 @@ impl Dice {
     }
 }
 
-#[derive(Default)]
-struct Tree(BTreeMap<String, (Vec<u8>, i32)>);
+/// A group and its jobs in a ZooKeeper.
+struct Tree(ZooKeeper);
 
 impl Tree {
-    fn commit(&mut self, ops: &[Op]) -> Outcome<()> {
-        let mut after = self.0.clone();
-        for (at, op) in ops.iter().enumerate() {
-            let there = after.get(op.path()).map(|(_, version)| *version);
-            let reason = match (op, there) {
-                (Op::Create { .. }, Some(_)) => Some(Reason::NodeExists),
-                (Op::Create { path, .. }, None) => {
-                    let parent = path.rsplit_once('/').unwrap().0;
-                    let ours = path.starts_with("/groups/") || path.starts_with("/members/");
-                    let deep = path.split('/').count() > 4;
-                    (ours && deep && !after.contains_key(parent)).then_some(Reason::NoNode)
-                }
-                (_, None) => Some(Reason::NoNode),
-                (Op::Check { version, .. } | Op::Set { version, .. }, Some(there)) => {
-                    (*version != there).then_some(Reason::BadVersion)
-                }
-                (Op::Delete { version, .. }, Some(there)) => {
-                    version.is_some_and(|version| version != there).then_some(Reason::BadVersion)
-                }
-            };
-            if let Some(reason) = reason {
-                return Outcome::Rejected(Rejection { at, reason });
-            }
-            match op {
-                Op::Check { .. } => {}
-                Op::Create { path, data, .. } => drop(after.insert(path.clone(), (data.clone(), 0))),
-                Op::Set { path, data, version } => {
-                    drop(after.insert(path.clone(), (data.clone(), version + 1)))
-                }
-                Op::Delete { path, .. } => drop(after.remove(path)),
-            }
+    fn new() -> Self {
+        let mut zookeeper = ZooKeeper::new();
+        zookeeper.put(path::EPOCH, Vec::new(), 1);
+        zookeeper.make_parents(&path::group(&id()));
+        zookeeper.make_parents(&path::members(&id()));
+        for job in (0..MEMBERS).map(member).chain([join()]) {
+            zookeeper.make_parents(&path::record(&job));
+            zookeeper.make_parents(&path::queue_entry(&job));
         }
-        self.0 = after;
-        Outcome::Applied(())
+        Self(zookeeper)
     }
 
-    fn names(&self, parent: &str) -> Vec<String> {
-        let prefix = format!("{parent}/");
-        let names = self.0.keys().filter_map(|path| path.strip_prefix(&prefix));
-        names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
+    fn commit(&mut self, ops: &[Op]) -> Outcome<()> {
+        self.0.commit(self.0.operator, ops)
     }
 
     fn record(&self) -> Option<(GroupRecord, i32)> {
-        let (data, version) = self.0.get(&path::group(&id()))?;
-        Some((decode(data).unwrap(), *version))
+        let znode = self.0.get(&path::group(&id()))?;
+        Some((decode(&znode.data).unwrap(), znode.version))
     }
 
     fn job(&self, job: &JobId) -> Option<(JobRecord, i32)> {
-        let (data, version) = self.0.get(&path::record(job))?;
-        Some((decode(data).unwrap(), *version))
+        let znode = self.0.get(&path::record(job))?;
+        Some((decode(&znode.data).unwrap(), znode.version))
     }
 
     fn places(&self) -> Vec<u32> {
-        let names = self.names(&path::place_chunk(&id(), 0));
+        let names = self.0.children(&path::place_chunk(&id(), 0));
         names.iter().filter_map(|name| path::parse_place(name)).collect()
     }
 
     fn marks(&self) -> Vec<(u32, End)> {
-        let names = self.names(&path::mark_chunk(&id(), 0));
+        let names = self.0.children(&path::mark_chunk(&id(), 0));
         names.iter().filter_map(|name| path::parse_member_mark(name)).collect()
     }
 }
@@ -143,7 +115,7 @@ impl Leader {
                     None => self.due.push(Due::Looked(Look::Absent)),
                     Some((record, version)) => {
                         let mut sight = Sight::new(record, version);
-                        for name in tree.names(&path::group(&id())) {
+                        for name in tree.0.children(&path::group(&id())) {
                             if let Some((Mark::Join, end)) = path::parse_mark(&name) {
                                 sight.join = Some(end);
                             }
@@ -170,8 +142,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, fail_fast: bool) -> Self {
-        let mut tree = Tree::default();
-        tree.0.insert(path::EPOCH.to_owned(), (Vec::new(), 1));
+        let mut tree = Tree::new();
         let record = GroupRecord { fail_fast, ..GroupRecord::new(kind(), Uuid::nil(), NOW) };
         for ops in [txn::make_group(&id(), &record), txn::make_chunk(&id(), 0)] {
             assert_eq!(tree.commit(&ops), Outcome::Applied(()));

@@ -312,8 +312,8 @@ proptest! {
         zookeeper.put(&format!("{}/{}", path::ELECTION, child(99, 0)), Vec::new(), 0);
         let apply = |zookeeper: &mut ZooKeeper, request: &Request| test_server::answer(zookeeper, session, request);
         let ours = |zookeeper: &ZooKeeper| {
-            let ours = zookeeper.znodes().filter(|(_, znode)| znode.owner == session);
-            ours.map(|(path, _)| path).collect::<Vec<_>>()
+            let ours = zookeeper.znodes().iter().filter(|(_, znode)| znode.owner == session);
+            ours.map(|(path, _)| path.clone()).collect::<Vec<_>>()
         };
         let mut run = Run::new(Strategy::Queue).on(Event::Connected);
         let mut fates = fates.into_iter();

@@ -41,13 +41,9 @@ impl Tree {
     }
 
     fn found(&self, close: &Close) -> Found {
-        let znode = |path: String| self.0.get(&path);
-        let (assignment, record) =
-            (znode(path::assignment(worker(), close.job())), znode(path::record(close.job())));
-        Found {
-            assignment: Look::of(assignment.as_ref().map(|znode| (znode.data.as_slice(), znode.version))),
-            record: Look::of(record.as_ref().map(|znode| (znode.data.as_slice(), znode.version))),
-        }
+        let znode = |path: String| self.0.get(&path).map(|znode| (znode.data.as_slice(), znode.version));
+        let assignment = Look::of(znode(path::assignment(worker(), close.job())));
+        Found { assignment, record: Look::of(znode(path::record(close.job()))) }
     }
 
     fn record(&self, n: usize) -> (JobRecord, i32) {
@@ -195,8 +191,8 @@ impl World {
 
     fn places(&self, n: usize) -> usize {
         let name = format!("/{}", job(n));
-        let open = |path: &String| path.ends_with(&name) && !path.starts_with(path::JOBS);
-        self.tree.0.znodes().filter(|(path, _)| open(path)).count()
+        let open = |path: &&String| path.ends_with(&name) && !path.starts_with(path::JOBS);
+        self.tree.0.znodes().keys().filter(open).count()
     }
 }
 

@@ -356,7 +356,8 @@ impl World {
     }
 
     fn candidates(&self) -> Vec<String> {
-        self.server.znodes().filter(|(_, znode)| znode.owner != 0).map(|(path, _)| path).collect()
+        let znodes = self.server.znodes().iter();
+        znodes.filter(|(_, znode)| znode.owner != 0).map(|(path, _)| path.clone()).collect()
     }
 
     fn fire_watches(&mut self) {
