@@ -1,7 +1,5 @@
 //! Groups: one of three members, whose bucket is the only one that has any, with its records.
 
-use std::collections::BTreeSet;
-
 use uuid::Uuid;
 
 use super::super::*;
@@ -9,7 +7,8 @@ use super::stage::{MINUTE, Stage};
 use crate::group::{End, GroupRecord, Mark, Parent, Stage as GroupStage};
 use crate::job::{Membership, Role, Verdict};
 use crate::name::{GroupId, JobId, Kind};
-use crate::outcome::{Reason, Rejection};
+use crate::txn::Op;
+use crate::zookeeper::ZooKeeper;
 
 fn id() -> GroupId {
     GroupId::new("batch").unwrap()
@@ -20,11 +19,11 @@ fn done(at: WallMillis) -> GroupRecord {
     GroupRecord { total: Some(3), stage: GroupStage::Done { at }, ..record }
 }
 
-/// A tree of znodes, with the group in it.
+/// The group in a ZooKeeper. What its records say is on the stage.
 struct Tree {
     stage: Stage,
     group: GroupRecord,
-    znodes: BTreeSet<String>,
+    zookeeper: ZooKeeper,
     read: usize,
 }
 
@@ -33,19 +32,32 @@ impl Tree {
     fn new(ends: [End; 3]) -> Self {
         let stage = Stage::new();
         let group = done(stage.wall());
-        let mut tree = Self { stage, group, znodes: BTreeSet::new(), read: 0 };
-        let (wall, znodes) = (tree.stage.wall(), &mut tree.znodes);
-        znodes.extend([path::group(&id()), path::members(&id())]);
-        znodes.extend([path::mark_chunk(&id(), 0), path::place_chunk(&id(), 0)]);
-        znodes.insert(path::mark(&id(), Mark::Join, End::Succeeded));
+        let mut tree = Self { stage, group, zookeeper: ZooKeeper::new(), read: 0 };
+        let wall = tree.stage.wall();
+        tree.zookeeper.put(path::EPOCH, Vec::new(), 7);
+        tree.zookeeper.put(&path::group(&id()), Vec::new(), 4);
+        tree.zookeeper.put(&path::place_chunk(&id(), 0), Vec::new(), 0);
+        tree.zookeeper.put(&path::mark(&id(), Mark::Join, End::Succeeded), Vec::new(), 0);
         for (number, end) in (0..).zip(ends) {
-            znodes.insert(path::mark(&id(), Mark::Member(number), end));
+            tree.zookeeper.put(&path::mark(&id(), Mark::Member(number), end), Vec::new(), 0);
             let job = JobId::member(&tree.group.kind, &id(), number).unwrap();
-            let found = over(wall);
-            tree.stage.records.insert(job, found);
+            tree.write(&job, over(wall));
         }
-        tree.stage.records.insert(tree.group.join_id(&id()).unwrap(), over(wall));
+        tree.write(&tree.group.join_id(&id()).unwrap(), over(wall));
         tree
+    }
+
+    fn write(&mut self, job: &JobId, found: Found) {
+        let version = if let Found::Over { version, .. } = found { version } else { 0 };
+        self.zookeeper.put(&path::record(job), Vec::new(), version);
+        self.stage.records.insert(job.clone(), found);
+    }
+
+    /// The znodes of the group.
+    fn znodes(&self) -> Vec<&String> {
+        let roots = [path::group(&id()), path::members(&id())];
+        let of_group = |path: &&String| roots.iter().any(|root| path.starts_with(root));
+        self.zookeeper.znodes().keys().filter(of_group).collect()
     }
 
     fn round(&mut self) {
@@ -65,7 +77,7 @@ impl Tree {
                         continue;
                     }
                     Effect::Count(Shelf::Groups, buckets) => {
-                        let there = self.znodes.contains(&path::group(&id()));
+                        let there = self.zookeeper.get(&path::group(&id())).is_some();
                         let count = |of: &Bucket| usize::from(there && *of == Bucket::of_group(&id()));
                         let counts = buckets.iter().map(count).collect();
                         Event::Counted(Shelf::Groups, buckets, Ok(counts))
@@ -80,12 +92,8 @@ impl Tree {
                         Event::Groups(groups, Ok(vec![Some((found.0, found.1, at))]))
                     }
                     Effect::Names(parents) => {
-                        let below = |parent: &String| {
-                            let inside = format!("{parent}/");
-                            let children = self.znodes.iter().filter_map(|path| path.strip_prefix(&inside));
-                            children.filter(|name| !name.contains('/')).map(String::from).collect()
-                        };
-                        Event::Names(Ok(parents.iter().map(|parent| Some(below(parent))).collect()))
+                        let names = parents.iter().map(|parent| Some(self.zookeeper.children(parent)));
+                        Event::Names(Ok(names.collect()))
                     }
                     Effect::Commit(batch) => {
                         let outcome = self.commit(&batch);
@@ -100,27 +108,16 @@ impl Tree {
     }
 
     fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
-        assert_eq!(batch.ops().next(), Some(&txn::fence(7)), "behind the epoch");
-        let (mut znodes, mut records) = (self.znodes.clone(), self.stage.records.clone());
-        for (at, op) in batch.ops().enumerate().skip(1) {
-            let Op::Delete { path, version } = op else { panic!("{op:?}") };
-            let rejected = |reason| Outcome::Rejected(Rejection { at, reason });
-            if path.starts_with("/jobs/") {
-                let job = JobId::new(path.rsplit('/').next().unwrap()).unwrap();
-                match records.get(&job) {
-                    Some(Found::Over { version: there, .. }) if Some(*there) == *version => {}
-                    Some(_) => return rejected(Reason::BadVersion),
-                    None => return rejected(Reason::NoNode),
-                }
-                records.remove(&job);
-            } else if znodes.iter().any(|other| other.starts_with(&format!("{path}/"))) {
-                return rejected(Reason::NotEmpty);
-            } else if !znodes.remove(path) {
-                return rejected(Reason::NoNode);
-            }
+        let ops: Vec<_> = batch.ops().cloned().collect();
+        assert_eq!(ops[0], txn::fence(7), "behind the epoch");
+        for op in &ops[1..] {
+            assert!(matches!(op, Op::Delete { .. }), "{op:?}");
+            assert!(!op.path().starts_with(path::JOBS) || op.version().is_some(), "{op:?}");
         }
-        (self.znodes, self.stage.records) = (znodes, records);
-        Outcome::Applied(())
+        let Self { zookeeper, stage, .. } = self;
+        let outcome = zookeeper.commit(zookeeper.operator, &ops);
+        stage.records.retain(|job, _| zookeeper.get(&path::record(job)).is_some());
+        outcome
     }
 }
 
@@ -149,43 +146,42 @@ fn a_group_goes_with_all_of_its_records_once_the_longest_of_their_times_is_over(
     let mut tree = Tree::new(ENDS);
     tree.stage.after(MINUTE + ROUND);
     tree.round();
-    assert_eq!((tree.stage.records.len(), tree.znodes.len()), (4, 8), "one is dead: two minutes");
+    assert_eq!((tree.stage.records.len(), tree.znodes().len()), (4, 8), "one is dead: two minutes");
     tree.stage.after(MINUTE + ROUND);
     tree.round();
     assert_eq!((tree.stage.records.len(), tree.stage.removed), (0, 4));
-    assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+    assert!(tree.znodes().is_empty(), "{:?}", tree.znodes());
 }
 
 #[test]
 fn a_group_with_an_open_member_stays_as_it_is() {
     let mut tree = Tree::new(ENDS);
-    tree.znodes.insert(path::place(&id(), 7));
+    tree.zookeeper.put(&path::place(&id(), 7), Vec::new(), 0);
     tree.stage.after(100 * MINUTE);
     tree.round();
-    assert_eq!((tree.stage.records.len(), tree.znodes.len()), (4, 9));
-    tree.znodes.remove(&path::place(&id(), 7));
+    assert_eq!((tree.stage.records.len(), tree.znodes().len()), (4, 9));
+    tree.zookeeper.remove(&path::place(&id(), 7));
     tree.stage.after(MINUTE);
     tree.round();
-    assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+    assert!(tree.znodes().is_empty(), "{:?}", tree.znodes());
 }
 
 #[test]
 fn a_member_that_was_retried_after_the_join_keeps_its_group_until_it_is_over_again() {
     let mut tree = Tree::new(ENDS);
     let job = JobId::member(&tree.group.kind, &id(), 1).unwrap();
-    tree.stage.records.insert(job.clone(), Found::Left);
+    tree.write(&job, Found::Left);
     tree.stage.after(100 * MINUTE);
     tree.round();
     assert!(tree.stage.records.contains_key(&job));
-    assert!(tree.znodes.contains(&path::group(&id())), "its record goes last");
-    let at = tree.stage.wall();
-    tree.stage.records.insert(job.clone(), over_again(at, None));
+    assert!(tree.zookeeper.get(&path::group(&id())).is_some(), "its record goes last");
+    tree.write(&job, over_again(tree.stage.wall(), None));
     tree.stage.after(MINUTE / 2);
     tree.round();
     assert!(tree.stage.records.contains_key(&job), "S1: it is kept for its own time");
     tree.stage.after(MINUTE / 2);
     tree.round();
-    assert_eq!((tree.stage.records.len(), tree.znodes.len()), (0, 0));
+    assert_eq!((tree.stage.records.len(), tree.znodes().len()), (0, 0));
 }
 
 /// S1: as theirs waits for its end, which would be gone.
@@ -194,11 +190,11 @@ fn a_member_that_was_retried_and_has_sub_jobs_goes_with_them() {
     let mut tree = Tree::new(ENDS);
     let job = JobId::member(&tree.group.kind, &id(), 1).unwrap();
     let nested = GroupId::new("of-its-sub-jobs").unwrap();
-    tree.stage.records.insert(job.clone(), over_again(tree.stage.wall(), Some(nested.clone())));
+    tree.write(&job, over_again(tree.stage.wall(), Some(nested.clone())));
     tree.stage.after(100 * MINUTE);
     tree.round();
     assert_eq!(tree.stage.records.keys().collect::<Vec<_>>(), [&job]);
-    assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+    assert!(tree.znodes().is_empty(), "{:?}", tree.znodes());
     let outer = Membership { group: id(), role: Role::Member(1), counted: false };
     let parent = Parent {
         job: job.clone(),
@@ -210,7 +206,7 @@ fn a_member_that_was_retried_and_has_sub_jobs_goes_with_them() {
     };
     let mut tree = Tree::new(ENDS);
     tree.group.parent = Some(parent);
-    tree.stage.records.insert(job.clone(), over_again(tree.stage.wall(), Some(id())));
+    tree.write(&job, over_again(tree.stage.wall(), Some(id())));
     tree.stage.after(100 * MINUTE);
     tree.round();
     assert!(!tree.stage.records.contains_key(&job), "theirs takes it");
@@ -219,10 +215,10 @@ fn a_member_that_was_retried_and_has_sub_jobs_goes_with_them() {
 #[test]
 fn a_record_that_was_purged_does_not_keep_its_group() {
     let mut tree = Tree::new(ENDS);
-    tree.stage.records.clear();
+    std::mem::take(&mut tree.stage.records).keys().for_each(|job| tree.zookeeper.remove(&path::record(job)));
     tree.stage.after(100 * MINUTE);
     tree.round();
-    assert!(tree.znodes.is_empty(), "{:?}", tree.znodes);
+    assert!(tree.znodes().is_empty(), "{:?}", tree.znodes());
 }
 
 #[test]
