@@ -1,6 +1,6 @@
 //! A ZooKeeper for tests: the keeper's model, driven with core's operations.
 //!
-//! It applies every request at once. A test decides which requests arrive and which answers get lost.
+//! It applies each request immediately. A test decides which requests arrive and which answers get lost.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl ZooKeeper {
     pub(crate) fn commit(&mut self, session: i64, ops: &[Op]) -> Outcome<()> {
         let answer = self.ask(session, Request::Multi(ops.iter().map(keeper_op).collect()));
         let Ok(Response::Multi(results)) = answer else { panic!("a multi was answered by {answer:?}") };
-        // Of a failed multi, the operations before the one that failed have the number 0.
+        // In a failed multi, the operations before the one that failed have the number 0.
         let failed = results.iter().enumerate().find_map(|(at, result)| match result {
             OpResult::Error(number) if *number != 0 => Some((at, *number)),
             _ => None,
@@ -126,14 +126,14 @@ impl ZooKeeper {
         self.znodes().get(path)
     }
 
-    /// The names of the znodes below `parent`; none without it.
+    /// The names of the children of `parent`; none if it is absent.
     pub(crate) fn children(&self, parent: &str) -> Vec<String> {
         let prefix = format!("{parent}/");
         let names = self.znodes().keys().filter_map(|path| path.strip_prefix(&prefix));
         names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
     }
 
-    /// For set-up: a znode with this data and version, in place of one that is there. Missing parents are created.
+    /// For set-up: creates a znode with this data and version, and its missing parents. It replaces an existing znode.
     pub(crate) fn put(&mut self, path: &str, data: Vec<u8>, version: i32) {
         self.remove(path);
         self.make_parents(path);
@@ -144,7 +144,7 @@ impl ZooKeeper {
         assert_eq!(self.commit(self.operator, &ops), Outcome::Applied(()));
     }
 
-    /// For set-up: creates the missing znodes above `path`.
+    /// For set-up: creates the missing znodes above `path`, such as its bucket.
     pub(crate) fn make_parents(&mut self, path: &str) {
         for (end, _) in path.match_indices('/').skip(1) {
             if self.get(&path[..end]).is_none() {
@@ -169,7 +169,7 @@ impl ZooKeeper {
         reply.result
     }
 
-    /// Notes what a step of the model changed, and gives its last effect.
+    /// Notes what a step of the model changed, and returns its last effect.
     fn run(&mut self, step: impl FnOnce(&mut Model, Now, &mut Vec<Effect>)) -> Option<Effect> {
         let mut effects = Vec::new();
         step(&mut self.model, self.now, &mut effects);

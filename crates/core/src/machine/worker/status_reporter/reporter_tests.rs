@@ -60,7 +60,7 @@ impl Tree {
         self.0.create(self.0.operator, &path::delayed_minute(minute), &[], CreateMode::Container)
     }
 
-    /// As ZooKeeper removes containers.
+    /// Minutes are containers, which ZooKeeper removes when they are empty.
     fn remove_empty_minutes(&mut self) {
         for minute in self.0.children(path::DELAYED) {
             let minute = format!("{}/{minute}", path::DELAYED);
