@@ -357,7 +357,7 @@ impl ExecutorPool {
                     }
                 }
             }
-            // Closed meanwhile, or on its way to be: the reporter reads the flag when its write is refused.
+            // Closed meanwhile, or on its way to be: the reporter knows the flag, or reads it when its write is refused.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
         }
     }

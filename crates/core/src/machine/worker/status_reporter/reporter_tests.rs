@@ -6,7 +6,7 @@ use super::*;
 use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload, Progress};
 use crate::machine::worker::BELIEVED;
 use crate::machine::worker::fixture::{assignment, job, result, start, worker};
-use crate::machine::worker::{Found, Look};
+use crate::machine::worker::{Found, Look, Start};
 use crate::name::JobId;
 use crate::path;
 use crate::txn::{self, Op};
@@ -392,6 +392,25 @@ fn a_success_wins_over_a_cancel_and_a_failure_does_not() {
         let mut world = World::new(1);
         world.tree.flag_cancel(0);
         world.report([(0, ending)]);
+        world.settle();
+        assert_eq!(world.tree.record(0).0.last.unwrap().how, closed_as);
+    }
+}
+
+/// S12: a beat that was refused has read the flag, and the handler failed before the executor heard of it. The close knows
+/// the assignment's version, so it is not refused.
+#[test]
+fn an_attempt_whose_flag_a_beat_has_read_ends_as_cancelled() {
+    for (ending, closed_as) in [
+        (Ending::Succeeded(result()), AttemptEndKind::Succeeded),
+        (Ending::Failed("no luck".into()), AttemptEndKind::Cancelled),
+        (Ending::Deferred(Duration::from_secs(1)), AttemptEndKind::Cancelled),
+    ] {
+        let mut world = World::new(1);
+        world.tree.flag_cancel(0);
+        let (assignment, assignment_version) = world.tree.assignment(0).unwrap();
+        let start = Start { assignment, assignment_version, ..start(0) };
+        world.handle(Event::Report(AT, vec![(Finished { start, ending, ran: None }, 0)]));
         world.settle();
         assert_eq!(world.tree.record(0).0.last.unwrap().how, closed_as);
     }

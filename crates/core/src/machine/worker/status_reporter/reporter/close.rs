@@ -73,6 +73,8 @@ pub(super) enum Decision {
 impl Close {
     pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
         let Finished { start, ending, ran } = finished;
+        // A beat may have read the flag before the executor heard of it.
+        let ending = if start.assignment.cancel { flagged(ending) } else { ending };
         let attempt = Attempt { number: start.assignment.attempt, worker };
         let said = start.assignment.progress.clone();
         let before = start.record.carry(&start.assignment);
@@ -277,6 +279,11 @@ impl Close {
         self.ending = ending.clone();
         (self.after, self.next) = self.before.clone().close(self.attempt, ending, self.at, self.random);
     }
+}
+
+/// How an attempt with the cancel flag ends: a result counts, anything else becomes a cancellation.
+fn flagged(ending: Ending) -> Ending {
+    if matches!(ending, Ending::Succeeded(_)) { ending } else { Ending::Cancelled }
 }
 
 fn settled(record: &JobRecord) -> Settled {
