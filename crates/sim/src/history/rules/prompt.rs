@@ -118,7 +118,8 @@ impl Prompt {
                 "{job}, assigned to {worker}, has not begun since {since} ms, without a fault"
             ));
         }
-        self.said.retain(|run, checkpoint| is_unwritten(run, *checkpoint, world));
+        let running = &self.running;
+        self.said.retain(|run, said| running.contains_key(run) && is_unwritten(run, *said, world));
         for (((_, job, ..), said), since) in self.could_be_written.late(self.said.clone(), PROMPT, quiet, now)
         {
             found
@@ -211,6 +212,20 @@ mod tests {
         story.pass(PROMPT + EVERY);
         story.run("a", W1, RunStep::Said(3));
         story.assert_breaks("L10");
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_process_that_was_killed_is_lost() {
+        let mut story = healed();
+        story.assign("a", W1);
+        story.run("a", W1, RunStep::Started);
+        story.run("a", W1, RunStep::Said(1));
+        story.node("n1", Life::Killed);
+        story.pass(EVERY + 1);
+        story.submit("c");
+        story.pass(PROMPT + EVERY);
+        story.submit("d");
+        story.assert_keeps("L10");
     }
 
     #[test]
