@@ -10,7 +10,7 @@ use bellwether_core::metric::UNKNOWN_RESOLVED;
 use bellwether_core::wire::decode;
 use bellwether_core::{path, txn};
 use bellwether_testkit::{
-    Cut, Direction, Proxy, Request, eventually, four_letter_word, namespace, op, shared,
+    Cut, Direction, Fault, Proxy, Request, eventually, four_letter_word, namespace, op, shared,
 };
 use futures::{StreamExt, stream};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -187,28 +187,42 @@ async fn a_submission_without_an_answer_in_time_is_unknown_and_may_be_submitted_
     assert!(again.await.is_duplicate(), "the first one was applied");
 }
 
-#[tokio::test]
-async fn a_cancel_whose_reply_is_lost_is_a_cancel() {
-    let to = namespace("cancel-reply");
-    let proxy = Proxy::to(&to);
-    let client = client(&proxy.connect_string()).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
-    let fault = proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset);
-    assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
-    fault.fired().await;
+/// Loses the reply to the next multi, or the multi.
+fn lose(proxy: &Proxy, reply: bool) -> Fault {
+    if reply {
+        proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset)
+    } else {
+        proxy.drop_request_and_cut(op::MULTI, Cut::Reset)
+    }
 }
 
 #[tokio::test]
-async fn a_retry_whose_reply_is_lost_opens_one_generation() {
-    let to = namespace("retry-reply");
-    let proxy = Proxy::to(&to);
-    let client = client(&proxy.connect_string()).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
-    client.cancel(job.id()).await.unwrap();
-    let fault = proxy.swallow_reply_and_cut(op::MULTI, Cut::Fin);
-    assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
-    fault.fired().await;
-    assert_eq!(Hand::new(&to).await.record(job.id()).await.0.generation, 2);
+async fn a_cancel_whose_reply_or_request_is_lost_is_a_cancel() {
+    for reply in [true, false] {
+        let to = namespace("cancel-lost");
+        let proxy = Proxy::to(&to);
+        let client = client(&proxy.connect_string()).await;
+        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        let fault = lose(&proxy, reply);
+        assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
+        fault.fired().await;
+        assert!(Hand::new(&to).await.record(job.id()).await.0.is_terminal());
+    }
+}
+
+#[tokio::test]
+async fn a_retry_whose_reply_or_request_is_lost_opens_one_generation() {
+    for reply in [true, false] {
+        let to = namespace("retry-lost");
+        let proxy = Proxy::to(&to);
+        let client = client(&proxy.connect_string()).await;
+        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        client.cancel(job.id()).await.unwrap();
+        let fault = lose(&proxy, reply);
+        assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
+        fault.fired().await;
+        assert_eq!(Hand::new(&to).await.record(job.id()).await.0.generation, 2);
+    }
 }
 
 #[tokio::test]
@@ -221,11 +235,7 @@ async fn a_release_from_quarantine_whose_reply_or_request_is_lost_happens_once()
         let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
         hand.assign(job.id(), worker).await;
         hand.set_aside(job.id(), worker).await;
-        let fault = if reply {
-            proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset)
-        } else {
-            proxy.drop_request_and_cut(op::MULTI, Cut::Reset)
-        };
+        let fault = lose(&proxy, reply);
         assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
         fault.fired().await;
         assert_eq!(hand.record(job.id()).await.1, 1);
