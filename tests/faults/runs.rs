@@ -84,8 +84,14 @@ impl Runs {
 
     /// The jobs that ran, one for each run, in the order of their beginnings.
     pub(crate) fn sequence(&self) -> Vec<String> {
-        let lines = fs::read_to_string(self.dir().join("runs")).unwrap_or_default();
-        lines.lines().map(|line| line.split_once(' ').unwrap().0.to_owned()).collect()
+        self.lines().lines().map(|line| line.split_once(' ').unwrap().0.to_owned()).collect()
+    }
+
+    /// The lines that are complete: a file grows by pages, so half of a line that crosses two can be read.
+    fn lines(&self) -> String {
+        let mut lines = fs::read_to_string(self.dir().join("runs")).unwrap_or_default();
+        lines.truncate(lines.rfind('\n').map_or(0, |end| end + 1));
+        lines
     }
 
     /// A job that leaves a line and kills its worker.
@@ -112,9 +118,8 @@ impl Runs {
 
     /// The attempts that ran, by job, in the order of their beginnings.
     pub(crate) fn begun(&self) -> BTreeMap<String, Vec<u32>> {
-        let lines = fs::read_to_string(self.dir().join("runs")).unwrap_or_default();
         let mut begun = BTreeMap::<_, Vec<u32>>::new();
-        for line in lines.lines() {
+        for line in self.lines().lines() {
             let (job, attempt) = line.split_once(' ').unwrap();
             begun.entry(job.to_owned()).or_default().push(attempt.parse().unwrap());
         }
