@@ -19,6 +19,9 @@ use crate::history::truth::Znode;
 /// Clearly less than a sweep, and more than any chain of messages takes.
 const PROMPT: u64 = 8_000;
 
+/// From one sweep to the next.
+const SWEEP: u64 = 15_000;
+
 /// How often the whole is looked at.
 const EVERY: u64 = 1_000;
 
@@ -30,6 +33,9 @@ pub(super) struct Prompt {
     next: u64,
     /// Since when nothing changed that may lose a hint.
     quiet_since: u64,
+    /// Whether the history tells of connections. That of a real cluster does not: its hints may have been lost unseen before
+    /// the mending, and the next sweep makes up for them.
+    tells_links: bool,
     leadership: BTreeMap<NodeId, (Leading, i32)>,
     shunned: Shunned,
     could_run: Waiting<JobId>,
@@ -57,9 +63,11 @@ impl Predicate for Prompt {
                     self.running.retain(|_, of| of.as_ref() != Some(node));
                 }
             }
-            EventKind::Link { .. } | EventKind::Evicted { .. } | EventKind::Healed => {
+            EventKind::Link { .. } => {
+                self.tells_links = true;
                 self.quiet_since = world.now;
             }
+            EventKind::Evicted { .. } | EventKind::Healed => self.quiet_since = world.now,
             EventKind::Run { worker, job, generation, attempt, step: RunStep::Started, .. } => {
                 let node = world.truth.worker(*worker).and_then(|worker| worker.node.clone());
                 self.running.insert((*worker, job.clone(), *generation, *attempt), node);
@@ -90,17 +98,19 @@ impl Predicate for Prompt {
 
 impl Prompt {
     fn look(&mut self, world: &World, found: &mut Found<'_>) {
-        if !world.is_led() || world.healed.is_none() {
+        let healed = world.healed.filter(|_| world.is_led());
+        let Some(healed) = healed else {
             self.could_run.clear();
             self.could_begin.clear();
             return self.could_be_written.clear();
-        }
+        };
         if world.now < self.next {
             return;
         }
         self.next = world.now + EVERY;
         let waits = self.shunned.could_run(world).cloned();
-        let (quiet, now) = (self.quiet_since, world.now);
+        let unseen = if self.tells_links { 0 } else { healed + SWEEP };
+        let (quiet, now) = (self.quiet_since.max(unseen), world.now);
         for (job, since) in self.could_run.late(waits, PROMPT, quiet, now) {
             found
                 .push(format!("{job} waits since {since} ms, without a fault, and a worker has a free slot"));
@@ -172,6 +182,7 @@ mod tests {
         let mut story = Story::new();
         story.register(W1, "n1");
         story.leads("n1", 1, Leading::Active);
+        story.push(EventKind::Link { node: NodeId::new("n1").unwrap(), session: 1, up: true });
         story.push(EventKind::Healed);
         story.submit("a");
         story.pass(EVERY + 1);
@@ -226,6 +237,21 @@ mod tests {
         story.pass(PROMPT + EVERY);
         story.submit("d");
         story.assert_keeps("L10");
+    }
+
+    #[test]
+    fn a_job_may_wait_for_the_first_sweep_when_nobody_tells_of_connections() {
+        for (wait, keeps) in [(SWEEP, true), (SWEEP + PROMPT + 2 * EVERY, false)] {
+            let mut story = Story::new();
+            story.register(W1, "n1");
+            story.leads("n1", 1, Leading::Active);
+            story.push(EventKind::Healed);
+            story.submit("a");
+            story.pass(EVERY + 1);
+            story.submit("b");
+            story.pass(wait);
+            if keeps { story.assert_keeps("L10") } else { story.assert_breaks("L10") }
+        }
     }
 
     #[test]
