@@ -134,7 +134,8 @@ impl Stand {
             before.is_none() || until.zip(before).is_some_and(|(now, before)| now > before + 20)
         };
         let told = self.last.is_some_and(|(was, stood, before)| {
-            (was, stood) == (epoch, state) && !(state == Leading::Active && moved(before))
+            // Trust moves on in a pause, too: a server that was found again has answered.
+            (was, stood) == (epoch, state) && (state == Leading::Inactive || !moved(before))
         });
         if !told {
             self.last = Some((epoch, state, until));
