@@ -1,4 +1,4 @@
-//! What a worker tells the handler of an attempt.
+//! The context in which a worker runs a handler.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct RunContext {
     pub generation: u32,
     /// The attempt's number in the generation.
     pub attempt: u32,
-    /// What was submitted.
+    /// The payload, byte for byte.
     pub payload: Payload,
     /// The worker incarnation that runs it.
     pub worker: WorkerId,

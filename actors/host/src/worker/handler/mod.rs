@@ -20,7 +20,7 @@ pub use registry::{OnInvalid, Registered, Registry, RegistryError};
 /// A result's bytes, or why there are none.
 pub type HandlerResult = Result<Payload, HandlerError>;
 
-/// Runs jobs of one kind, of which it is told with a `C`.
+/// Runs jobs of one kind. A `C` describes the attempt to it.
 pub enum Handler<C = RunContext> {
     /// On the runtime. Dropped at an await when its attempt ends before it does.
     Async(Arc<dyn Fn(C) -> BoxFuture<'static, HandlerResult> + Send + Sync>),
@@ -49,7 +49,7 @@ impl<C: 'static> Handler<C> {
         }
     }
 
-    /// The same handler, told with a `D`.
+    /// The same handler for contexts of type `D`.
     fn adapt<D>(self, convert: impl Fn(D) -> C + Send + Sync + 'static) -> Handler<D> {
         match self {
             Self::Async(handle) => Handler::Async(Arc::new(move |context| handle(convert(context)))),

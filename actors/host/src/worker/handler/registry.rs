@@ -111,7 +111,7 @@ impl<C: 'static> Registry<C> {
         Ok(Self { handlers: Arc::new(registry) })
     }
 
-    /// The same handlers, told with a `D`.
+    /// The same handlers for contexts of type `D`.
     #[must_use]
     pub fn adapt<D: 'static>(&self, convert: impl Fn(D) -> C + Clone + Send + Sync + 'static) -> Registry<D> {
         let adapt = |(kind, registered): (&Kind, &Registered<C>)| {
