@@ -1,19 +1,17 @@
 //! What is fuzzed of this package: functions of any bytes, which must not panic, and what they promise beyond that.
 //!
 //! Two drivers share them: libFuzzer (`fuzz/`, by hand), which alone sees them as public; and the tests below, which
-//! replay and mutate its corpus in every run of the suite. What only the command parses is in `cli/fuzz.rs`; records,
-//! names and paths are in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
+//! replay and mutate its corpus in every run of the suite. The command and its job kinds are in `crates/server/src/fuzz.rs`;
+//! records, names and paths in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
 
-use bellwether_core::job::{JobRecord, Payload};
-use bellwether_core::name::{JobId, Kind};
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::JobId;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 use bellwether_zk::ConnectString;
-use futures::FutureExt as _;
 use serde::de::IgnoredAny;
 
 use crate::client::{Job, JobView};
-use crate::handler::JobContext;
 
 /// A connect string: what is understood of it can be written down and is understood the same.
 pub fn connect_string(bytes: &[u8]) {
@@ -43,24 +41,6 @@ pub fn job(bytes: &[u8]) {
     assert_eq!(record.payload.bytes(), payload);
     assert_eq!(wire::decode(&wire::encode(&record)).as_ref(), Ok(&record));
     shown(id, record);
-}
-
-/// A payload for a stock kind, which the first byte chooses: it is understood, or the attempt fails with a reason.
-pub fn stock(bytes: &[u8]) {
-    // No payload names this program, so that nothing is run.
-    const UNNAMED: &str = "a program with a name that nobody guesses: 5c1f2a";
-    let Some((choice, payload)) = bytes.split_first() else { return };
-    let kinds = ["sum", "echo", "sleep", "fail", "exec"];
-    let kind = Kind::new(kinds[usize::from(*choice) % kinds.len()]).expect("a name");
-    let Ok(payload) = Payload::json(payload) else { return };
-    let handlers = crate::stock::handlers([UNNAMED]).build().expect("each kind has one handler");
-    let context = JobContext::detached(JobId::new("fuzzed").expect("a name"), kind.clone(), payload);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let _guard = runtime.enter();
-    // One that goes to sleep is not waited for.
-    if let Some(Err(error)) = handlers.get(&kind).expect("it has a handler").call(context).now_or_never() {
-        assert!(!error.message().is_empty(), "a failure says why");
-    }
 }
 
 /// A stored record, whoever wrote it: its document is JSON.
@@ -117,11 +97,6 @@ mod tests {
     #[test]
     fn any_job_is_kept_as_it_was_given_or_refused() {
         exercise("job", &JSON, super::job);
-    }
-
-    #[test]
-    fn any_payload_of_a_stock_kind_is_understood_or_fails_its_attempt() {
-        exercise("stock", &JSON, super::stock);
     }
 
     #[test]

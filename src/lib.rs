@@ -13,30 +13,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod bench;
 pub mod client;
 pub mod election;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod handler;
-#[cfg(feature = "http")]
-pub mod http;
 pub mod metrics;
 pub mod node;
-#[cfg(feature = "otel")]
-pub mod otel;
 pub mod schedule;
 mod session_timeout;
-pub mod stock;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use bellwether_core::job::{ContentType, Payload};
-pub use bellwether_core::name::{GroupId, JobId, Kind, NodeId, ScheduleId, Tag, WorkerId};
+pub use bellwether_core::name::{GroupId, JobId, Kind, NameError, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};
 pub use bellwether_core::trace::{TraceContext, TraceContextError};
-pub use bellwether_zk::{Access, AccessError, Scheme};
+/// The `tracing` target of the spans of a job's life, all of level DEBUG: submit, assign, run, report.
+pub use bellwether_host::trace::TARGET as SPAN_TARGET;
+pub use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, Scheme};
 #[cfg(feature = "zookeeper-tls")]
 pub use bellwether_zk::{Tls, TlsError};
 pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, State};

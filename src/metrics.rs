@@ -1,102 +1,35 @@
-//! Metrics of this process: every series is described and touched before the first scrape.
+//! The metrics of a node and of a client: their names, and their registration.
 //!
-//! A series that was never touched is not rendered, and a dashboard would show nothing where it should show
-//! zero. So [`touch`] makes all of them, for each kind that is known, from the one table
-//! [`bellwether_core::metric::ALL`].
+//! They are recorded with the [`metrics`](https://docs.rs/metrics) facade, so the embedding program chooses the exporter. Give
+//! histograms the buckets [`SECONDS`]. With `metrics-exporter-prometheus`:
+//!
+//! ```rs
+//! PrometheusBuilder::new()
+//!     .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &bellwether::metrics::SECONDS)?
+//!     .with_http_listener(address)
+//!     .install()?;
+//! bellwether::metrics::register(&kinds);
+//! ```
+//!
+//! An exporter renders a series only after it was recorded once. [`register`] records each series at zero, so that a dashboard
+//! shows zero instead of no data.
 
-use std::net::SocketAddr;
-
-use bellwether_core::metric::{self, Labels, Metric, MetricType, Unit};
-use bellwether_core::name::Kind;
 use metrics::{Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// From a fast round trip (0.3 ms) to a long job (an hour), about three to a decade.
-const SECONDS: [f64; 21] = [
+pub use bellwether_core::metric::*;
+
+use crate::Kind;
+
+/// Histogram buckets in seconds, about three per decade: from a fast round trip (0.3 ms) to a long job (an hour).
+pub const SECONDS: [f64; 21] = [
     0.0003, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0,
     120.0, 300.0, 900.0, 3600.0,
 ];
 
-/// How often samples are moved into their histograms: those in between are kept one by one.
-const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// Why metrics are not served.
-#[derive(Debug, thiserror::Error)]
-pub enum MetricsError {
-    /// Something else listens there, or the address is not this machine's.
-    #[error(
-        "cannot serve metrics on {address}: {reason}; choose another address, or port 0 for any free one"
-    )]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        reason: String,
-    },
-    /// This process has a recorder already.
-    #[error("this process records its metrics elsewhere already")]
-    Installed,
-    /// The exporter refused its settings.
-    #[error("the metrics exporter refused its settings")]
-    Settings(#[source] BuildError),
-}
-
-/// Records this process's metrics from now on, with every series at zero, for whoever serves them: the handle renders
-/// them.
-///
-/// Must be called in a tokio runtime, which keeps the histograms small.
-///
-/// # Errors
-/// [`MetricsError::Installed`].
-pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
-    let builder = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
-        .map_err(MetricsError::Settings)?;
-    let handle = builder.install_recorder().map_err(|error| match error {
-        BuildError::FailedToSetGlobalRecorder(_) => MetricsError::Installed,
-        other => MetricsError::Settings(other),
-    })?;
-    let kept = handle.clone();
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(UPKEEP).await;
-            kept.run_upkeep();
-        }
-    });
-    touch(kinds);
-    Ok(handle)
-}
-
-/// Serves `/metrics` on `address` and records into it from now on, with every series at zero. The handle renders the same
-/// for whoever else serves them.
-///
-/// Must be called in a tokio runtime, which serves the scrapes.
-///
-/// # Errors
-/// [`MetricsError`].
-pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
-    let builder = PrometheusBuilder::new()
-        .with_http_listener(address)
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
-        .map_err(MetricsError::Settings)?;
-    let (recorder, exporter) = builder.build().map_err(|error| match error {
-        BuildError::FailedToCreateHTTPListener(reason) => MetricsError::Listen { address, reason },
-        other => MetricsError::Settings(other),
-    })?;
-    let handle = recorder.handle();
-    metrics::set_global_recorder(recorder).map_err(|_| MetricsError::Installed)?;
-    tokio::spawn(async move {
-        if let Err(error) = exporter.await {
-            tracing::error!(?error, "metrics are not served any more");
-        }
-    });
-    touch(kinds);
-    Ok(handle)
-}
-
-/// Describes every metric and makes its series, at zero.
-pub fn touch(kinds: &[Kind]) {
-    for metric in metric::ALL {
+/// Describes every metric to the installed recorder and creates its series at zero: those with the label `kind` for each of
+/// `kinds`. Call it after the recorder is installed; a series that has a value keeps it.
+pub fn register(kinds: &[Kind]) {
+    for metric in ALL {
         describe(metric);
         match metric.labels {
             Labels::None => make(metric, Vec::new()),
@@ -129,52 +62,5 @@ fn make(metric: &Metric, labels: Vec<Label>) {
         MetricType::Counter => counter!(metric.name, labels).increment(0),
         MetricType::Gauge => gauge!(metric.name, labels).increment(0.0),
         MetricType::Histogram => drop(histogram!(metric.name, labels)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rendered() -> String {
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
-            .unwrap()
-            .build_recorder();
-        let kinds = [Kind::new("sum").unwrap(), Kind::new("exec").unwrap()];
-        metrics::with_local_recorder(&recorder, || touch(&kinds));
-        recorder.handle().render()
-    }
-
-    #[test]
-    fn every_series_is_rendered_at_zero_before_anything_happens() {
-        let text = rendered();
-        for metric in metric::ALL {
-            let labels: Vec<String> = match metric.labels {
-                Labels::None => vec![String::new()],
-                Labels::Kind => vec!["kind=\"sum\"".to_owned(), "kind=\"exec\"".to_owned()],
-                Labels::Fixed(name, values) => values.iter().map(|v| format!("{name}=\"{v}\"")).collect(),
-            };
-            let (name, histogram) = (metric.name, metric.kind == MetricType::Histogram);
-            for label in labels {
-                let series = match (label.is_empty(), histogram) {
-                    (true, false) => format!("{name} 0"),
-                    (false, false) => format!("{name}{{{label}}} 0"),
-                    (true, true) => format!("{name}_bucket{{le=\"0.001\"}} 0"),
-                    (false, true) => format!("{name}_bucket{{{label},le=\"0.001\"}} 0"),
-                };
-                assert!(text.lines().any(|line| line == series), "{series} is not in\n{text}");
-            }
-            assert!(text.contains(&format!("# HELP {name} {}", metric.help)), "{name}");
-        }
-    }
-
-    #[tokio::test]
-    async fn an_address_that_is_taken_is_named() {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = taken.local_addr().unwrap();
-        let error = serve(address, &[]).unwrap_err();
-        assert!(matches!(error, MetricsError::Listen { .. }), "{error:?}");
-        assert!(error.to_string().starts_with(&format!("cannot serve metrics on {address}: ")), "{error}");
     }
 }

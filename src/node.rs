@@ -9,6 +9,7 @@ mod signals;
 
 use std::time::Duration;
 
+pub use bellwether_core::budget::MAX_SLOTS;
 pub use bellwether_core::machine::assigner::Strategy as AssignmentStrategy;
 pub use bellwether_core::machine::election::campaign::Strategy as ElectionStrategy;
 pub use bellwether_host::node::NodeError;
@@ -17,19 +18,14 @@ pub use bellwether_host::worker::Drained;
 pub use self::builder::NodeBuilder;
 pub use self::error::{RunError, StartError};
 pub use self::id::default_id;
-#[cfg(feature = "http")]
-use crate::http::Gateway;
+pub use self::signals::ShutdownSignals;
 pub use crate::session_timeout::check as check_session_timeout;
-
-use self::signals::Signals;
 
 /// A running node. Cheap to clone; it runs until it is stopped, whether or not a clone is kept.
 #[derive(Debug, Clone)]
 pub struct Node {
     inner: bellwether_host::node::Node,
     drain_grace: Duration,
-    #[cfg(feature = "http")]
-    gateway: Option<Gateway>,
 }
 
 impl Node {
@@ -50,10 +46,9 @@ impl Node {
     /// Dropping the future leaves the node running. After [`RunError::Interrupted`] it still drains: end the process.
     /// This process's SIGTERM and ctrl-c stay with the node after the first call.
     pub async fn run(&self) -> Result<(), RunError> {
-        let mut signals = Signals::listen().map_err(RunError::Signals)?;
+        let mut signals = ShutdownSignals::listen().map_err(RunError::Signals)?;
         let first = tokio::select! {
             ended = self.inner.ended() => return Ok(ended?),
-            error = self.gateway_died() => return Err(error),
             first = signals.next() => first,
         };
         tracing::info!("{first}: draining; again to stop at once");
@@ -79,10 +74,6 @@ impl Node {
     /// # Cancellation
     /// Dropping the future leaves the node somewhere between: call it again.
     pub async fn stop(&self) -> Option<Drained> {
-        #[cfg(feature = "http")]
-        if let Some(gateway) = &self.gateway {
-            gateway.stop().await;
-        }
         self.inner.stop(self.drain_grace).await
     }
 
@@ -92,30 +83,6 @@ impl Node {
     /// What it ended of.
     pub async fn ended(&self) -> Result<(), NodeError> {
         self.inner.ended().await
-    }
-
-    /// Its gateway, if it plays that role.
-    #[cfg(feature = "http")]
-    #[must_use]
-    pub fn gateway(&self) -> Option<&Gateway> {
-        self.gateway.as_ref()
-    }
-
-    #[cfg(feature = "http")]
-    async fn gateway_died(&self) -> RunError {
-        match &self.gateway {
-            // One that was asked to end is part of a stop, which ends this wait.
-            Some(gateway) => match gateway.ended().await {
-                Err(error) => error.into(),
-                Ok(()) => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
-    }
-
-    #[cfg(not(feature = "http"))]
-    async fn gateway_died(&self) -> RunError {
-        std::future::pending().await
     }
 
     /// The actors beneath.

@@ -245,18 +245,8 @@ impl<K> Job<K> {
     /// It is stored with the job, and every attempt, join and sub-job belongs to it. Default: in a process with OpenTelemetry,
     /// the span in which it is submitted; otherwise none.
     #[must_use]
-    pub fn trace_context(mut self, traceparent: impl AsRef<str>) -> Self {
-        match traceparent.as_ref().parse() {
-            Ok(context) => self.trace = Some(context),
-            Err(error) => self.wrong(JobError::Trace(error)),
-        }
-        self
-    }
-
-    /// As [`Job::trace_context`], unless it has one.
-    #[cfg(feature = "http")]
-    pub(crate) fn traced(mut self, context: Option<TraceContext>) -> Self {
-        self.trace = self.trace.or(context);
+    pub fn trace_context(mut self, context: impl Into<Option<TraceContext>>) -> Self {
+        self.trace = context.into();
         self
     }
 

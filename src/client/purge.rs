@@ -63,6 +63,9 @@ pub struct Purged {
 }
 
 impl Purged {
+    /// The parts of a namespace: [`buckets`](Self::buckets) of a purge that has ended.
+    pub const BUCKETS: usize = bellwether_core::budget::BUCKETS as usize;
+
     fn note(&mut self, removed: usize) {
         self.removed += removed as u64;
         self.matched += removed as u64;

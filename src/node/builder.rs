@@ -15,11 +15,7 @@ use futures::future::BoxFuture;
 use super::id::{default_id, host_name};
 use super::{AssignmentStrategy, ElectionStrategy, Node, StartError, exposure, schedules};
 use crate::client::Schedule;
-#[cfg(feature = "http")]
-use crate::client::{Client, ConnectError};
 use crate::handler::{Handlers, JobContext, NodeClient};
-#[cfg(feature = "http")]
-use crate::http::{Gateway, GatewayBuilder};
 use crate::session_timeout;
 
 /// Long enough for a garbage collection of the ensemble, short enough that a dead worker's jobs move soon.
@@ -43,8 +39,6 @@ pub struct NodeBuilder {
     tags: Vec<String>,
     handlers: Option<Handlers>,
     schedules: Vec<Schedule>,
-    #[cfg(feature = "http")]
-    gateway: Option<GatewayBuilder>,
 }
 
 impl NodeBuilder {
@@ -62,8 +56,6 @@ impl NodeBuilder {
             tags: Vec::new(),
             handlers: None,
             schedules: Vec::new(),
-            #[cfg(feature = "http")]
-            gateway: None,
         }
     }
 
@@ -86,15 +78,6 @@ impl NodeBuilder {
     #[must_use]
     pub fn handlers(mut self, handlers: Handlers) -> Self {
         self.handlers = Some(handlers);
-        self
-    }
-
-    /// Makes it a gateway too: it serves HTTP in front of its namespace, with a session of its own, from its start to its
-    /// stop, whether or not ZooKeeper serves.
-    #[cfg(feature = "http")]
-    #[must_use]
-    pub fn gateway(mut self, gateway: GatewayBuilder) -> Self {
-        self.gateway = Some(gateway);
         self
     }
 
@@ -185,20 +168,13 @@ impl NodeBuilder {
             let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
             CandidateConfig { election, strategy: self.assignment }
         });
-        if worker.is_none() && candidate.is_none() && !self.is_gateway() {
+        if worker.is_none() && candidate.is_none() {
             return Err(StartError::NoRole);
         }
-        // Before the actors, so that an address that is taken leaves nothing behind.
-        #[cfg(feature = "http")]
-        let gateway = self.start_gateway().await?;
         let session =
             SessionConfig { connect, access: self.access.clone(), session_timeout, create_namespace: true };
         let config = NodeConfig { session, candidate, worker };
         let inner = bellwether_host::node::Node::start(config).await;
-        #[cfg(feature = "http")]
-        if let (Err(_), Some(gateway)) = (&inner, &gateway) {
-            gateway.stop().await;
-        }
         let inner = inner.map_err(|error| StartError::Actors(Box::new(error)))?;
         exposure::watch(&inner);
         if !self.schedules.is_empty() {
@@ -212,36 +188,7 @@ impl NodeBuilder {
                 }
             });
         }
-        Ok(Node {
-            inner,
-            drain_grace: self.drain_grace,
-            #[cfg(feature = "http")]
-            gateway,
-        })
-    }
-
-    #[cfg(feature = "http")]
-    fn is_gateway(&self) -> bool {
-        self.gateway.is_some()
-    }
-
-    #[cfg(not(feature = "http"))]
-    fn is_gateway(&self) -> bool {
-        false
-    }
-
-    #[cfg(feature = "http")]
-    async fn start_gateway(&self) -> Result<Option<Gateway>, StartError> {
-        let Some(gateway) = self.gateway.clone() else { return Ok(None) };
-        gateway.check()?;
-        let client = Client::builder().access(self.access.clone()).session_timeout(self.session_timeout);
-        let client = client.open(&self.zookeeper).await;
-        let client = client.map_err(|error| match error {
-            ConnectError::ConnectString(error) => StartError::ConnectString(error),
-            ConnectError::SessionTimeout(error) => StartError::SessionTimeout(error),
-            ConnectError::Unavailable(error) => StartError::Actors(Box::new(error)),
-        })?;
-        Ok(Some(gateway.start(client).await?))
+        Ok(Node { inner, drain_grace: self.drain_grace })
     }
 
     fn worker(

@@ -8,8 +8,6 @@ use bellwether_host::worker::{RegistryError, WorkerConfigError};
 use bellwether_zk::ConnectStringError;
 
 use crate::client::ScheduleError;
-#[cfg(feature = "http")]
-use crate::http::GatewayError;
 use crate::session_timeout::SessionTimeoutError;
 
 /// Why a node was not started. Nothing was connected to.
@@ -39,10 +37,6 @@ pub enum StartError {
     /// A worker's bound is broken.
     #[error(transparent)]
     Worker(#[from] WorkerConfigError),
-    /// The gateway does not serve.
-    #[cfg(feature = "http")]
-    #[error(transparent)]
-    Gateway(#[from] GatewayError),
     /// It has no role.
     #[error("a node needs a role: give it handlers, or let it be a candidate for leadership")]
     NoRole,
@@ -57,10 +51,6 @@ pub enum RunError {
     /// The node ended by itself: its namespace was refused, or its actors kept dying.
     #[error(transparent)]
     Ended(#[from] NodeError),
-    /// The gateway ended by itself. The rest of the node runs.
-    #[cfg(feature = "http")]
-    #[error(transparent)]
-    Gateway(#[from] GatewayError),
     /// Signals cannot be heard. The node runs.
     #[error("signals cannot be heard")]
     Signals(#[source] io::Error),

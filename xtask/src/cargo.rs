@@ -8,16 +8,24 @@ use crate::failure::Failure;
 
 /// What a shipped build does not have: the test kit, faults of actors and of the keeper, traces, and TLS to ZooKeeper. One set
 /// for all that tests and lints build together, as each set builds all of it anew.
-pub(crate) const TESTING: &str = "--features=bellwether/otel-testing,bellwether/zookeeper-tls,bellwether-keeper/testing,bellwether-keeper/tls";
+pub(crate) const TESTING: &str = "--features=bellwether/testing,bellwether-server/otel-testing,bellwether-server/zookeeper-tls,bellwether-keeper/testing,bellwether-keeper/tls";
 
 /// The format, the lints and the documentation, warnings denied.
 pub(crate) fn check() -> Result<(), Failure> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", TESTING, "--", "-D", "warnings"]))?;
     // As it is shipped, and as a service embeds it.
-    let shipped = ["clippy", "--package", "bellwether"];
-    run(cargo().args(shipped).args(["--package", "bellwether-host", "--", "-D", "warnings"]))?;
-    run(cargo().args(shipped).args(["--lib", "--no-default-features", "--", "-D", "warnings"]))?;
+    run(cargo().args(["clippy", "--package", "bellwether-server", "--", "-D", "warnings"]))?;
+    run(cargo().args([
+        "clippy",
+        "--package",
+        "bellwether",
+        "--package",
+        "bellwether-host",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
     run(cargo().args(["doc", "--workspace", "--no-deps", TESTING]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 

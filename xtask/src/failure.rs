@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     Missing(Missing),
     /// ZooKeeper is there and does not start.
     Start(StartError),
+    /// Links of the documentation lead nowhere.
+    Links(Vec<String>),
     /// A mutation survived, or could not be run.
     Mutate(Box<Trouble>),
     /// ZooKeeper ran in the foreground and ended by itself.
@@ -39,6 +41,7 @@ impl Failure {
             | Self::Misplaced(_)
             | Self::Missing(_)
             | Self::Start(_)
+            | Self::Links(_)
             | Self::Mutate(_)
             | Self::Ended(_) => ExitCode::FAILURE,
         }
@@ -59,6 +62,7 @@ impl fmt::Display for Failure {
             Self::Start(error @ (StartError::Exited { .. } | StartError::NotReady { .. })) => {
                 write!(f, "{error}")
             }
+            Self::Links(links) => write!(f, "broken links:\n  {}", links.join("\n  ")),
             Self::Mutate(trouble) => write!(f, "{trouble}"),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),
             Self::Ended(Ok(None)) => write!(f, "zookeeper was killed"),

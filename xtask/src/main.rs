@@ -1,5 +1,6 @@
 //! Developer tasks: `cargo xtask --help`.
 
+mod book;
 mod cargo;
 mod compat;
 mod failure;
@@ -7,6 +8,7 @@ mod fuzz_http;
 mod install;
 mod mutate;
 mod package;
+mod screenshot;
 mod suite;
 mod zookeeper;
 
@@ -43,6 +45,10 @@ enum Task {
     /// Everything that a change must pass: format, lints, documentation, the release build, tests on both servers, kazoo's
     /// tests on the keeper, and requests made from the OpenAPI document. Needs Python and pip.
     Ci,
+    /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
+    Book,
+    /// Run `bellwether demo` on a terminal and write what it prints to docs/images/demo.svg.
+    Screenshot,
     /// Make the release build, say how large it is and how fast it starts, and make the Debian package where cargo-deb is
     /// installed.
     Package,
@@ -110,6 +116,8 @@ fn run(task: Task) -> Result<(), Failure> {
             suite::run(server, &cargo, &binaries, None)
         }
         Task::Ci => ci(),
+        Task::Book => book::run(),
+        Task::Screenshot => screenshot::run(&package::release()?),
         Task::Package => package::package(),
         Task::Compat { arguments } => {
             install::zookeeper()?;
@@ -133,6 +141,7 @@ fn ci() -> Result<(), Failure> {
     install::prometheus()?;
     install::python()?;
     cargo::check()?;
+    book::run()?;
     let shipped = package::release()?;
     suite::run(Server::Zookeeper, &[], &[], Some(&shipped))?;
     let keeper = cargo::built("examples/keeper")?;

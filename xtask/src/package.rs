@@ -25,7 +25,7 @@ pub(crate) fn release() -> Result<PathBuf, Failure> {
         "--release",
         "--locked",
         "--package",
-        "bellwether",
+        "bellwether-server",
         "--bin",
         "bellwether",
     ]))?;
@@ -44,7 +44,7 @@ pub(crate) fn package() -> Result<(), Failure> {
         return Ok(());
     }
     cargo::run(Command::new(binary).args(["install-files", "target/package"]))?;
-    cargo::run(cargo().args(["deb", "--no-build"]))
+    cargo::run(cargo().args(["deb", "--package", "bellwether-server", "--no-build"]))
 }
 
 fn measure(binary: &Path) -> io::Result<String> {

@@ -28,7 +28,8 @@ const THREADS: &str = "RUST_TEST_THREADS";
 const THREADS_PER_CORE: usize = 2;
 
 /// The packages whose tests meet a server of the protocol.
-const ON_A_SERVER: [&str; 4] = ["bellwether", "bellwether-host", "bellwether-zk", "bellwether-testkit"];
+const ON_A_SERVER: [&str; 5] =
+    ["bellwether", "bellwether-server", "bellwether-host", "bellwether-zk", "bellwether-testkit"];
 /// The tests of theirs that have a server of their own choice, whatever is asked for.
 const OF_ITS_OWN: [&str; 3] = ["actors", "otel", "testing"];
 

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::ops::Add;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds on this process's monotonic clock, from an origin of the caller's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -49,6 +49,13 @@ impl Add<Duration> for WallMillis {
     type Output = Self;
     fn add(self, wait: Duration) -> Self {
         Self(self.0.saturating_add(as_millis(wait)))
+    }
+}
+
+/// An instant before 1970 becomes zero.
+impl From<SystemTime> for WallMillis {
+    fn from(at: SystemTime) -> Self {
+        Self(at.duration_since(UNIX_EPOCH).map_or(0, as_millis))
     }
 }
 

@@ -13,7 +13,6 @@
 #![forbid(unsafe_code)]
 
 mod access;
-pub mod bare;
 mod connect_string;
 mod contact;
 mod eager;

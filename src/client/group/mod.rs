@@ -21,7 +21,7 @@ use std::sync::Arc;
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::name::{GroupId, Kind};
 use bellwether_core::time::WallMillis;
-use bellwether_core::trace::TraceContextError;
+use bellwether_core::trace::TraceContext;
 use bellwether_core::txn;
 use bellwether_core::{path, wire};
 use bellwether_host::trace;
@@ -86,18 +86,9 @@ impl Group {
 
     /// Makes the group part of this trace, a W3C `traceparent`: its join, and those of its members that bring none. Default: in
     /// a process with OpenTelemetry, the span in which it is made; otherwise none. A group that is there keeps its own.
-    ///
-    /// # Errors
-    /// When it is no trace context.
-    pub fn trace_context(mut self, traceparent: impl AsRef<str>) -> Result<Self, TraceContextError> {
-        self.record.trace = Some(traceparent.as_ref().parse()?);
-        Ok(self)
-    }
-
-    /// As [`Group::trace_context`].
-    #[cfg(feature = "http")]
-    pub(crate) fn traced(mut self, context: Option<bellwether_core::trace::TraceContext>) -> Self {
-        self.record.trace = context;
+    #[must_use]
+    pub fn trace_context(mut self, context: impl Into<Option<TraceContext>>) -> Self {
+        self.record.trace = context.into();
         self
     }
 

@@ -3,7 +3,6 @@
 use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::job::{ContentTypeError, PayloadError, PolicyError, PriorityError};
 use bellwether_core::name::NameError;
-use bellwether_core::trace::TraceContextError;
 
 use crate::client::timing::TimingError;
 
@@ -28,9 +27,6 @@ pub enum JobError {
     /// The priority is out of its range.
     #[error(transparent)]
     Priority(#[from] PriorityError),
-    /// The trace context is none.
-    #[error(transparent)]
-    Trace(#[from] TraceContextError),
     /// It cannot start at such a time.
     #[error(transparent)]
     Timing(#[from] TimingError),

@@ -166,7 +166,7 @@ impl Schedule {
     }
 
     /// Its name and spec, checked.
-    pub(crate) fn spec(&self) -> Result<(ScheduleId, ScheduleSpec), ScheduleError> {
+    pub(super) fn spec(&self) -> Result<(ScheduleId, ScheduleSpec), ScheduleError> {
         let id = ScheduleId::new(&self.id)?;
         let mut when = self.when.clone()?;
         if let Some(given) = &self.zone {

@@ -55,6 +55,7 @@ impl Mutation {
             ("crates/core/", "bellwether-core"),
             ("crates/zk/", "bellwether-zk"),
             ("crates/keeper/", "bellwether-keeper"),
+            ("crates/server/", "bellwether-server"),
             ("actors/host/", "bellwether-host"),
             ("actors/", "bellwether-actors"),
         ];

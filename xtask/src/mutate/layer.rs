@@ -70,12 +70,12 @@ impl Layer {
         // The simulator drives the real client.
         let simulated = matches!(mutation.package(), "bellwether-core" | "bellwether-actors")
             || mutation.file.starts_with("src/client/");
-        let gateway = mutation.file.starts_with("src/http/");
+        let gateway = mutation.package() == "bellwether-server";
         match self {
             Self::Unit => true,
             Self::Model => mutation.package() == "bellwether-core",
             Self::Simulator => simulated,
-            Self::Actors => mutation.package() != "bellwether",
+            Self::Actors => !matches!(mutation.package(), "bellwether" | "bellwether-server"),
             Self::Client => {
                 let packages = ["bellwether", "bellwether-zk", "bellwether-core", "bellwether-actors"];
                 packages.contains(&mutation.package()) && !gateway
@@ -106,9 +106,9 @@ impl Layer {
             Self::Actors if package == "bellwether-zk" => vec!["--package", package, "--tests"],
             Self::Actors => vec!["--package", "bellwether-host", "--tests"],
             Self::Client => vec!["--package", "bellwether", "--test", "client"],
-            Self::Faults => vec!["--package", "bellwether", "--test", "faults"],
-            Self::Access => vec!["--package", "bellwether", "--test", "access"],
-            Self::Http => vec!["--package", "bellwether", "--test", "http"],
+            Self::Faults => vec!["--package", "bellwether-server", "--test", "faults"],
+            Self::Access => vec!["--package", "bellwether-server", "--test", "access"],
+            Self::Http => vec!["--package", "bellwether-server", "--test", "http"],
         }
     }
 

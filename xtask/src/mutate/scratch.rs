@@ -61,7 +61,7 @@ impl Scratch {
         }
         let built = self.target.join("debug/bellwether");
         let kept = self.place("bellwether");
-        cargo::run(&mut self.cargo(&["build"], &["--package", "bellwether", "--bin", "bellwether"]))
+        cargo::run(&mut self.cargo(&["build"], &["--package", "bellwether-server", "--bin", "bellwether"]))
             .map_err(Trouble::Command)?;
         fs::copy(&built, &kept).map_err(|source| Trouble::File { path: built, source })?;
         self.server = Some(kept);

@@ -81,7 +81,7 @@ fn build() -> io::Result<PathBuf> {
     let profile =
         here.parent().and_then(Path::parent).ok_or_else(|| io::Error::other("no target directory"))?;
     let mut build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--package", "bellwether", "--bin", "bellwether"]);
+    build.args(["build", "--package", "bellwether-server", "--bin", "bellwether"]);
     if profile.ends_with("release") {
         build.arg("--release");
     }

@@ -1,0 +1,95 @@
+//! The nodes of a run, in this process, each with a session of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether::handler::{Handler, Handlers};
+use bellwether::{Client, ConnectString, Job, JobContext, Node};
+use uuid::Uuid;
+
+use super::BenchConfig;
+
+/// The kind of the jobs: returns its payload.
+pub(super) const KIND: &str = "echo";
+
+/// No handler of a benchmark takes longer.
+const DRAIN_GRACE: Duration = Duration::from_secs(5);
+
+pub(super) struct Cluster {
+    nodes: Vec<Node>,
+    pub(super) client: Client,
+    pub(super) namespace: ConnectString,
+}
+
+impl Cluster {
+    pub(super) async fn start(config: &BenchConfig, run: Uuid) -> Result<Self, String> {
+        let namespace = namespace(config, run, "jobs")?;
+        let mut nodes = vec![candidate(&namespace, "leader").await?];
+        for n in 0..config.workers {
+            nodes.push(
+                worker(&namespace, &format!("worker-{n}"), config.slots, handlers(&[KIND], || {})).await?,
+            );
+        }
+        let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
+        // One job through everything: connected, elected, registered.
+        let warm = client.submit(job(0)?).await.map_err(|error| error.to_string())?;
+        warm.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
+        Ok(Self { nodes, client, namespace })
+    }
+
+    pub(super) async fn stop(self) {
+        for node in self.nodes.iter().rev() {
+            node.stop().await;
+        }
+        self.client.close().await;
+    }
+}
+
+/// A namespace of this run.
+pub(super) fn namespace(config: &BenchConfig, run: Uuid, part: &str) -> Result<ConnectString, String> {
+    named(&config.zookeeper, run, part)
+}
+
+/// As [`namespace`].
+pub(super) fn named(zookeeper: &ConnectString, run: Uuid, part: &str) -> Result<ConnectString, String> {
+    let base = zookeeper.to_string();
+    format!("{}/bench-{run}/{part}", base.trim_end_matches('/')).parse().map_err(|error| format!("{error}"))
+}
+
+/// As [`job`], of all priorities.
+pub(super) fn ranked(n: usize) -> Result<Job, String> {
+    let priority = u8::try_from(n % 10).map_err(|error| error.to_string())?;
+    Ok(job(n)?.priority(priority))
+}
+
+pub(super) fn job(n: usize) -> Result<Job, String> {
+    Job::new(KIND, &n).map_err(|error| error.to_string())
+}
+
+async fn candidate(namespace: &ConnectString, name: &str) -> Result<Node, String> {
+    let node = Node::builder(namespace.to_string()).node_id(name);
+    node.start().await.map_err(|error| error.to_string())
+}
+
+/// A node that runs jobs.
+pub(super) async fn worker(
+    namespace: &ConnectString,
+    name: &str,
+    slots: u32,
+    handlers: Handlers,
+) -> Result<Node, String> {
+    let node = Node::builder(namespace.to_string()).node_id(name).candidate(false);
+    let node = node.handlers(handlers).slots(slots).drain_grace(DRAIN_GRACE);
+    node.start().await.map_err(|error| error.to_string())
+}
+
+/// Handlers that return the payload, after `begun`.
+pub(super) fn handlers(kinds: &[&str], begun: impl Fn() + Send + Sync + 'static) -> Handlers {
+    let run = move |context: JobContext| {
+        begun();
+        let payload = context.payload().clone();
+        Box::pin(async move { Ok(payload) }) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    let handler = Handler::Async(Arc::new(run));
+    kinds.iter().fold(Handlers::new(), |handlers, kind| handlers.raw(kind, handler.clone()))
+}

@@ -1,0 +1,101 @@
+//! Event streams: thousands that are connected, on which nothing happens, and then something.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use futures::future::try_join_all;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::Streams;
+use crate::bench::cluster::job;
+use crate::bench::process::NodeProcess;
+use crate::bench::{count, millis};
+use bellwether::client::Client;
+
+/// Connections that are opened at a time: a listening socket holds 1,024 at most that nobody has accepted.
+const AT_ONCE: usize = 200;
+
+/// Beside the connections: of the client, its runtime, and standard streams.
+const DESCRIPTORS_BESIDE: usize = 500;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Allocators give memory back, and grow, a little after the fact.
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
+
+/// Lets this process and those that it starts have as many connections, if the machine does.
+pub(super) fn raise_descriptors(connections: usize) -> Result<(), String> {
+    let wanted = (connections + DESCRIPTORS_BESIDE) as u64;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| error.to_string())?;
+    if soft >= wanted {
+        return Ok(());
+    }
+    if hard < wanted {
+        return Err(format!(
+            "{wanted} file descriptors are needed and {hard} allowed: raise `ulimit -Hn`, or measure fewer streams"
+        ));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(|error| error.to_string())
+}
+
+pub(super) async fn measure(
+    streams: usize,
+    client: &Client,
+    gateway: &NodeProcess,
+    at: SocketAddr,
+) -> Result<Streams, String> {
+    // The first stream starts the hub, which all share.
+    let mut open = vec![connect(at).await?];
+    sleep(SETTLED_AFTER).await;
+    let bytes_before = gateway.bytes()?;
+    while open.len() <= streams {
+        let few = AT_ONCE.min(streams + 1 - open.len());
+        open.extend(try_join_all((0..few).map(|_| connect(at))).await?);
+    }
+    sleep(SETTLED_AFTER).await;
+    let bytes = gateway.bytes()?;
+
+    let started = Instant::now();
+    let job = client.submit(job(0)?).await.map_err(|error| error.to_string())?;
+    let heard = open.iter_mut().map(|stream| hear(stream, job.id().as_str()));
+    let heard = timeout(PATIENCE, try_join_all(heard)).await;
+    heard.map_err(|_| "some stream was told nothing".to_owned())??;
+    let last_event_ms = millis(started.elapsed());
+    sleep(SETTLED_AFTER).await;
+    let after = gateway.bytes()?;
+    let per_stream = |bytes: u64| {
+        count(usize::try_from(bytes.saturating_sub(bytes_before)).unwrap_or(usize::MAX)) / count(streams)
+    };
+    Ok(Streams {
+        streams,
+        bytes_before,
+        bytes,
+        bytes_per_stream: per_stream(bytes),
+        bytes_per_stream_after_events: per_stream(after),
+        last_event_ms,
+    })
+}
+
+/// A stream whose head, and first words, have come.
+async fn connect(at: SocketAddr) -> Result<TcpStream, String> {
+    let mut stream = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
+    let ask = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    stream.write_all(ask).await.map_err(|error| error.to_string())?;
+    let head = hear(&mut stream, "retry: ");
+    timeout(PATIENCE, head).await.map_err(|_| "a stream did not begin in time".to_owned())??;
+    Ok(stream)
+}
+
+/// Reads until a text has come.
+async fn hear(stream: &mut TcpStream, text: &str) -> Result<(), String> {
+    let mut heard = Vec::new();
+    while !heard.windows(text.len()).any(|window| window == text.as_bytes()) {
+        if stream.read_buf(&mut heard).await.map_err(|error| error.to_string())? == 0 {
+            return Err(format!("a stream ended: {}", String::from_utf8_lossy(&heard)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Latency when there is nothing else to do.
+
+use std::time::{Duration, Instant};
+
+use super::cluster::{Cluster, job};
+use super::{BenchConfig, Step, floor, millis};
+
+pub(super) struct Idle {
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+    pub(super) three_writes_p50_ms: f64,
+}
+
+/// Submits one job at a time and waits for its result; beside it, three bare writes one after another.
+pub(super) async fn measure(
+    config: &BenchConfig,
+    cluster: &Cluster,
+    progress: &mut impl FnMut(Step),
+) -> Result<Idle, String> {
+    let mut took = Vec::with_capacity(config.idle_jobs);
+    for n in 0..config.idle_jobs {
+        let job = job(n)?;
+        let started = Instant::now();
+        let handle = cluster.client.submit(job).await.map_err(|error| error.to_string())?;
+        handle.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
+        took.push(started.elapsed());
+        progress(Step::Idle(n + 1));
+    }
+    let writes = floor::serial_writes(&cluster.namespace, 3 * config.idle_jobs).await?;
+    let mut three = writes.chunks_exact(3).map(|three| three.iter().sum()).collect::<Vec<Duration>>();
+    took.sort();
+    three.sort();
+    Ok(Idle {
+        p50_ms: millis(percentile(&took, 50)),
+        p99_ms: millis(percentile(&took, 99)),
+        three_writes_p50_ms: millis(percentile(&three, 50)),
+    })
+}
+
+/// The nearest-rank percentile of sorted values; zero of none.
+pub(super) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank() {
+        let sorted = (1..=200).map(Duration::from_millis).collect::<Vec<_>>();
+        assert_eq!([50, 99, 100].map(|p| percentile(&sorted, p).as_millis()), [100, 198, 200]);
+        assert_eq!(percentile(&[], 50), Duration::ZERO);
+    }
+}

@@ -1,0 +1,145 @@
+//! A node in a process of its own, measured from outside.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use bellwether::ConnectString;
+use bellwether::metrics as metric;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use super::count;
+use bellwether::client::Client;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// This binary as a node; killed when dropped.
+pub(super) struct NodeProcess {
+    child: Child,
+    metrics: String,
+    http: String,
+}
+
+/// What it sent to ZooKeeper so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sent {
+    pub(super) requests: f64,
+    pub(super) operations: f64,
+}
+
+impl NodeProcess {
+    /// Starts it and waits until it leads.
+    pub(super) async fn lead(
+        namespace: &ConnectString,
+        roles: &str,
+        client: &Client,
+    ) -> Result<Self, String> {
+        let before = claim(client).await?;
+        let node = Self::start(namespace, roles, &[])?;
+        let by = Instant::now() + PATIENCE;
+        while claim(client).await? == before {
+            wait(by, "the node to lead").await?;
+        }
+        Ok(node)
+    }
+
+    /// Starts it as a gateway for so many connections, and waits until it serves.
+    pub(super) async fn gateway(namespace: &ConnectString, connections: usize) -> Result<Self, String> {
+        let most = connections.to_string();
+        let node =
+            Self::start(namespace, "gateway", &["--http-connections", &most, "--http-streams", &most])?;
+        let by = Instant::now() + PATIENCE;
+        while !get(&node.http, "/readyz").await.is_ok_and(|answer| answer.contains(" 200 ")) {
+            wait(by, "the gateway to serve").await?;
+        }
+        Ok(node)
+    }
+
+    fn start(namespace: &ConnectString, roles: &str, more: &[&str]) -> Result<Self, String> {
+        let metrics = free_address()?;
+        let binary = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(binary);
+        command.args(["--zookeeper", &namespace.to_string(), "-q", "node", "--roles", roles]);
+        command.args(["--metrics-addr", &metrics]).args(more);
+        let http = free_address()?;
+        command.args(["--http-addr", &http]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        Ok(Self { child, metrics, http })
+    }
+
+    /// Where it serves HTTP.
+    pub(super) fn http(&self) -> Result<std::net::SocketAddr, String> {
+        self.http.parse().map_err(|error| format!("{error}"))
+    }
+
+    /// Kills it, and waits until it is dead.
+    pub(super) async fn kill(&mut self) -> Result<(), String> {
+        self.child.kill().await.map_err(|error| error.to_string())
+    }
+
+    /// Waits until it knows of so many jobs that wait.
+    pub(super) async fn knows(&self, jobs: usize) -> Result<(), String> {
+        let by = Instant::now() + PATIENCE;
+        while self.metric(metric::QUEUE_DEPTH).await? < count(jobs) {
+            wait(by, "the leader to know of every job").await?;
+        }
+        Ok(())
+    }
+
+    /// The sum of a metric's series.
+    pub(super) async fn metric(&self, name: &str) -> Result<f64, String> {
+        let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
+        Ok(sum(&text, name, ""))
+    }
+
+    pub(super) async fn sent(&self) -> Result<Sent, String> {
+        let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
+        let requests = sum(&text, metric::ZK_REQUESTS, "");
+        Ok(Sent { requests, operations: sum(&text, metric::ZK_OPERATIONS, "") })
+    }
+
+    /// Its resident memory.
+    pub(super) fn bytes(&self) -> Result<u64, String> {
+        let pid = self.child.id().ok_or("the node has ended")?;
+        let status =
+            std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.map(|kib| kib * 1024).ok_or_else(|| "no VmRSS in /proc".into())
+    }
+}
+
+/// The epoch of the last claim.
+async fn claim(client: &Client) -> Result<Option<i32>, String> {
+    let leader = client.leader().await.map_err(|error| error.to_string())?;
+    Ok(leader.map(|leader| leader.epoch))
+}
+
+/// The sum of a metric's series whose text contains `labelled`.
+pub(super) fn sum(text: &str, name: &str, labelled: &str) -> f64 {
+    let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(labelled));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+fn free_address() -> Result<String, String> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    listener.local_addr().map(|address| address.to_string()).map_err(|error| error.to_string())
+}
+
+async fn get(address: &str, path: &str) -> std::io::Result<String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    Ok(text)
+}
+
+async fn wait(by: Instant, what: &str) -> Result<(), String> {
+    if Instant::now() >= by {
+        return Err(format!("waited {} s for {what}", PATIENCE.as_secs()));
+    }
+    sleep(Duration::from_millis(50)).await;
+    Ok(())
+}

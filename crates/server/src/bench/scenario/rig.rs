@@ -1,0 +1,174 @@
+//! A leader in a process of its own, workers that count what they run, and a client.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bellwether::{Client, ConnectString, Job, Node};
+use futures::future::join_all;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::super::cluster::{KIND, handlers, named, worker};
+use super::super::count;
+use super::super::load::Counts;
+use super::super::process::{NodeProcess, Sent};
+use super::{PATIENCE, Part, Progress, ScenarioConfig};
+
+/// Jobs of one call to the client: it batches them by itself.
+const CHUNK: usize = 1_000;
+
+pub(super) struct Rig<'a> {
+    counts: &'a Counts,
+    namespace: ConnectString,
+    leader: NodeProcess,
+    before: u64,
+    workers: Vec<Node>,
+    pub(super) client: Client,
+    runs: Arc<Runs>,
+}
+
+#[derive(Default)]
+struct Runs {
+    begun: AtomicUsize,
+    changed: Notify,
+}
+
+impl Runs {
+    fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
+    }
+}
+
+/// A measurement under way.
+pub(super) struct Clock {
+    started: Instant,
+    runs: usize,
+    sent: Sent,
+    leader_bytes: u64,
+}
+
+impl<'a> Rig<'a> {
+    pub(super) async fn set(
+        config: &ScenarioConfig,
+        run: Uuid,
+        part: &str,
+        counts: &'a Counts,
+    ) -> Result<Self, String> {
+        let namespace = named(&config.zookeeper, run, part)?;
+        let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
+        let leader = NodeProcess::lead(&namespace, "candidate", &client).await?;
+        let before = leader.bytes()?;
+        let runs = Arc::default();
+        Ok(Self { counts, namespace, leader, before, workers: Vec::new(), client, runs })
+    }
+
+    /// Kills the leader, and starts another.
+    pub(super) async fn succeed(&mut self) -> Result<(), String> {
+        self.leader.kill().await?;
+        self.leader = NodeProcess::lead(&self.namespace, "candidate", &self.client).await?;
+        self.before = self.leader.bytes()?;
+        Ok(())
+    }
+
+    /// Starts the workers.
+    pub(super) async fn work(&mut self, config: &ScenarioConfig) -> Result<(), String> {
+        for n in 0..config.workers {
+            let runs = Arc::clone(&self.runs);
+            let handlers = handlers(&[KIND, &format!("{KIND}.join")], move || runs.begin());
+            self.workers.push(worker(&self.namespace, &format!("worker-{n}"), config.slots, handlers).await?);
+        }
+        Ok(())
+    }
+
+    /// Submits jobs, many at once.
+    pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<(), String> {
+        for accepted in self.client.submit_many(jobs, |_| {}).await {
+            accepted.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Lets jobs wait, and waits until the leader knows of them.
+    pub(super) async fn fill(
+        &self,
+        jobs: usize,
+        job: impl Fn(usize) -> Result<Job, String>,
+        progress: &mut impl FnMut(Progress),
+    ) -> Result<(), String> {
+        let mut done = 0;
+        while done < jobs {
+            let next = (done + CHUNK).min(jobs);
+            self.submit((done..next).map(&job).collect::<Result<_, _>>()?).await?;
+            done = next;
+            progress(Progress { what: "submitting".into(), of: jobs, done });
+        }
+        Ok(())
+    }
+
+    pub(super) async fn known(&self, jobs: usize) -> Result<(), String> {
+        self.leader.knows(jobs).await
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs.begun.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so many runs have begun.
+    pub(super) async fn ran(&self, runs: usize) -> Result<(), String> {
+        let enough = async {
+            loop {
+                let changed = self.runs.changed.notified();
+                if self.runs() >= runs {
+                    return;
+                }
+                // A count that was missed is seen soon.
+                let _ = tokio::time::timeout(Duration::from_millis(50), changed).await.is_ok();
+            }
+        };
+        let ran = tokio::time::timeout(PATIENCE, enough).await;
+        ran.map_err(|_| format!("{} of {runs} runs in {} s", self.runs(), PATIENCE.as_secs()))
+    }
+
+    pub(super) async fn start(&self) -> Result<Clock, String> {
+        let leader_bytes = self.leader.bytes()?;
+        let sent = self.sent().await?;
+        Ok(Clock { started: Instant::now(), runs: self.runs(), sent, leader_bytes })
+    }
+
+    pub(super) async fn stop(&self, name: String, clock: &Clock) -> Result<Part, String> {
+        let seconds = clock.started.elapsed().as_secs_f64();
+        let jobs = self.runs() - clock.runs;
+        let sent = self.sent().await?;
+        Ok(Part {
+            name,
+            jobs,
+            seconds,
+            jobs_per_second: count(jobs) / seconds,
+            requests_per_job: (sent.requests - clock.sent.requests) / count(jobs),
+            operations_per_job: (sent.operations - clock.sent.operations) / count(jobs),
+            leader_bytes_before: self.before,
+            leader_bytes: clock.leader_bytes,
+        })
+    }
+
+    pub(super) fn leader_bytes(&self) -> Result<u64, String> {
+        self.leader.bytes()
+    }
+
+    /// Of all parties.
+    async fn sent(&self) -> Result<Sent, String> {
+        let (here, leader) = (self.counts.sent(), self.leader.sent().await?);
+        Ok(Sent {
+            requests: here.requests + leader.requests,
+            operations: here.operations + leader.operations,
+        })
+    }
+
+    pub(super) async fn take_down(self) {
+        // What they run is forgotten with the namespace.
+        join_all(self.workers.iter().map(Node::stop)).await;
+        self.client.close().await;
+    }
+}

@@ -1,0 +1,86 @@
+//! `bellwether dev`: all that there is, in one process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::Failure;
+use super::output::{Format, Output};
+use super::{Global, keeper, node};
+use serde::Serialize;
+
+/// The namespace of the development server.
+const CHROOT: &str = "/bellwether";
+
+#[derive(Debug, Args)]
+pub(crate) struct Dev {
+    /// Where the keeper listens [default: 127.0.0.1:2181, or any free port when that is taken].
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Keep the state here; without it, it is gone at the end.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "The keeper")]
+    keeper: keeper::Options,
+    #[command(flatten, next_help_heading = "The node")]
+    node: node::Node,
+}
+
+#[cfg(feature = "otel")]
+impl Dev {
+    pub(super) fn node_id(&self) -> Option<&bellwether::NodeId> {
+        self.node.node_id.as_ref()
+    }
+}
+
+/// What a program that started it needs to know.
+#[derive(Serialize)]
+struct Started<'a> {
+    zookeeper: &'a str,
+    metrics: Option<SocketAddr>,
+    http: Option<SocketAddr>,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(), Failure> {
+    let access = global.access.access()?;
+    let keeper = keeper::start(dev.listen, dev.data_dir.as_deref(), &dev.keeper).await?;
+    let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
+    let metrics = dev.node.metrics_addr;
+    let node = node::start(&zookeeper, access, dev.node).await?;
+    let http = node.http();
+    match output.format {
+        Format::Json => output.json(&Started { zookeeper: &zookeeper, metrics, http })?,
+        Format::Table => output.text(&greeting(&zookeeper, (metrics, http), dev.data_dir.as_deref()))?,
+    }
+    tokio::select! {
+        ended = node::ended(node) => ended?,
+        stopped = keeper.stopped() => return Err(stopped),
+    }
+    keeper.stop().await
+}
+
+fn greeting(
+    zookeeper: &str,
+    (metrics, http): (Option<SocketAddr>, Option<SocketAddr>),
+    data: Option<&std::path::Path>,
+) -> String {
+    let http = http.map_or("none (--roles candidate,worker,gateway serves it)".to_owned(), |at| {
+        format!("http://{at}/docs/")
+    });
+    let metrics =
+        metrics.map_or("none (--metrics-addr serves them)".to_owned(), |at| format!("http://{at}/metrics"));
+    let data = data.map_or("in memory, gone at the end (--data-dir keeps them)".to_owned(), |dir| {
+        dir.display().to_string()
+    });
+    // As it was called, so that what is printed can be typed.
+    let command = std::env::args().next().unwrap_or_else(|| "bellwether".to_owned());
+    format!(
+        "Bellwether for development: one keeper, one node, no failover.\n\
+         \n  ZooKeeper  {zookeeper}\n  metrics    {metrics}\n  HTTP       {http}\n  data       {data}\n\
+         \nTry in another terminal:\n\
+         \n  export BELLWETHER_ZOOKEEPER={zookeeper}\
+         \n  {command} job submit sum '{{\"first\": 1, \"second\": 2}}' --wait\n\
+         \nCtrl-C ends it."
+    )
+}

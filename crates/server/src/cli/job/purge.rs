@@ -1,0 +1,79 @@
+//! `job purge`.
+
+use std::time::Duration;
+
+use bellwether::Kind;
+use bellwether::client::{Ended, Purge as Which, Purged};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::super::exit::Failure;
+use super::super::output::{Format, Output};
+use super::super::{Global, input};
+
+/// How jobs ended whose records go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Of {
+    /// Those with a result.
+    Succeeded,
+    /// Those that were cancelled.
+    Cancelled,
+    /// Those that failed, or lost their workers, too often.
+    #[default]
+    Dead,
+}
+
+impl From<Of> for Ended {
+    fn from(of: Of) -> Self {
+        match of {
+            Of::Succeeded => Self::Succeeded,
+            Of::Cancelled => Self::Cancelled,
+            Of::Dead => Self::Dead,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Purge {
+    /// Of jobs that ended so.
+    #[arg(long, value_enum, default_value_t)]
+    state: Of,
+    /// Only of this kind.
+    #[arg(long)]
+    kind: Option<Kind>,
+    /// Only of jobs that ended so long ago.
+    #[arg(long, default_value = "0s", value_parser = input::duration, value_name = "DURATION")]
+    older_than: Duration,
+    /// Remove them. Without it they are only counted.
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let which = Which { ended: purge.state.into(), kind: purge.kind, older_than: purge.older_than };
+    let bar = global.progress("buckets", Purged::BUCKETS);
+    let progress = |done: Purged| bar.set_position(done.buckets as u64);
+    let done = if purge.yes {
+        client.purge(&which, progress).await
+    } else {
+        client.would_purge(&which, progress).await
+    };
+    bar.finish_and_clear();
+    let done = done?;
+    client.close().await;
+    let dry_run = !purge.yes;
+    match output.format {
+        Format::Json => output.json(&json!({
+            "matched": done.matched, "removed": done.removed, "young": done.young, "dry_run": dry_run,
+        }))?,
+        Format::Table => {
+            let cells = [done.matched, done.removed, done.young].map(|count| count.to_string());
+            output.rows(["MATCHED", "REMOVED", "TOO YOUNG"], vec![cells])?;
+        }
+    }
+    if dry_run && done.matched > 0 && !global.quiet {
+        eprintln!("bellwether: nothing was removed: say --yes to remove {} records", done.matched);
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! `job submit`.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use bellwether::client::Accepted;
+use bellwether::{Client, Group, JobId, JobView, TraceContext, client};
+use clap::{Args, ValueEnum};
+use futures::StreamExt;
+use serde::Serialize;
+use serde_json::json;
+
+use super::super::exit::{Failure, Kind, Told};
+use super::super::output::Output;
+use super::super::{Global, input};
+use super::show::wait_all;
+use super::{documents, is_json, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct Submit {
+    /// Which handler runs the job.
+    kind: String,
+    /// What the handler gets: JSON text, @FILE, or - for stdin.
+    #[arg(default_value = "null", allow_hyphen_values = true)]
+    payload: String,
+    /// What the payload is; anything but JSON is passed on as it is.
+    #[arg(long, default_value = "application/json", value_name = "TYPE")]
+    content_type: String,
+    /// Names the job [default: a UUIDv7]. The same id, kind and payload is the same job, so a named job can be
+    /// submitted again after any doubt. With --count the jobs are ID-1, ID-2, …
+    #[arg(long)]
+    id: Option<String>,
+    /// How many such jobs to submit.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    count: Option<u64>,
+    /// Wait until all are over, up to --timeout, and print how they ended.
+    #[arg(long)]
+    wait: bool,
+    /// How many attempts may fail before the job is dead.
+    #[arg(long, default_value_t = 5)]
+    max_attempts: u32,
+    /// How many workers may be lost under the job before it is dead.
+    #[arg(long, default_value_t = 3)]
+    max_losses: u32,
+    /// How long one attempt may run [default: no bound].
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    job_timeout: Option<Duration>,
+    /// How long a worker may give no sign of life of the job before it goes to another [default: what its kind says, else 5m].
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    lease: Option<Duration>,
+    /// Renew the lease for as long as the handler runs [default: what its kind says, else false].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    renew_lease: Option<bool>,
+    /// What the worker must offer. May be given again.
+    #[arg(long)]
+    tag: Vec<String>,
+    /// Jobs of one key prefer one worker, under the strategy rendezvous.
+    #[arg(long, value_name = "KEY")]
+    affinity: Option<String>,
+    /// Jobs of one lane run one at a time, in the order of their submission.
+    #[arg(long, value_name = "NAME")]
+    lane: Option<String>,
+    /// A name within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2 and so on.
+    #[arg(long, conflicts_with = "id")]
+    name: Option<String>,
+    /// Makes it a member of this group, which is made if it is not there: the id is KIND:GROUP:NUMBER.
+    #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "name"])]
+    group: Option<String>,
+    /// Its number in the group, from 0; with --count that of the first.
+    #[arg(long, requires = "group", value_name = "N")]
+    number: Option<u32>,
+    /// How many members the group has. Said once, with any of them.
+    #[arg(long, requires = "group", value_name = "N")]
+    total: Option<u32>,
+    /// What to do when there is a job with this id.
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    if_exists: IfExists,
+    /// How urgent it is: 0 to 9, 9 goes first.
+    #[arg(long, default_value_t = 5)]
+    priority: u8,
+    /// Not to be started before this instant, such as 2026-11-21T11:33:00Z.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "in")]
+    at: Option<SystemTime>,
+    /// Not to be started before this time has passed.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    r#in: Option<Duration>,
+    /// Never to be started after this instant: it is dead then.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "expires_in")]
+    expires_at: Option<SystemTime>,
+    /// Never to be started after this time has passed.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    expires_in: Option<Duration>,
+    /// Makes it part of this trace, as W3C Trace Context has it: 00-TRACE-SPAN-FLAGS [default: the environment's TRACEPARENT].
+    #[arg(long, value_name = "TRACEPARENT")]
+    traceparent: Option<TraceContext>,
+}
+
+/// As the client's.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum IfExists {
+    /// It is the same job if kind and payload are the same, and a conflict otherwise.
+    #[default]
+    Same,
+    /// Do nothing, whatever that job is.
+    Ignore,
+    /// As same; a job that is over is opened again.
+    Again,
+}
+
+/// A job as it was submitted.
+#[derive(Serialize)]
+struct Submitted {
+    duplicate: bool,
+    accepted: &'static str,
+    #[serde(flatten)]
+    view: JobView,
+}
+
+pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Result<(), Failure> {
+    let jobs = jobs(&submit)?;
+    global.zookeeper()?;
+    let client = global.writer().await?;
+    let bar = global.progress("submitting", jobs.len());
+    let progress = |done| bar.set_position(done as u64);
+    let answers = match (&submit.group, submit.number) {
+        (Some(group), Some(first)) => {
+            let group = self::group(&submit, group)?;
+            let members =
+                client.group(group).await?.submit_stream((first..).zip(jobs)).collect::<Vec<_>>().await;
+            progress(members.len());
+            members
+        }
+        (_, _) => client.submit_many(jobs, progress).await,
+    };
+    bar.finish_and_clear();
+
+    let (mut ids, mut how, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
+    for answer in answers {
+        match answer {
+            Ok(job) => {
+                how.insert(job.id().clone(), job.accepted());
+                ids.push(job.id().clone());
+            }
+            Err(error) => wrong.push(error.told()),
+        }
+    }
+    let views = follow(global, output, &submit, &client, &ids, &mut wrong).await;
+    client.close().await;
+    let accepted = |id: &JobId| how.get(id).copied().unwrap_or(Accepted::New);
+    match views {
+        Ok(views) if is_json(output) => {
+            let submitted = views.into_iter().map(|view| {
+                let accepted = accepted(&view.id);
+                Submitted { duplicate: accepted.is_duplicate(), accepted: accepted.as_str(), view }
+            });
+            documents(output, submit.count.is_none(), &submitted.collect::<Vec<_>>())?;
+        }
+        Ok(views) if submit.wait => table(output, &views)?,
+        Ok(_) if ids.is_empty() => {}
+        Ok(_) => output.text(&ids.iter().map(JobId::as_str).collect::<Vec<_>>().join("\n"))?,
+        // The jobs are accepted all the same: their ids must not be lost.
+        Err(failure) => {
+            let told = ids.iter().map(|id| {
+                let accepted = accepted(id);
+                json!({ "id": id, "duplicate": accepted.is_duplicate(), "accepted": accepted.as_str() })
+            });
+            documents(output, submit.count.is_none(), &told.collect::<Vec<_>>())?;
+            return Err(failure);
+        }
+    }
+    Failure::all(wrong)
+}
+
+/// What the environment says is not this command's to refuse: the standard wants it ignored when it is none.
+fn trace(submit: &Submit) -> Option<TraceContext> {
+    let of_environment = || std::env::var("TRACEPARENT").ok()?.parse().ok();
+    submit.traceparent.or_else(of_environment)
+}
+
+/// The group of a member, with what was said of it.
+fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
+    let group = Group::new(&submit.kind, name).map_err(|error| Failure::usage(error.to_string()))?;
+    let group = match submit.total {
+        Some(total) => group.total(total),
+        None => group,
+    };
+    Ok(group.trace_context(trace(submit)))
+}
+
+fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
+    let mut job = input::job(&submit.kind, &submit.payload, &submit.content_type)?
+        .max_attempts(submit.max_attempts)
+        .max_losses(submit.max_losses);
+    if let Some(timeout) = submit.job_timeout {
+        job = job.timeout(timeout);
+    }
+    if let Some(lease) = submit.lease {
+        job = job.lease(lease);
+    }
+    if let Some(renew) = submit.renew_lease {
+        job = job.renew_lease_automatically(renew);
+    }
+    if let Some(key) = &submit.affinity {
+        job = job.affinity(key);
+    }
+    if let Some(lane) = &submit.lane {
+        job = job.lane(lane);
+    }
+    if let Some(at) = submit.at {
+        job = job.run_at(at);
+    }
+    if let Some(delay) = submit.r#in {
+        job = job.delay(delay);
+    }
+    if let Some(at) = submit.expires_at {
+        job = job.expires_at(at);
+    }
+    if let Some(wait) = submit.expires_in {
+        job = job.expires_in(wait);
+    }
+    job = job.priority(submit.priority).if_exists(match submit.if_exists {
+        IfExists::Same => client::IfExists::Same,
+        IfExists::Ignore => client::IfExists::Ignore,
+        IfExists::Again => client::IfExists::Again,
+    });
+    job = submit.tag.iter().fold(job, bellwether::Job::tag);
+    job = job.trace_context(trace(submit));
+    type Name = fn(bellwether::Job, String) -> bellwether::Job;
+    let named = match (&submit.id, &submit.name) {
+        (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),
+        (None, Some(name)) => Some((name, (|job, name| job.named(name)) as Name)),
+        (None, None) => None,
+    };
+    let jobs = match (named, submit.count) {
+        (None, count) => (0..count.unwrap_or(1)).map(|_| job.clone()).collect(),
+        (Some((id, named)), None) => vec![named(job, id.clone())],
+        (Some((id, named)), Some(count)) => {
+            (1..=count).map(|n| named(job.clone(), format!("{id}-{n}"))).collect()
+        }
+    };
+    // The last has the longest id.
+    let checked = jobs.first().into_iter().chain(jobs.last()).try_for_each(bellwether::Job::check);
+    checked.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(jobs)
+}
+
+/// What is accepted passes the check that its submission begins with. No file is read, and few copies are made.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzzed(submit: Submit) {
+    if submit.payload == "-" || submit.payload.starts_with('@') {
+        return;
+    }
+    let submit = Submit { count: submit.count.map(|count| count.min(3)), ..submit };
+    if let Ok(jobs) = jobs(&submit) {
+        assert_eq!(jobs.len() as u64, submit.count.unwrap_or(1));
+        jobs.iter().for_each(|job| job.check().expect("what is accepted can be submitted"));
+    }
+}
+
+/// What the output needs to know of the jobs: how they ended, how they are, or nothing.
+async fn follow(
+    global: &Global,
+    output: Output,
+    submit: &Submit,
+    client: &Client,
+    ids: &[JobId],
+    wrong: &mut Vec<(Kind, String)>,
+) -> Result<Vec<JobView>, Failure> {
+    if submit.wait {
+        let (views, ended) = wait_all(global, client, ids).await;
+        wrong.extend(ended);
+        return Ok(views);
+    }
+    if !is_json(output) {
+        return Ok(Vec::new());
+    }
+    Ok(client.get_many(ids).await?.into_iter().flatten().collect())
+}

@@ -1,0 +1,225 @@
+//! The command line: arguments in, results on stdout, everything else on stderr, an exit code.
+
+mod access;
+mod bench;
+mod config;
+mod connect;
+mod demo;
+mod dev;
+mod exit;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+mod gateway;
+mod group;
+mod input;
+mod install;
+mod job;
+mod keeper;
+mod kind;
+mod leader;
+mod logging;
+mod node;
+mod output;
+mod progress;
+mod retention;
+mod schedule;
+mod top;
+mod worker;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use exit::Failure;
+use logging::LogFormat;
+use output::{Format, Output};
+
+/// Shown below every help text.
+const EXIT_CODES: &str = "Exit codes:
+  0  success
+  1  failure: a job is dead, cancelled or in conflict, or ZooKeeper refused
+  2  usage: bad arguments, names or payload
+  3  ZooKeeper is unreachable, or the namespace is absent, foreign or of another layout
+  4  not found
+  5  timed out";
+
+/// What `--version` tells: with which of the features that a build may do without.
+fn built() -> String {
+    let features = [("otel", cfg!(feature = "otel")), ("zookeeper-tls", cfg!(feature = "zookeeper-tls"))];
+    let has: Vec<_> = features.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect();
+    let told = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
+    format!("{}\nfeatures: {told}", env!("CARGO_PKG_VERSION"))
+}
+
+/// How long what is left of a node may take to be dropped.
+const LEFT_OVER: Duration = Duration::from_secs(1);
+
+/// A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
+#[derive(Debug, Parser)]
+#[command(name = "bellwether", version, long_version = built(), after_help = EXIT_CODES, propagate_version = true)]
+struct Arguments {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+struct Global {
+    /// Where ZooKeeper is, and the namespace: HOST:PORT[,HOST:PORT…][/CHROOT].
+    #[arg(
+        long,
+        global = true,
+        env = "BELLWETHER_ZOOKEEPER",
+        value_name = "ADDRESSES",
+        hide_env_values = true
+    )]
+    zookeeper: Option<String>,
+    #[command(flatten)]
+    access: access::AccessOptions,
+    /// How long the command may take: connecting, asking, and waiting for jobs. For example 10s, 500ms, 2m.
+    #[arg(long, global = true, default_value = "10s", value_parser = input::duration)]
+    timeout: Duration,
+    /// How results are printed.
+    #[arg(long, global = true, value_enum, default_value_t)]
+    output: Format,
+    /// More on stderr; twice for debugging.
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
+    /// Less on stderr: errors only.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// How log lines are written, on stderr.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        env = "BELLWETHER_LOG_FORMAT",
+        hide_env_values = true
+    )]
+    log_format: LogFormat,
+    /// Send traces by OTLP over HTTP to the collector at this address, such as http://127.0.0.1:4318 [default: OpenTelemetry's
+    /// variables]. For a build with the feature otel.
+    #[arg(long, global = true, value_name = "URL", env = "BELLWETHER_OTLP_ENDPOINT", hide_env_values = true)]
+    otlp_endpoint: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Submit jobs and follow them.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Job(job::Job),
+    /// See the kinds of jobs, and pause them.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Kind(kind::KindCommand),
+    /// See groups: jobs whose join runs once all of them have ended.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Group(group::GroupCommand),
+    /// See the workers.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Worker(worker::Worker),
+    /// See the leader.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Leader(leader::Leader),
+    /// Watch leader, workers, kinds and rates, as top(1) does processes.
+    ///
+    /// It asks ZooKeeper alone, for some thirty small requests a look. JSON: an object on a line for each look, until nobody
+    /// reads any more, with trouble (why there is nothing newer, or null), at, leader, jobs, per_second, workers, kinds.
+    #[command(after_help = EXIT_CODES)]
+    Top(top::Top),
+    /// How long the records of jobs that are over are kept.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Retention(retention::Retention),
+    /// Have jobs submitted at the times of a calendar.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Schedule(schedule::ScheduleCommand),
+    /// Make tokens for the HTTP gateway.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Token(gateway::Token),
+    /// Run a node in the foreground, until SIGTERM or Ctrl-C; a second one stops it at once.
+    ///
+    /// Exit code 1 when it left jobs behind: after a second signal, or when ZooKeeper could not be reached to hand
+    /// them back. They are recovered after the session timeout.
+    #[command(after_help = EXIT_CODES)]
+    Node(node::Node),
+    /// See what a node is told, by whom, and whether its file is right.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Config(config::ConfigCommand),
+    /// Print completions for a shell.
+    Completions(install::Completions),
+    /// Write what a package installs beside the command: man pages and completions.
+    #[command(hide = true)]
+    InstallFiles(install::Files),
+    /// Run a server for one machine that speaks ZooKeeper's protocol: single node, no failover.
+    #[command(after_help = EXIT_CODES)]
+    Keeper(keeper::Keeper),
+    /// Run all there is in one process, to develop against: a keeper and a node with every role.
+    #[command(after_help = EXIT_CODES)]
+    Dev(dev::Dev),
+    /// Watch a cluster lose its leader and a worker, and no job: a keeper, three node processes, real jobs.
+    ///
+    /// Exit code 0 only if every job succeeded and every attempt is explained.
+    #[command(after_help = EXIT_CODES)]
+    Demo(demo::Demo),
+    /// Measure how many jobs per second a namespace takes and how fast.
+    #[command(after_help = EXIT_CODES)]
+    Bench(bench::Bench),
+}
+
+/// Runs the command that the process arguments name, and returns its exit code.
+pub fn main() -> ExitCode {
+    let said = match config::understand(Arguments::command(), std::env::args_os().collect::<Vec<_>>()) {
+        Ok(said) => said,
+        Err(config::Refused::Words(error)) => error.exit(),
+        Err(config::Refused::File(failure)) => return exit::code(Err(failure), LogFormat::Text),
+    };
+    let Arguments { global, command } = match Arguments::from_arg_matches(&said.matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let failure = Failure::failed(format!("no runtime: {error}"));
+            return exit::code(Err(failure), LogFormat::Text);
+        }
+    };
+    let exporter = match logging::start(&global, &command, runtime.handle()) {
+        Ok(exporter) => exporter,
+        Err(failure) => return exit::code(Err(failure), LogFormat::Text),
+    };
+    let result = runtime.block_on(run(&global, command, &said));
+    if let Some(exporter) = exporter {
+        exporter.stop();
+    }
+    // Jobs that are left lose their process groups and locals here; a blocking one cannot be ended.
+    runtime.shutdown_timeout(LEFT_OVER);
+    exit::code(result, global.log_format)
+}
+
+async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(), Failure> {
+    let output = Output::new(global.output);
+    match command {
+        Command::Job(command) => job::run(global, output, command).await,
+        Command::Kind(command) => kind::run(global, output, command).await,
+        Command::Group(command) => group::run(global, output, command).await,
+        Command::Worker(command) => worker::run(global, output, command).await,
+        Command::Leader(command) => leader::run(global, output, command).await,
+        Command::Top(command) => top::run(global, output, command).await,
+        Command::Retention(command) => retention::run(global, output, command).await,
+        Command::Schedule(command) => schedule::run(global, output, command).await,
+        Command::Config(command) => config::run(output, &command, said),
+        Command::Completions(command) => command.run(output),
+        Command::InstallFiles(command) => command.run(),
+        Command::Token(command) => gateway::run(output, command),
+        Command::Node(command) => node::run(global, command).await,
+        Command::Keeper(command) => keeper::run(output, command).await,
+        Command::Dev(command) => dev::run(global, output, command).await,
+        Command::Demo(command) => demo::run(global, output, &command).await,
+        Command::Bench(command) => bench::run(global, output, command).await,
+    }
+}

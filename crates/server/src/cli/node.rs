@@ -1,0 +1,223 @@
+//! `bellwether node`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bellwether::client::ConnectError;
+use bellwether::node::{AssignmentStrategy, ElectionStrategy, MAX_SLOTS, NodeError, RunError, StartError};
+use bellwether::{Access, Client, Handlers, NodeBuilder, NodeId, Tag};
+use clap::{Args, ValueEnum};
+
+use super::exit::{Failure, Kind, chain};
+use super::{Global, config, gateway, input};
+use crate::http::Gateway;
+use crate::metrics;
+use crate::served::{ServeError, Served};
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Stands for election.
+    Candidate,
+    /// Runs jobs.
+    Worker,
+    /// Serves HTTP.
+    Gateway,
+}
+
+/// How candidates are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Election {
+    /// In a line, each watching the one before it.
+    Queue,
+    /// Whoever comes first after the leader is gone.
+    Single,
+}
+
+impl From<Election> for ElectionStrategy {
+    fn from(election: Election) -> Self {
+        match election {
+            Election::Queue => Self::Queue,
+            Election::Single => Self::Single,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Node {
+    /// A file with these options, as `bellwether config example` shows them, and with schedules. An option here wins
+    /// over its environment variable, and that over the file.
+    #[arg(long, value_name = "FILE", env = "BELLWETHER_CONFIG", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// What operators call this process [default: its host name and process id].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node_id: Option<NodeId>,
+    /// What this node does.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "candidate,worker")]
+    pub(crate) roles: Vec<Role>,
+    /// How many jobs it runs at a time.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
+    pub(crate) slots: u32,
+    /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics_addr: Option<SocketAddr>,
+    /// A program that jobs of the kind `exec` may run. May be given again; none is allowed otherwise.
+    #[arg(long, value_name = "PROG")]
+    pub(crate) allow_exec: Vec<String>,
+    /// What this worker offers to jobs that require it. May be given again.
+    #[arg(long)]
+    pub(crate) tag: Vec<Tag>,
+    /// Which worker gets a job: round-robin, random, least-loaded, rendezvous.
+    #[arg(long, default_value = "least-loaded")]
+    pub(crate) strategy: AssignmentStrategy,
+    /// How candidates for leadership are ordered; the same for all nodes of a namespace.
+    #[arg(long, value_enum, default_value = "queue")]
+    pub(crate) election: Election,
+    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move.
+    #[arg(long, default_value = "10s", value_parser = session_timeout, value_name = "DURATION")]
+    pub(crate) session_timeout: Duration,
+    /// How long running jobs may take to end when the node stops; then they are handed back.
+    #[arg(long, default_value = "30s", value_parser = input::duration, value_name = "DURATION")]
+    pub(crate) drain_grace: Duration,
+    #[command(flatten, next_help_heading = "The gateway, with --roles …,gateway")]
+    pub(crate) gateway: gateway::HttpOptions,
+}
+
+fn session_timeout(text: &str) -> Result<Duration, String> {
+    let given = input::duration(text)?;
+    bellwether::node::check_session_timeout(given).map_err(|error| error.to_string())
+}
+
+pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
+    config::warn_of_strangers();
+    ended(start(global.zookeeper()?, global.access.access()?, node).await?).await
+}
+
+/// Starts the roles. The node is on its way to ZooKeeper when this returns, and the gateway listens.
+pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Result<Served, Failure> {
+    let handlers = options.plays(Role::Worker).then(|| crate::stock::handlers(options.allow_exec.clone()));
+    let kinds = match &handlers {
+        Some(handlers) => {
+            let registry = handlers.clone().build().map_err(|error| Failure::usage(error.to_string()))?;
+            registry.kinds().cloned().collect()
+        }
+        None => Vec::new(),
+    };
+    let gateway = options.plays(Role::Gateway).then(|| options.gateway.builder()).transpose()?;
+    if let Some(address) = options.metrics_addr {
+        tracing::info!(%address, "metrics are served");
+    }
+    let metrics = match (options.metrics_addr, &gateway) {
+        (Some(address), _) => Some(metrics::serve(address, &kinds)),
+        (None, Some(_)) => Some(metrics::record(&kinds)),
+        (None, None) => None,
+    };
+    let metrics = metrics.transpose().map_err(|error| Failure::failed(error.to_string()))?;
+    // First, so that an address that is taken leaves nothing behind.
+    let gateway = match (gateway, metrics) {
+        (Some(gateway), Some(metrics)) => {
+            let client = Client::builder().access(access.clone()).session_timeout(options.session_timeout);
+            let client = client.open(zookeeper).await.map_err(not_opened)?;
+            let gateway = gateway.metrics(metrics).start(client).await;
+            Some(gateway.map_err(|error| Failure::failed(chain(&error)))?)
+        }
+        (None, _) | (_, None) => None,
+    };
+    let node = match options.node(zookeeper, access, handlers) {
+        Ok(None) => None,
+        Ok(Some(builder)) => match builder.start().await {
+            Ok(node) => Some(node),
+            Err(error) => return Err(stopped(gateway, not_started(&error)).await),
+        },
+        Err(failure) => return Err(stopped(gateway, failure).await),
+    };
+    let served = Served { node, gateway };
+    if let Some(address) = served.http() {
+        tracing::info!(%address, "HTTP is served");
+    }
+    Ok(served)
+}
+
+impl Node {
+    fn plays(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// The node of the roles candidate and worker, if it plays one of them.
+    fn node(
+        self,
+        zookeeper: &str,
+        access: Access,
+        handlers: Option<Handlers>,
+    ) -> Result<Option<NodeBuilder>, Failure> {
+        let candidate = self.plays(Role::Candidate);
+        if !candidate && handlers.is_none() {
+            return Ok(None);
+        }
+        let mut builder = bellwether::Node::builder(zookeeper)
+            .access(access)
+            .candidate(candidate)
+            .assignment(self.strategy)
+            .election(self.election.into())
+            .session_timeout(self.session_timeout)
+            .drain_grace(self.drain_grace);
+        if let Some(file) = &self.config {
+            let config = config::read(file)?;
+            builder = config.schedules.into_iter().fold(builder, NodeBuilder::schedule);
+        }
+        if let Some(handlers) = handlers {
+            builder = self
+                .tag
+                .iter()
+                .fold(builder.handlers(handlers).slots(self.slots), |b, tag| b.tag(tag.as_str()));
+        }
+        if let Some(id) = &self.node_id {
+            builder = builder.node_id(id.as_str());
+        }
+        Ok(Some(builder))
+    }
+}
+
+fn not_opened(error: ConnectError) -> Failure {
+    match error {
+        ConnectError::ConnectString(_) | ConnectError::SessionTimeout(_) => Failure::usage(error.to_string()),
+        ConnectError::Unavailable(_) => Failure::failed(chain(&error)),
+    }
+}
+
+fn not_started(error: &StartError) -> Failure {
+    match error {
+        StartError::ConnectString(_)
+        | StartError::SessionTimeout(_)
+        | StartError::Name(_)
+        | StartError::Handlers(_)
+        | StartError::Worker(_)
+        | StartError::NoRole => Failure::usage(error.to_string()),
+        StartError::Schedule { .. } => Failure::usage(chain(error)),
+        StartError::Actors(_) => Failure::failed(chain(error)),
+    }
+}
+
+async fn stopped(gateway: Option<Gateway>, failure: Failure) -> Failure {
+    if let Some(gateway) = gateway {
+        gateway.stop().await;
+    }
+    failure
+}
+
+/// Runs until a signal ends it, or one of its parts ends on its own.
+pub(crate) async fn ended(served: Served) -> Result<(), Failure> {
+    served.run().await.map_err(|error| match error {
+        ServeError::Node(RunError::Ended(NodeError::Namespace(_))) => {
+            Failure::new(Kind::Unreachable, chain(&error))
+        }
+        ServeError::Node(
+            RunError::Ended(NodeError::Actors(_))
+            | RunError::Signals(_)
+            | RunError::Interrupted(_)
+            | RunError::Abandoned,
+        )
+        | ServeError::Gateway(_) => Failure::failed(chain(&error)),
+    })
+}

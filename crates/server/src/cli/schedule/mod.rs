@@ -1,0 +1,188 @@
+//! `bellwether schedule`.
+
+mod add;
+mod preview;
+
+use bellwether::client::{ScheduleError, ScheduleView};
+use bellwether::schedule::{WallMillis, instant};
+use bellwether::{Client, ScheduleId};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::Global;
+use super::exit::{Failure, Told};
+use super::output::{Format, Output};
+
+/// Of `schedule show` and the commands that change one.
+const JSON: &str = "JSON: an object with id, state, when, misfire, grace_ms, overlap, kind, priority, tags, \
+                    expires_after_ms, spec_version, paused, next, cursor, ticked, passed_over, last_tick, last_job, \
+                    last_passed, created_at, error.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScheduleCommand {
+    /// Add a schedule: when it ticks, and the job that each tick submits.
+    ///
+    /// The same schedule again is the same schedule; another one of its name is a conflict, unless --replace. JSON as of
+    /// `schedule show`, with added: made, same or replaced.
+    Add(Box<add::Add>),
+    /// List the schedules.
+    ///
+    /// JSON: an array of what `schedule show` tells.
+    List,
+    /// Show schedules with their next and their last tick.
+    #[command(after_long_help = JSON)]
+    Show(Names),
+    /// Make schedules stand still. Jobs that they have submitted go on.
+    #[command(after_long_help = JSON)]
+    Pause(Names),
+    /// Make schedules go on, with the first tick after now: what fell into the pause is not made up.
+    #[command(after_long_help = JSON)]
+    Resume(Names),
+    /// Submit a schedule's job now, beside its ticks.
+    ///
+    /// JSON: an object with id and job.
+    Trigger(Name),
+    /// Tell the next ticks of a cron expression or an interval, or of a schedule that is there.
+    ///
+    /// JSON: an array of instants.
+    Preview(preview::Preview),
+    /// Remove schedules. Their jobs stay.
+    ///
+    /// JSON: an array of objects with id and removed.
+    Remove(Names),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Names {
+    /// The schedules.
+    #[arg(required = true, value_name = "SCHEDULE")]
+    schedules: Vec<ScheduleId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// The schedule.
+    #[arg(value_name = "SCHEDULE")]
+    schedule: ScheduleId,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: ScheduleCommand) -> Result<(), Failure> {
+    match command {
+        ScheduleCommand::Add(add) => add::run(global, output, *add).await,
+        ScheduleCommand::Preview(preview) => preview::run(global, output, preview).await,
+        ScheduleCommand::List => {
+            let client = global.reader().await?;
+            let views = client.schedules().list().await?;
+            client.close().await;
+            match output.format {
+                Format::Json => output.json(&views),
+                Format::Table => table(output, &views),
+            }
+        }
+        ScheduleCommand::Show(Names { schedules }) => {
+            each(global, output, &schedules, async |client, id| client.schedules().get(id).await).await
+        }
+        ScheduleCommand::Pause(Names { schedules }) => {
+            each(global, output, &schedules, async |client, id| client.schedules().pause(id).await).await
+        }
+        ScheduleCommand::Resume(Names { schedules }) => {
+            each(global, output, &schedules, async |client, id| client.schedules().resume(id).await).await
+        }
+        ScheduleCommand::Trigger(Name { schedule }) => {
+            let client = global.reader().await?;
+            let job = client.schedules().trigger(&schedule).await?;
+            client.close().await;
+            match output.format {
+                Format::Json => output.json(&json!({ "id": schedule.as_str(), "job": job.id().as_str() })),
+                Format::Table => output.text(job.id().as_str()),
+            }
+        }
+        ScheduleCommand::Remove(Names { schedules }) => remove(global, output, &schedules).await,
+    }
+}
+
+/// Does it to each, and tells how each is; one that fails stops no other.
+async fn each(
+    global: &Global,
+    output: Output,
+    ids: &[ScheduleId],
+    act: impl AsyncFn(&Client, &ScheduleId) -> Result<ScheduleView, ScheduleError>,
+) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let (mut views, mut wrong) = (Vec::new(), Vec::new());
+    for id in ids {
+        match act(&client, id).await {
+            Ok(view) => views.push(view),
+            Err(error) => wrong.push(error.told()),
+        }
+    }
+    client.close().await;
+    match (output.format, &views[..]) {
+        (_, []) => {}
+        (Format::Json, [view]) if ids.len() == 1 => output.json(view)?,
+        (Format::Json, views) => output.json(views)?,
+        (Format::Table, views) => table(output, views)?,
+    }
+    Failure::all(wrong)
+}
+
+async fn remove(global: &Global, output: Output, ids: &[ScheduleId]) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let (mut removed, mut wrong) = (Vec::new(), Vec::new());
+    for id in ids {
+        match client.schedules().remove(id).await {
+            Ok(true) => removed.push((id, true)),
+            Ok(false) => {
+                removed.push((id, false));
+                wrong.push(ScheduleError::NotFound(id.clone()).told());
+            }
+            Err(error) => wrong.push(error.told()),
+        }
+    }
+    client.close().await;
+    if output.format == Format::Json {
+        let document = removed.iter().map(|(id, was)| json!({ "id": id.as_str(), "removed": was }));
+        output.json(&document.collect::<Vec<_>>())?;
+    }
+    Failure::all(wrong)
+}
+
+fn table(output: Output, views: &[ScheduleView]) -> Result<(), Failure> {
+    let rows = views.iter().map(|view| {
+        let (when, last, counts) = match &view.record {
+            Ok(record) => (
+                record.spec.when.to_string(),
+                record.last_tick.map(instant::text).unwrap_or_default(),
+                format!("{} / {}", record.ticked, record.passed_over),
+            ),
+            Err(error) => (format!("unreadable: {error}"), String::new(), String::new()),
+        };
+        let next = view.next().map(instant::text).unwrap_or_default();
+        [view.id.to_string(), view.state().to_owned(), when, next, last, counts]
+    });
+    output.rows(["ID", "STATE", "WHEN", "NEXT", "LAST", "TICKED / PASSED OVER"], rows.collect())
+}
+
+/// Instants for people, one to a line.
+fn instants(output: Output, ticks: impl Iterator<Item = WallMillis>) -> Result<(), Failure> {
+    let ticks = ticks.map(instant::text).collect::<Vec<_>>();
+    match output.format {
+        Format::Json => output.json(&ticks),
+        Format::Table if ticks.is_empty() => Ok(()),
+        Format::Table => output.text(&ticks.join("\n")),
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzzed(command: ScheduleCommand) {
+    match command {
+        ScheduleCommand::Add(add) => add::fuzzed(*add),
+        ScheduleCommand::Preview(preview) => preview::fuzzed(preview),
+        ScheduleCommand::List
+        | ScheduleCommand::Show(_)
+        | ScheduleCommand::Pause(_)
+        | ScheduleCommand::Resume(_)
+        | ScheduleCommand::Trigger(_)
+        | ScheduleCommand::Remove(_) => {}
+    }
+}

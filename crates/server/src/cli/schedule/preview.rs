@@ -1,0 +1,77 @@
+//! `schedule preview`.
+
+use std::time::{Duration, SystemTime};
+
+use bellwether::ScheduleId;
+use bellwether::schedule::{WallMillis, When};
+use clap::Args;
+
+use super::super::exit::{Failure, Kind};
+use super::super::output::Output;
+use super::super::{Global, input};
+use super::instants;
+
+#[derive(Debug, Args)]
+pub(crate) struct Preview {
+    /// A cron expression in quotes, for which no ZooKeeper is needed; or the name of a schedule that is there.
+    #[arg(value_name = "EXPRESSION|SCHEDULE", required_unless_present = "every")]
+    what: Option<String>,
+    /// The IANA zone of the expression [default: UTC].
+    #[arg(long)]
+    zone: Option<String>,
+    /// An interval instead.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION", conflicts_with_all = ["what", "zone"])]
+    every: Option<Duration>,
+    /// How many ticks.
+    #[arg(short = 'n', long = "count", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000), value_name = "N")]
+    count: u32,
+    /// After which instant [default: now, or a schedule's cursor].
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
+    after: Option<SystemTime>,
+}
+
+pub(super) async fn run(global: &Global, output: Output, preview: Preview) -> Result<(), Failure> {
+    let count = preview.count as usize;
+    let after = preview.after.map(WallMillis::from);
+    let (when, after) = match offline(&preview)? {
+        Ok(when) => (when, after.unwrap_or_else(|| SystemTime::now().into())),
+        Err(schedule) => {
+            let client = global.reader().await?;
+            let view = client.schedules().get(&schedule).await?;
+            client.close().await;
+            let record = view.record.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
+            (record.spec.when, after.unwrap_or(record.cursor))
+        }
+    };
+    let calendar = when.calendar().map_err(|error| Failure::usage(error.to_string()))?;
+    instants(output, calendar.ticks_after(after).take(count))
+}
+
+/// What needs no namespace, or the name of what does. An expression has spaces, and a name has none.
+fn offline(preview: &Preview) -> Result<Result<When, ScheduleId>, Failure> {
+    let usage = |error: bellwether::schedule::SpecError| Failure::usage(error.to_string());
+    if let Some(interval) = preview.every {
+        return Ok(Ok(When::every(interval).map_err(usage)?));
+    }
+    let what = preview.what.as_deref().unwrap_or_default();
+    if what.trim().contains(char::is_whitespace) || what.is_empty() {
+        let zone = preview.zone.as_deref().unwrap_or("UTC");
+        return Ok(Ok(When::cron(what, zone).map_err(usage)?));
+    }
+    if preview.zone.is_some() {
+        return Err(Failure::usage(format!(
+            "--zone is an expression's, and {what:?} is the name of a schedule"
+        )));
+    }
+    Ok(Err(ScheduleId::new(what).map_err(|error| Failure::usage(error.to_string()))?))
+}
+
+/// What is understood has a calendar.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzzed(preview: Preview) {
+    if let Ok(Ok(when)) = offline(&preview) {
+        let calendar = when.calendar().expect("what is accepted has a calendar");
+        let after = preview.after.map_or(WallMillis(0), WallMillis::from);
+        assert!(calendar.ticks_after(after).take(3).is_sorted());
+    }
+}

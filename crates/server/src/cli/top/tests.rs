@@ -1,0 +1,300 @@
+//! What is shown of made-up snapshots, and how it is drawn.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bellwether::client::{Churn, Depths, KindView, LeaderView, Paused, Shares, Snapshot, Tally, WorkerView};
+use bellwether::{Kind, NodeId, WorkerId};
+use bellwether_core::time::WallMillis;
+use bellwether_core::worker::WorkerInfo;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use uuid::Uuid;
+
+use super::draw::Screen;
+use super::live::{Pressed, pressed};
+use super::view::{Sort, State, View};
+
+/// 2026-11-22T03:00:00Z.
+const NOW: WallMillis = WallMillis(1_795_316_400_000);
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn kind(name: &str) -> Kind {
+    Kind::new(name).unwrap()
+}
+
+/// Registered so many seconds before now.
+fn worker(n: u128, node: &str, kinds: &[&str], assigned: usize, ended: usize) -> WorkerView {
+    let info = WorkerInfo {
+        node: NodeId::new(node).unwrap(),
+        host: format!("host-of-{node}"),
+        kinds: kinds.iter().copied().map(kind).collect(),
+        leases: BTreeMap::new(),
+        slots: 8,
+        tags: Vec::new(),
+        codec: 1,
+        started_at: WallMillis(NOW.0 - 725_000),
+        draining: false,
+    };
+    let id = WorkerId::new(Uuid::from_u128(n));
+    WorkerView { id, info: Ok(info), assigned, ended: Tally::of(ended), shunned_until: None }
+}
+
+fn shares(seen: &[(&str, usize)], asked: usize, all: usize) -> Shares {
+    Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), asked, all }
+}
+
+/// Three workers, of which one serves nothing but mail.
+fn snapshot() -> Snapshot {
+    let workers = vec![
+        worker(1, "first", &["report", "sum"], 8, 4_000),
+        worker(2, "second", &["report", "sum"], 5, 3_000),
+        worker(3, "third", &["mail"], 2, 70),
+    ];
+    let served = |name: &str, serving: &[usize], paused: Option<&str>| KindView {
+        kind: kind(name),
+        workers: serving.iter().map(|n| workers[*n].id).collect(),
+        slots: (8 * serving.len(), serving.iter().map(|n| workers[*n].assigned).sum()),
+        paused: paused.map(|by| Paused { by: Some(by.to_owned()), since: Some(NOW) }),
+    };
+    Snapshot {
+        at: NOW,
+        leader: Some(LeaderView {
+            node: NodeId::new("first").unwrap(),
+            epoch: 3,
+            session: 0x100_0000_0000_0001,
+            since: WallMillis(NOW.0 - 7_380_000),
+            standing: true,
+        }),
+        kinds: vec![
+            served("mail", &[2], Some("ops: the provider is down")),
+            served("report", &[0, 1], None),
+            served("sum", &[0, 1], None),
+        ],
+        depths: Depths { stored: 12_500, queued: 1_204, delayed: 3, quarantined: 0 },
+        further_minutes: 0,
+        orphaned: 0,
+        churn: Churn { submitted: Tally::of(20_000), removed: Tally::of(7_500) },
+        queued: shares(&[("mail", 50), ("sum", 150)], 200, 1_204),
+        running: shares(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15),
+        workers,
+    }
+}
+
+/// Two seconds later.
+fn later() -> Snapshot {
+    let mut now = snapshot();
+    now.at = WallMillis(NOW.0 + 2_000);
+    now.workers[0].ended = Tally::of(4_120);
+    now.workers[1].ended = Tally::of(3_075);
+    now.workers[2].ended = Tally::of(75);
+    now.depths = Depths { stored: 12_700, queued: 1_210, ..now.depths };
+    now.churn = Churn { submitted: Tally::of(20_204), removed: Tally::of(7_504) };
+    now.queued = shares(&[("mail", 50), ("sum", 150)], 200, 1_210);
+    now
+}
+
+fn view(now: &Snapshot) -> View {
+    View::new(Some((&snapshot(), 2 * SECOND)), now, Sort::Busy)
+}
+
+fn drawn(view: &View, trouble: Option<&str>, scroll: usize, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let screen = Screen {
+        to: "zk1:2181,zk2:2181/bellwether/prod",
+        interval: 2 * SECOND,
+        trouble: trouble.map(|why| (why, 12 * SECOND)),
+        view,
+        sort: Sort::Busy,
+        scroll,
+        keys: true,
+    };
+    terminal.draw(|frame| frame.render_widget(&screen, frame.area())).unwrap();
+    let cells = terminal.backend().buffer().content();
+    let rows = cells.chunks(usize::from(width));
+    let rows = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned());
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn rates_are_what_changed_between_two_looks() {
+    let rates = view(&later()).per_second.unwrap();
+    assert_eq!(rates.submitted, Some(102.0));
+    assert_eq!(rates.removed, Some(2.0));
+    assert_eq!(rates.ended, 100.0);
+    // 204 came, and six more are open.
+    assert_eq!(rates.finished, Some(99.0));
+    assert_eq!(View::new(None, &later(), Sort::Busy).per_second, None);
+    assert_eq!(View::new(Some((&snapshot(), Duration::ZERO)), &later(), Sort::Busy).per_second, None);
+}
+
+#[test]
+fn a_count_that_wraps_or_begins_afresh_makes_no_rate_up() {
+    let last = (1 << 31) - 2;
+    assert_eq!(Tally::of(5).since(Tally::of(last)), Some(7));
+    let mut before = snapshot();
+    before.churn.submitted = Tally::of(20_000);
+    let mut now = later();
+    now.churn.submitted = Tally::of(3);
+    let rates = View::new(Some((&before, SECOND)), &now, Sort::Busy).per_second.unwrap();
+    assert_eq!((rates.submitted, rates.finished), (None, None));
+}
+
+#[test]
+fn what_was_not_counted_is_not_told() {
+    let mut now = later();
+    now.further_minutes = 9;
+    let view = view(&now);
+    assert!(!view.jobs.delayed_exact);
+    assert_eq!(view.jobs.over, None);
+    assert_eq!(view.per_second.unwrap().finished, None);
+}
+
+#[test]
+fn a_dead_workers_jobs_are_open_and_not_finished() {
+    let mut now = snapshot();
+    let gone = now.workers.remove(1);
+    now.orphaned = gone.assigned;
+    assert_eq!(view(&now).per_second.unwrap().finished, Some(0.0));
+    assert_eq!((now.open(), now.assigned()), (snapshot().open(), 10));
+}
+
+#[test]
+fn attempts_are_told_by_kind_where_a_worker_serves_nothing_else() {
+    let view = view(&later());
+    let ended = |name: &str| view.kinds.iter().find(|kind| kind.kind == name).unwrap().ended_per_second;
+    assert_eq!((ended("mail"), ended("sum")), (Some(2.5), None));
+}
+
+#[test]
+fn a_kind_that_nobody_serves_is_shown_while_jobs_of_it_wait() {
+    let mut now = later();
+    now.queued = shares(&[("typo", 2)], 2, 2);
+    let view = view(&now);
+    let typo = view.kinds.iter().find(|kind| kind.kind == "typo").unwrap();
+    assert_eq!((typo.workers, typo.waiting.unwrap().count), (0, 2));
+}
+
+#[test]
+fn workers_and_kinds_come_in_the_order_that_was_asked_for() {
+    let order = |sort| {
+        let view = View::new(Some((&snapshot(), 2 * SECOND)), &later(), sort);
+        let nodes = view.workers.iter().map(|worker| worker.node.clone().unwrap()).collect::<Vec<_>>();
+        let kinds = view.kinds.iter().map(|kind| kind.kind.clone()).collect::<Vec<_>>();
+        (nodes.join(" "), kinds.join(" "))
+    };
+    let told = |nodes: &str, kinds: &str| (nodes.to_owned(), kinds.to_owned());
+    assert_eq!(order(Sort::Busy), told("first second third", "sum mail report"));
+    assert_eq!(order(Sort::Rate), told("first second third", "sum mail report"));
+    assert_eq!(order(Sort::Age), told("third second first", "mail report sum"));
+    assert_eq!(order(Sort::Name), told("first second third", "mail report sum"));
+    let all = [Sort::Busy, Sort::Rate, Sort::Name, Sort::Age];
+    assert_eq!(all.map(Sort::next), [Sort::Rate, Sort::Name, Sort::Age, Sort::Busy]);
+}
+
+#[test]
+fn the_page_says_who_leads_and_what_works() {
+    let shown = drawn(&view(&later()), None, 0, 110, 24);
+    for text in [
+        "first leads, epoch 3, for 2h03m",
+        "1,210 queued  3 delayed  15 running",
+        "102.0 submitted  99.0 finished  100.0 attempts ended  2.0 records removed",
+        "15 of 24 busy",
+        "ops: the provider is down",
+        "≈908",
+        "q quit",
+    ] {
+        assert!(shown.contains(text), "{text:?} is not in\n{shown}");
+    }
+    assert!(shown.lines().any(|line| line.starts_with("third") && line.contains("2.5")), "{shown}");
+}
+
+#[test]
+fn the_picture_in_the_readme_is_what_is_drawn() {
+    let shown = drawn(&view(&later()), None, 0, 100, 17);
+    let page = include_str!("../../../../../docs/cli.md");
+    assert!(page.contains(&shown), "put this into docs/cli.md:\n{shown}");
+}
+
+#[test]
+fn an_interregnum_and_a_lost_connection_are_told() {
+    let mut now = later();
+    now.leader.as_mut().unwrap().standing = false;
+    let shown = drawn(&view(&now), Some("the connection to zk1:2181 is lost"), 0, 110, 24);
+    assert!(shown.contains("nobody leads; first did, epoch 3"), "{shown}");
+    assert!(shown.contains("What you see is 12s old: the connection to zk1:2181 is lost"), "{shown}");
+    now.leader = None;
+    assert!(drawn(&view(&now), None, 0, 110, 24).contains("nobody ever led"));
+}
+
+#[test]
+fn what_others_wrote_cannot_talk_to_the_terminal() {
+    let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}txet";
+    let mut now = later();
+    for worker in &mut now.workers {
+        worker.info.as_mut().unwrap().host = hostile.repeat(50);
+    }
+    now.kinds[0].paused = Some(Paused { by: Some(hostile.to_owned()), since: None });
+    let view = view(&now);
+    let shown = drawn(&view, Some(hostile), 0, 110, 24);
+    let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!shown.contains(obeyed), "{shown:?}");
+    assert_eq!(shown.lines().count(), 24, "nothing has a line too many");
+    for (table, row) in [("a worker's host", "first "), ("who paused", "mail ")] {
+        let row = shown.lines().find(|line| line.starts_with(row)).unwrap();
+        assert!(row.contains("\\u{1b}[2J"), "{table} is shown for what it is: {row}");
+    }
+    assert!(!serde_json::to_string(&view).unwrap().contains('\u{1b}'), "JSON escapes it");
+}
+
+#[test]
+fn many_workers_are_cut_counted_and_scrolled_through() {
+    let mut now = later();
+    now.workers = (0..1_000).map(|n| worker(n, &format!("n{n}"), &["sum"], 1, 0)).collect();
+    let view = View::new(None, &now, Sort::Busy);
+    let first = drawn(&view, None, 0, 110, 24);
+    assert!(
+        first.contains("n0 ") && first.contains("… 1 to ") && first.contains("of 1000 workers"),
+        "{first}"
+    );
+    assert!(first.contains("mail") && first.contains("sum"), "the kinds have room: {first}");
+    let last = drawn(&view, None, 5_000, 110, 24);
+    assert!(last.contains("of 1000 workers") && !last.contains("n0 "), "{last}");
+}
+
+#[test]
+fn a_page_of_any_size_is_drawn() {
+    let view = view(&later());
+    for (width, height) in [(1, 1), (5, 40), (200, 2), (40, 7), (300, 100)] {
+        drawn(&view, Some("gone"), 2, width, height);
+    }
+}
+
+#[test]
+fn a_worker_that_drains_is_shunned_or_unreadable_says_so() {
+    let mut now = later();
+    now.workers[0].info.as_mut().unwrap().draining = true;
+    now.workers[1].shunned_until = Some(NOW);
+    now.workers[2].info = bellwether_core::wire::decode::<WorkerInfo>(b"junk");
+    let view = view(&now);
+    let states = view.workers.iter().map(|worker| worker.state).collect::<Vec<_>>();
+    assert_eq!(states, [State::Draining, State::Shunned, State::Unreadable]);
+    let shown = drawn(&view, None, 0, 110, 24);
+    assert!(shown.contains("00000000-0000-0000-0000-000000000003"), "by its id, for want of a name: {shown}");
+}
+
+#[test]
+fn keys_mean_what_the_foot_says() {
+    let key = |code| pressed(KeyEvent::new(code, KeyModifiers::NONE));
+    assert_eq!(key(KeyCode::Char('q')), Pressed::Quit);
+    assert_eq!(key(KeyCode::Esc), Pressed::Quit);
+    assert_eq!(key(KeyCode::Char('s')), Pressed::Sort);
+    assert_eq!(key(KeyCode::Char(' ')), Pressed::Ask);
+    assert_eq!(key(KeyCode::Down), Pressed::Down(1));
+    assert_eq!(key(KeyCode::PageUp), Pressed::Up(10));
+    assert_eq!(key(KeyCode::Char('x')), Pressed::Nothing);
+    assert_eq!(pressed(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Pressed::Quit);
+    assert_eq!(pressed(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::CONTROL)), Pressed::Nothing);
+}

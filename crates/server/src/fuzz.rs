@@ -1,0 +1,57 @@
+//! Fuzz targets of this crate: functions that take any bytes and must not panic. See `src/fuzz.rs` of the library for the
+//! drivers.
+
+use bellwether::{JobContext, JobId, Kind, Payload};
+use futures::FutureExt as _;
+
+pub use crate::cli::fuzz::command_line;
+
+/// A payload for a stock kind, which the first byte chooses: it is understood, or the attempt fails with a reason.
+pub fn stock(bytes: &[u8]) {
+    // No payload names this program, so that nothing is run.
+    const UNNAMED: &str = "a program with a name that nobody guesses: 5c1f2a";
+    let Some((choice, payload)) = bytes.split_first() else { return };
+    let kinds = ["sum", "echo", "sleep", "fail", "exec"];
+    let kind = Kind::new(kinds[usize::from(*choice) % kinds.len()]).expect("a name");
+    let Ok(payload) = Payload::json(payload) else { return };
+    let handlers = crate::stock::handlers([UNNAMED]).build().expect("each kind has one handler");
+    let context = JobContext::detached(JobId::new("fuzzed").expect("a name"), kind.clone(), payload);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let _guard = runtime.enter();
+    // One that goes to sleep is not waited for.
+    if let Some(Err(error)) = handlers.get(&kind).expect("it has a handler").call(context).now_or_never() {
+        assert!(!error.message().is_empty(), "a failure says why");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_testkit::fuzz::Corpus;
+
+    /// Mutants per target: half a second of a debug build.
+    const MUTANTS: usize = 5_000;
+
+    const JSON: [&[u8]; 12] = [
+        b"\0",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\"",
+        b"\\u0000",
+        b"\\ud800",
+        b"1e400",
+        b"-0",
+        b"9223372036854775808",
+        b"null",
+    ];
+
+    #[test]
+    fn any_payload_of_a_stock_kind_is_understood_or_fails_its_attempt() {
+        Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "stock").exercise(
+            MUTANTS,
+            &JSON,
+            super::stock,
+        );
+    }
+}

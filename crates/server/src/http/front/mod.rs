@@ -1,0 +1,213 @@
+//! What every request passes before a route sees it, and every answer on its way out.
+//!
+//! The steps are in [`pass`], in this order: an id, an audit line, then whatever may refuse it (framing, origin,
+//! credentials, role, room), then time; then the answer is put into its form, metered and audited. A refusal is an answer
+//! like any other, so it has an id, a line and a count too.
+
+mod audit;
+mod credentials;
+mod framing;
+mod operations;
+mod origin;
+mod request_id;
+mod room;
+
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bellwether::metrics as metric;
+use futures::FutureExt;
+use metrics::{counter, histogram};
+use tokio::time::timeout;
+
+pub(super) use audit::Told;
+pub(super) use credentials::Caller;
+pub(super) use operations::Operations;
+pub(super) use room::Room;
+
+use super::problem::{Fault, Problem};
+use super::routes::{EVENTS, WAIT, WAIT_GROUP, is_open};
+use super::state::App;
+use audit::Line;
+use request_id::RequestId;
+
+/// Who is at the other end of the connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) SocketAddr);
+
+/// How a request is bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Whoever asks whether the gateway lives must be answered most of all when it has too much to do.
+    Health,
+    /// Has its own bound on number and time.
+    Long,
+    Short,
+}
+
+impl Class {
+    fn of(route: Option<&MatchedPath>) -> Self {
+        match route.map(MatchedPath::as_str) {
+            Some("/healthz" | "/readyz") => Self::Health,
+            Some(WAIT | WAIT_GROUP | EVENTS) => Self::Long,
+            Some(_) | None => Self::Short,
+        }
+    }
+}
+
+/// What the layer of all routes knows.
+#[derive(Clone)]
+pub(super) struct Front {
+    pub(super) app: App,
+    pub(super) operations: Operations,
+}
+
+pub(super) async fn pass(State(front): State<Front>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = RequestId::of(request.headers());
+    let class = Class::of(request.extensions().get::<MatchedPath>());
+    let mut line = Line::begin(&request, &id, &front.operations);
+    let answer = answered(admit(&front, class, request, next, &mut line)).await;
+    let answer = finished(answer, &id);
+    let status = answer.status();
+    line.end(status, answer.extensions().get::<Told>());
+    counter!(metric::HTTP_REQUESTS, "code" => code(status)).increment(1);
+    if class == Class::Short {
+        histogram!(metric::HTTP_SECONDS).record(started.elapsed());
+    }
+    answer
+}
+
+/// An answer whatever happens. A panic is a defect of the gateway, and costs one request.
+async fn answered(admitted: impl Future<Output = Result<Response, Problem>>) -> Response {
+    match AssertUnwindSafe(admitted).catch_unwind().await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(problem)) => problem.into_response(),
+        // The panic itself is on stderr, by the hook.
+        Err(_) => Fault::Panicked.because("the request was given up; the gateway goes on").into_response(),
+    }
+}
+
+/// Runs the route, if nothing forbids it.
+async fn admit(
+    front: &Front,
+    class: Class,
+    mut request: Request,
+    next: Next,
+    line: &mut Line,
+) -> Result<Response, Problem> {
+    let app = &front.app;
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    framing::check(request.headers())?;
+    origin::check(app.local_only, request.method(), request.headers())?;
+    if class == Class::Health || is_open(request.uri().path()) {
+        return Ok(next.run(request).await);
+    }
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    let caller = credentials::caller(app.tokens.as_ref(), request.headers(), peer)?;
+    line.by(&caller);
+    if let Some(operation) = front.operations.of(request.method(), route.as_ref())
+        && caller.role < operation.role
+    {
+        return Err(Fault::Forbidden.because(format!(
+            "the token {} has the role {}: this needs {}",
+            caller.name, caller.role, operation.role
+        )));
+    }
+    // A permit of a long request is its own route's.
+    let _room = if class == Class::Short { Some(app.room.enter(&caller)?) } else { None };
+    let mutates = mutates(request.method());
+    request.extensions_mut().insert(caller);
+    if class == Class::Long {
+        return Ok(next.run(request).await);
+    }
+    let within = app.limits.request_time;
+    timeout(within, next.run(request)).await.map_err(|_| match mutates {
+        false => Fault::Late.because(format!("there was no answer within {within:?}: try again")),
+        true => Fault::Unknown.because(format!(
+            "there was no answer within {within:?}: it may or may not have been done; asking again is safe, for a \
+             submission with the same id"
+        )),
+    })
+}
+
+/// Puts an answer into its form: each error a problem, and headers for all.
+fn finished(mut answer: Response, id: &RequestId) -> Response {
+    let status = answer.status();
+    let problem = answer.extensions_mut().remove::<Problem>();
+    let problem = problem.or_else(|| {
+        (status.is_client_error() || status.is_server_error()).then(|| Problem::of_status(status))
+    });
+    let mut answer = match problem {
+        Some(problem) => {
+            let answer = problem.clone().written(answer, id.as_str());
+            // What the metric counts can be looked up: a caller may not tell anybody.
+            if code(answer.status()) == SERVER_ERROR {
+                let (status, (problem, detail)) = (answer.status().as_u16(), problem.why());
+                tracing::warn!(
+                    request_id = id.as_str(),
+                    status,
+                    problem,
+                    detail,
+                    "answered with a server error"
+                );
+            }
+            answer
+        }
+        None => answer,
+    };
+    let headers = answer.headers_mut();
+    headers.insert("x-request-id", id.header());
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if framing::ends_connection(answer.status()) {
+        answer.headers_mut().insert(axum::http::header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+fn mutates(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Of the metric: the gateway, or what is behind it, is at fault.
+const SERVER_ERROR: &str = "server_error";
+
+fn code(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        ..400 => "ok",
+        429 | 503 => "refused",
+        400..500 => "client_error",
+        500.. => SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use axum::http::HeaderMap;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_answered_as_a_defect_of_the_gateway() {
+        let answer = answered(async { panic!("as a test wants") }).await;
+        let mut headers = HeaderMap::new();
+        headers.insert("x-request-id", HeaderValue::from_static("seven"));
+        let answer = finished(answer, &RequestId::of(&headers));
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(code(answer.status()), SERVER_ERROR);
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        let body = to_bytes(answer.into_body(), 1_024).await.unwrap();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["type"], "urn:bellwether:problem:panicked");
+        assert_eq!(problem["request_id"], "seven");
+        assert!(!String::from_utf8_lossy(&body).contains("as a test wants"), "what it said stays here");
+    }
+}

@@ -1,0 +1,362 @@
+//! Every error, as `application/problem+json` (RFC 9457).
+//!
+//! A handler or a layer returns a [`Problem`]; what goes out is written in one place, [`Problem::written`], by the
+//! outermost layer, which knows the request's id. So an answer that something else refused (a method that is not
+//! allowed, a path that is not there) gets the same form.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bellwether::client::GroupError;
+use bellwether::{JobId, NameError};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::limits;
+use bellwether::client::{
+    CursorError, Error, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, Unavailable, WaitError,
+};
+
+/// What went wrong, for programs (`type`, `status`) and for people (`title`, `detail`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// Which kind of problem: `urn:bellwether:problem:` and a word, the same for all of its kind.
+    #[serde(rename = "type", serialize_with = "urn")]
+    #[schema(value_type = String, example = "urn:bellwether:problem:not-found")]
+    kind: &'static str,
+    /// The kind of problem, in words.
+    #[schema(value_type = String)]
+    title: &'static str,
+    /// The status of the answer.
+    #[serde(serialize_with = "code")]
+    #[schema(value_type = u16)]
+    status: StatusCode,
+    /// What it is about here, and the way out.
+    detail: String,
+    /// The request's id, as in the header `X-Request-Id` and in the gateway's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// The job that it is about. A submission without an id has the one that was made for it, to be submitted again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    job: Option<JobId>,
+    #[serde(skip)]
+    retry_after: Option<Duration>,
+}
+
+/// Stands for a problem that its status says all about (RFC 9457).
+const NO_KIND: &str = "about:blank";
+
+fn urn<S: serde::Serializer>(kind: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    match kind {
+        NO_KIND => serializer.serialize_str(NO_KIND),
+        word => serializer.collect_str(&format_args!("urn:bellwether:problem:{word}")),
+    }
+}
+
+fn code<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u16(status.as_u16())
+}
+
+/// The kinds. One status each, and a word that programs may rely on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Invalid,
+    Unauthenticated,
+    Forbidden,
+    ForeignOrigin,
+    NotFound,
+    NotAllowed,
+    Conflict,
+    LengthRequired,
+    TooLarge,
+    NotJson,
+    TooMany,
+    Panicked,
+    Refused,
+    Saturated,
+    Unavailable,
+    Unknown,
+    Late,
+}
+
+impl Fault {
+    const fn tell(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "The request is not valid"),
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "A token is needed"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The token's role is not enough"),
+            Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin", "Another site's page asked"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
+            Self::NotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "not-allowed", "The method is not allowed here")
+            }
+            Self::Conflict => (StatusCode::CONFLICT, "conflict", "What is stored forbids it"),
+            Self::LengthRequired => {
+                (StatusCode::LENGTH_REQUIRED, "length-required", "The body needs a length")
+            }
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
+            Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The body must be JSON"),
+            Self::TooMany => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too-many-requests",
+                "This caller has too many requests under way",
+            ),
+            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked", "The gateway has a defect"),
+            Self::Refused => (StatusCode::BAD_GATEWAY, "refused", "ZooKeeper refused it"),
+            Self::Saturated => {
+                (StatusCode::SERVICE_UNAVAILABLE, "saturated", "The gateway has too much to do")
+            }
+            Self::Unavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The namespace cannot be used now")
+            }
+            Self::Unknown => (StatusCode::GATEWAY_TIMEOUT, "unknown", "Whether it was done is not known"),
+            Self::Late => (StatusCode::GATEWAY_TIMEOUT, "late", "It took too long"),
+        }
+    }
+
+    /// A problem of this kind.
+    pub(super) fn because(self, detail: impl Into<String>) -> Problem {
+        let (status, word, title) = self.tell();
+        let retry_after = match self {
+            Self::TooMany | Self::Saturated | Self::Unavailable => Some(limits::RETRY_AFTER),
+            Self::Invalid
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::ForeignOrigin
+            | Self::NotFound
+            | Self::NotAllowed
+            | Self::Conflict
+            | Self::LengthRequired
+            | Self::TooLarge
+            | Self::NotJson
+            | Self::Panicked
+            | Self::Refused
+            | Self::Unknown
+            | Self::Late => None,
+        };
+        Problem { kind: word, title, status, detail: detail.into(), request_id: None, job: None, retry_after }
+    }
+}
+
+impl Problem {
+    /// Its word, and what it is about.
+    pub(super) fn why(&self) -> (&'static str, &str) {
+        (self.kind, &self.detail)
+    }
+
+    pub(super) fn about(mut self, job: JobId) -> Self {
+        self.job = Some(job);
+        self
+    }
+
+    /// The same, of one part of what was sent.
+    pub(super) fn within(mut self, part: &str) -> Self {
+        self.detail = format!("{part}: {}", self.detail);
+        self
+    }
+
+    pub(super) fn retry_after(mut self, after: Duration) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+
+    /// What stands for an error that is no problem of ours yet, by its status.
+    pub(super) fn of_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::NOT_FOUND => Fault::NotFound.because("there is nothing at this path: see /docs"),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                Fault::NotAllowed.because("the header Allow tells the methods of this path")
+            }
+            other => Self {
+                kind: NO_KIND,
+                title: other.canonical_reason().unwrap_or("Error"),
+                status: other,
+                detail: String::new(),
+                request_id: None,
+                job: None,
+                retry_after: None,
+            },
+        }
+    }
+
+    /// The whole answer, with the headers that another layer has set on it.
+    pub(super) fn written(mut self, answer: Response, request_id: &str) -> Response {
+        self.request_id = Some(request_id.to_owned());
+        let (mut head, _) = answer.into_parts();
+        let body = serde_json::to_vec(&self).expect("a problem has string keys only");
+        head.status = self.status;
+        head.headers.remove(axum::http::header::CONTENT_LENGTH);
+        head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(after) = self.retry_after {
+            head.headers.insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            head.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        Response::from_parts(head, Body::from(body))
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut answer = self.status.into_response();
+        answer.extensions_mut().insert(self);
+        answer
+    }
+}
+
+impl From<NameError> for Problem {
+    fn from(error: NameError) -> Self {
+        Fault::Invalid.because(error.to_string())
+    }
+}
+
+impl From<CursorError> for Problem {
+    fn from(error: CursorError) -> Self {
+        Fault::Invalid.because(format!("`after` is {error}"))
+    }
+}
+
+impl From<Unavailable> for Problem {
+    fn from(error: Unavailable) -> Self {
+        Fault::Unavailable.because(chain(&error))
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let said = chain(&error);
+        match error {
+            Error::Unavailable(_) => Fault::Unavailable.because(said),
+            Error::NotFound(id) => Fault::NotFound.because(said).about(id),
+            Error::WorkerUnreadable { .. } => Fault::Conflict.because(said),
+            Error::Refused(_) => Fault::Refused.because(said),
+            Error::Unreadable { id, .. } => Fault::Conflict.because(said).about(id),
+            Error::Invalid { .. } => Fault::Invalid.because(said),
+            Error::Group(error) => error.into(),
+            Error::GroupUnreadable { .. } => Fault::Conflict.because(said),
+            Error::Settings { .. } => Fault::Conflict.because(said),
+            Error::PauseContended(_) | Error::Busy { .. } | Error::GroupContended { .. } => {
+                Fault::Conflict.because(said).retry_after(limits::RETRY_AFTER)
+            }
+            Error::Contended { id, .. } => {
+                Fault::Conflict.because(said).about(id).retry_after(limits::RETRY_AFTER)
+            }
+        }
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        let said = chain(&error);
+        match error {
+            SubmitError::Invalid(_) => Fault::Invalid.because(said),
+            SubmitError::Group(error) => error.into(),
+            SubmitError::Client(error) => error.into(),
+            SubmitError::Conflict { id, .. } | SubmitError::Unreadable { id, .. } => {
+                Fault::Conflict.because(said).about(id)
+            }
+            // Retention or an operator makes room; that takes a while.
+            SubmitError::Overloaded { id, .. }
+            | SubmitError::MinuteFull { id, .. }
+            | SubmitError::TooManyMinutes { id, .. } => {
+                Fault::Saturated.because(said).about(id).retry_after(60 * limits::RETRY_AFTER)
+            }
+            SubmitError::NotSent { id, .. } => Fault::Unavailable.because(said).about(id),
+            SubmitError::Unknown { id, .. } => Fault::Unknown.because(said).about(id),
+            SubmitError::Refused { id, .. } => Fault::Refused.because(said).about(id),
+        }
+    }
+}
+
+impl From<SetRetentionError> for Problem {
+    fn from(error: SetRetentionError) -> Self {
+        let said = chain(&error);
+        match error {
+            SetRetentionError::Invalid(_) => Fault::Invalid.because(said),
+            SetRetentionError::Client(error) => error.into(),
+        }
+    }
+}
+
+impl From<GroupError> for Problem {
+    fn from(error: GroupError) -> Self {
+        let said = chain(&error);
+        match error {
+            GroupError::Word(_)
+            | GroupError::Name { .. }
+            | GroupError::Total { .. }
+            | GroupError::Number { .. }
+            | GroupError::OwnId { .. }
+            | GroupError::OwnParent { .. }
+            | GroupError::Depth { .. } => Fault::Invalid.because(said),
+            GroupError::Absent { .. } => Fault::NotFound.because(said),
+            GroupError::Sealed { .. }
+            | GroupError::Below { .. }
+            | GroupError::Closed { .. }
+            | GroupError::Other { .. }
+            | GroupError::Kind { .. }
+            | GroupError::Again { .. }
+            | GroupError::AttemptOver { .. }
+            | GroupError::Spawned { .. } => Fault::Conflict.because(said),
+        }
+    }
+}
+
+impl From<GroupWaitError> for Problem {
+    fn from(error: GroupWaitError) -> Self {
+        let said = chain(&error);
+        match error {
+            GroupWaitError::TimedOut { .. } => Fault::Late.because(said),
+            GroupWaitError::Client(error) => error.into(),
+        }
+    }
+}
+
+impl From<ScheduleError> for Problem {
+    fn from(error: ScheduleError) -> Self {
+        let said = chain(&error);
+        match error {
+            ScheduleError::Name(_)
+            | ScheduleError::Invalid(_)
+            | ScheduleError::Job(_)
+            | ScheduleError::JobOwns { .. }
+            | ScheduleError::Past { .. } => Fault::Invalid.because(said),
+            ScheduleError::Conflict { .. } | ScheduleError::Unreadable { .. } => {
+                Fault::Conflict.because(said)
+            }
+            ScheduleError::Overloaded { .. } => {
+                Fault::Saturated.because(said).retry_after(60 * limits::RETRY_AFTER)
+            }
+            ScheduleError::NotFound(_) => Fault::NotFound.because(said),
+            ScheduleError::Contended { .. } => Fault::Conflict.because(said).retry_after(limits::RETRY_AFTER),
+            ScheduleError::Unknown { .. } => Fault::Unknown.because(said),
+            ScheduleError::Client(error) => error.into(),
+        }
+    }
+}
+
+impl From<WaitError> for Problem {
+    fn from(error: WaitError) -> Self {
+        let said = chain(&error);
+        match error {
+            WaitError::TimedOut { id, .. } => Fault::Late.because(said).about(id),
+            WaitError::Client(error) => error.into(),
+        }
+    }
+}
+
+/// An error with its sources, in a line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        line = format!("{line}: {error}");
+        source = error.source();
+    }
+    line
+}

@@ -1,0 +1,102 @@
+//! `POST /v1/jobs/{id}/cancel` and `…/retry`.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::extract::Id;
+use crate::http::front::Told;
+use crate::http::problem::{Fault, Problem};
+use crate::http::state::App;
+use bellwether::client;
+
+/// What was done.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Changed {
+    /// The job.
+    id: String,
+    /// What was done, as a word: `cancelled`, `requested` (its worker was asked to stop it), `reopened`, `released` (from
+    /// quarantine), `still_open` (it needs no retry), `already_cancelled`.
+    outcome: &'static str,
+    /// The worker that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<String>,
+    /// The generation that a retry began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u32>,
+}
+
+impl Changed {
+    fn new(id: &bellwether::JobId, outcome: &'static str) -> Self {
+        Self { id: id.to_string(), outcome, worker: None, generation: None }
+    }
+}
+
+impl IntoResponse for Changed {
+    fn into_response(self) -> Response {
+        let told = Told(format!("job {} {}", self.id, self.outcome));
+        let mut answer = Answer(self).into_response();
+        answer.extensions_mut().insert(told);
+        answer
+    }
+}
+
+/// Cancel a job.
+///
+/// One that waits is cancelled at once, and no attempt of it begins any more. The worker of one that runs is asked to
+/// stop it; if it finishes first, its result stands. Asking again is safe.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/cancel", tag = "jobs", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The job's id")),
+    responses(
+        (status = 200, description = "It is cancelled, or its worker was asked", body = Changed),
+        (status = 409, description = "It ended otherwise", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn cancel_job(State(app): State<App>, Id(id): Id) -> Result<Changed, Problem> {
+    match app.client.cancel(&id).await? {
+        client::Cancelled::Cancelled => Ok(Changed::new(&id, "cancelled")),
+        client::Cancelled::Requested(worker) => {
+            Ok(Changed { worker: Some(worker.to_string()), ..Changed::new(&id, "requested") })
+        }
+        client::Cancelled::AlreadyTerminal(client::State::Cancelled) => {
+            Ok(Changed::new(&id, "already_cancelled"))
+        }
+        client::Cancelled::AlreadyTerminal(state) => {
+            let said = format!("job {id} is {state} already: it cannot be cancelled");
+            Err(Fault::Conflict.because(said).about(id))
+        }
+    }
+}
+
+/// Retry a job.
+///
+/// Queues a dead or cancelled job again, as a new generation with fresh counts, or brings one out of quarantine. Asking
+/// again is safe.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/retry", tag = "jobs", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The job's id")),
+    responses(
+        (status = 200, description = "It is queued again, or was open", body = Changed),
+        (status = 409, description = "It succeeded: its result stands", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn retry_job(State(app): State<App>, Id(id): Id) -> Result<Changed, Problem> {
+    match app.client.retry(&id).await? {
+        client::Retried::Reopened(generation) => {
+            Ok(Changed { generation: Some(generation), ..Changed::new(&id, "reopened") })
+        }
+        client::Retried::Released => Ok(Changed::new(&id, "released")),
+        client::Retried::StillOpen => Ok(Changed::new(&id, "still_open")),
+        client::Retried::Succeeded => {
+            let said = format!("job {id} succeeded: its result stands and it is not run again");
+            Err(Fault::Conflict.because(said).about(id))
+        }
+    }
+}

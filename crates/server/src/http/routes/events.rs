@@ -1,0 +1,219 @@
+//! `GET /v1/events`: server-sent events, from the client's one hub.
+//!
+//! A stream costs a task, its buffers and a place in the hub's ring: no watch and no read of ZooKeeper's.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use bellwether::metrics as metric;
+use bellwether::{JobId, Kind};
+use futures::stream;
+use metrics::{counter, gauge};
+use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{sleep, timeout};
+use utoipa::{IntoParams, ToSchema};
+
+use super::document::StateName;
+use crate::http::extract::Asked;
+use crate::http::problem::{Fault, Problem};
+use crate::http::server::{Endless, Phase};
+use crate::http::state::App;
+use bellwether::client::{Event, Events, Heard};
+
+/// How often a stream on which nothing happens says so, below what proxies cut (60 s), and so that a peer which is gone
+/// is found out.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+/// How long a stream may wait for the watch.
+const WATCHING_WITHIN: Duration = Duration::from_secs(10);
+
+/// Events of one write.
+const AT_ONCE: usize = 64;
+
+/// Which events.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    /// Only of this job.
+    job: Option<String>,
+    /// Only of jobs of this kind.
+    kind: Option<String>,
+}
+
+/// The data of an event `job`.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+#[expect(dead_code, reason = "describes what another type writes")]
+pub(super) struct EventDocument {
+    /// Which job.
+    job: String,
+    /// Its kind; null when its record cannot be read.
+    #[schema(required)]
+    kind: Option<String>,
+    /// Where it is now.
+    state: StateName,
+    /// The worker that has it, while it runs.
+    #[schema(required)]
+    worker: Option<String>,
+    /// The attempt under way, or the last that was closed; 0 before the first.
+    attempt: u32,
+    /// 1, and one more for each time that it was opened again.
+    generation: u32,
+    /// The last error, unless it succeeded.
+    #[schema(required)]
+    error: Option<String>,
+}
+
+struct Filter {
+    job: Option<JobId>,
+    kind: Option<Kind>,
+}
+
+impl Filter {
+    fn lets(&self, event: &Event) -> bool {
+        self.job.as_ref().is_none_or(|job| *job == event.job)
+            && (self.kind.is_none() || self.kind == event.kind)
+    }
+
+    /// As it is sent, unless it is filtered out.
+    fn write(&self, text: &mut String, heard: Heard) {
+        let (name, data) = match heard {
+            Heard::Event(event) if self.lets(&event) => {
+                ("job", serde_json::to_string(&*event).expect("an event has string keys only"))
+            }
+            Heard::Event(_) => return,
+            Heard::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
+            Heard::Gap => ("gap", "{}".to_owned()),
+        };
+        // JSON has no line breaks but those that it escapes.
+        write!(text, "event: {name}\ndata: {data}\n\n").expect("a string takes all that is written to it");
+    }
+}
+
+/// One of the streams; the permit and the count end with it.
+struct Follower {
+    events: Events,
+    filter: Filter,
+    phase: watch::Receiver<Phase>,
+    begun: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        gauge!(metric::HTTP_STREAMS).decrement(1.0);
+    }
+}
+
+/// Follow what happens to jobs.
+///
+/// Server-sent events, from when the answer begins: `job` with where a job is now; `missed` with the number of events that
+/// this stream was too slow for; `gap` when the connection to ZooKeeper was lost, or too much happened at once, so that
+/// some may be missing. A state that lasts for moments may be left out, the last one is not. Nothing is sent again: list
+/// the jobs after `missed`, `gap` or a new connection.
+#[utoipa::path(
+    get, path = "/v1/events", tag = "jobs", security(("token" = ["read"])),
+    params(Which),
+    responses(
+        (status = 200, description = "A stream that ends with the connection", body = EventDocument, content_type = "text/event-stream"),
+        (status = "4XX", description = "No stream", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "No stream", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn follow_events(
+    State(app): State<App>,
+    Asked(which): Asked<Which>,
+) -> Result<Response, Problem> {
+    let job = which.job.map(JobId::new).transpose()?;
+    let kind = which.kind.map(Kind::new).transpose()?;
+    let permit = app.streams.clone().try_acquire_owned().map_err(|_| {
+        counter!(metric::HTTP_REFUSED, "why" => "streams").increment(1);
+        Fault::Saturated.because("as many event streams are served as there may be")
+    })?;
+    let mut events = app.client.events();
+    if !matches!(timeout(WATCHING_WITHIN, events.watching()).await, Ok(true)) {
+        return Err(Fault::Unavailable.because("ZooKeeper does not serve this gateway now"));
+    }
+    gauge!(metric::HTTP_STREAMS).increment(1.0);
+    let follower = Follower {
+        events,
+        filter: Filter { job, kind },
+        phase: app.phase.clone(),
+        begun: false,
+        _permit: permit,
+    };
+    let body = Body::from_stream(stream::unfold(follower, |mut follower| async move {
+        let chunk = follower.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(chunk), follower))
+    }));
+    let head = [(CONTENT_TYPE.as_str(), "text/event-stream"), ("x-accel-buffering", "no")];
+    let mut answer = (head, body).into_response();
+    answer.extensions_mut().insert(Endless);
+    Ok(answer)
+}
+
+impl Follower {
+    /// What to write next; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.begun, true) {
+            return Some(Bytes::from_static(b"retry: 2000\n\n"));
+        }
+        loop {
+            let heard = tokio::select! {
+                heard = self.events.next() => heard?,
+                () = sleep(ALIVE_EVERY) => return Some(Bytes::from_static(b":\n\n")),
+                _ = self.phase.wait_for(|phase| *phase > Phase::Serving) => return None,
+            };
+            let mut text = String::new();
+            self.filter.write(&mut text, heard);
+            for _ in 1..AT_ONCE {
+                let Some(heard) = self.events.try_next() else { break };
+                self.filter.write(&mut text, heard);
+            }
+            if !text.is_empty() {
+                return Some(text.into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use bellwether::client::State;
+
+    fn written(filter: &Filter, heard: Heard) -> String {
+        let mut text = String::new();
+        filter.write(&mut text, heard);
+        text
+    }
+
+    #[test]
+    fn what_was_missed_is_told_to_all_and_jobs_to_those_who_asked_for_them() {
+        let all = Filter { job: None, kind: None };
+        let one = Filter { job: Some(JobId::new("a").unwrap()), kind: None };
+        let event = |job: &str| {
+            let (job, kind) = (JobId::new(job).unwrap(), Some(Kind::new("sum").unwrap()));
+            let state = State::Queued;
+            let event = Event { job, kind, state, worker: None, attempt: 0, generation: 1, error: None };
+            Heard::Event(Arc::new(event))
+        };
+        for filter in [&all, &one] {
+            assert_eq!(written(filter, Heard::Missed(7)), "event: missed\ndata: {\"events\":7}\n\n");
+            assert_eq!(written(filter, Heard::Gap), "event: gap\ndata: {}\n\n");
+            let told = written(filter, event("a"));
+            assert!(told.starts_with("event: job\ndata: {\"job\":\"a\""), "{told}");
+            assert!(told.ends_with("}\n\n") && told.lines().count() == 3, "{told}");
+        }
+        assert!(written(&all, event("b")).starts_with("event: job\n"));
+        assert_eq!(written(&one, event("b")), "");
+    }
+}

@@ -1,0 +1,123 @@
+//! `/v1/kinds`.
+
+use axum::Extension;
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::extract::KindName;
+use crate::http::front::{Caller, Told};
+use crate::http::problem::Problem;
+use crate::http::state::App;
+use bellwether::client::{KindView, Paused, rfc3339};
+
+/// A kind that a worker serves, or that is paused.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Kind)]
+pub(super) struct KindDocument {
+    /// Its name.
+    kind: String,
+    /// The live workers that have a handler for it.
+    workers: Vec<String>,
+    /// The slots that they have, for all their kinds together.
+    slots: usize,
+    /// How many of these slots hold a job.
+    assigned: usize,
+    /// By whom and since when it is paused, or null.
+    #[schema(required)]
+    paused: Option<PausedDocument>,
+}
+
+/// A pause.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Paused)]
+pub(super) struct PausedDocument {
+    /// Who did it, as they said.
+    #[schema(required)]
+    by: Option<String>,
+    /// When, by their clock.
+    #[schema(required, format = DateTime)]
+    since: Option<String>,
+}
+
+impl From<KindView> for KindDocument {
+    fn from(KindView { kind, workers, slots: (slots, assigned), paused }: KindView) -> Self {
+        let paused = paused.map(|Paused { by, since }| PausedDocument { by, since: since.map(rfc3339) });
+        let workers = workers.iter().map(ToString::to_string).collect();
+        Self { kind: kind.to_string(), workers, slots, assigned, paused }
+    }
+}
+
+/// What was done.
+#[derive(Serialize, ToSchema)]
+pub(super) struct KindChanged {
+    /// The kind.
+    kind: String,
+    /// `paused` or `already_paused`; `resumed` or `not_paused`.
+    outcome: &'static str,
+}
+
+impl IntoResponse for KindChanged {
+    fn into_response(self) -> Response {
+        let told = Told(format!("kind {} {}", self.kind, self.outcome));
+        let mut answer = Answer(self).into_response();
+        answer.extensions_mut().insert(told);
+        answer
+    }
+}
+
+/// List the kinds that live workers serve, and those that are paused.
+#[utoipa::path(
+    get, path = "/v1/kinds", tag = "kinds", security(("token" = ["read"])),
+    responses(
+        (status = 200, description = "All kinds, by name", body = Vec<KindDocument>),
+        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<KindDocument>>, Problem> {
+    Ok(Answer(app.client.kinds().await?.into_iter().map(Into::into).collect()))
+}
+
+/// Have no jobs of a kind assigned until it is resumed.
+///
+/// What runs goes on, and jobs may be submitted. Asking again is safe.
+#[utoipa::path(
+    post, path = "/v1/kinds/{kind}/pause", tag = "kinds", security(("token" = ["operate"])),
+    params(("kind" = String, Path, description = "The kind")),
+    responses(
+        (status = 200, description = "It is paused", body = KindChanged),
+        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pause_kind(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    KindName(kind): KindName,
+) -> Result<KindChanged, Problem> {
+    let done = app.client.pause_kind(&kind, &format!("{}, over HTTP", caller.name)).await?;
+    let outcome = if done { "paused" } else { "already_paused" };
+    Ok(KindChanged { kind: kind.to_string(), outcome })
+}
+
+/// Have jobs of a kind assigned again.
+#[utoipa::path(
+    post, path = "/v1/kinds/{kind}/resume", tag = "kinds", security(("token" = ["operate"])),
+    params(("kind" = String, Path, description = "The kind")),
+    responses(
+        (status = 200, description = "It is not paused", body = KindChanged),
+        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume_kind(
+    State(app): State<App>,
+    KindName(kind): KindName,
+) -> Result<KindChanged, Problem> {
+    let done = app.client.resume_kind(&kind).await?;
+    let outcome = if done { "resumed" } else { "not_paused" };
+    Ok(KindChanged { kind: kind.to_string(), outcome })
+}

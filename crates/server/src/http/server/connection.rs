@@ -1,0 +1,262 @@
+//! One connection, by hyper: HTTP/1.1, keep-alive, one request after the other. An answer without an end is taken from it
+//! ([`endless`]).
+//!
+//! A peer that is slow with its headers, idle, or slow to take an answer is cut off, so what a connection can hold
+//! is bounded by its buffers, and for how long by a few timers.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use super::Phase;
+use super::endless::{self, Exit};
+use super::patience::Patient;
+use crate::http::front::Peer;
+use crate::http::limits::{MAX_BUFFER, MAX_HEADER_BYTES, MAX_HEADERS, STALLED_AFTER};
+
+/// `header_time` is how long headers may take, and the connection may be idle.
+pub(super) async fn serve<S>(
+    stream: S,
+    peer: SocketAddr,
+    router: Router,
+    header_time: Duration,
+    mut phase: watch::Receiver<Phase>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let _counted = Counted::new();
+    // Boxed, so that what is left of a connection without hyper does not keep its room.
+    let by_hyper = Box::pin(by_hyper(stream, peer, router, header_time, phase.clone()));
+    let Some((stream, body)) = by_hyper.await else { return };
+    tokio::select! {
+        ended = endless::write(stream, body) => log(peer, ended),
+        _ = phase.wait_for(|phase| *phase == Phase::Over) => {}
+    }
+}
+
+/// Returns when the connection is over, or with what is left when hyper is.
+async fn by_hyper<S>(
+    stream: S,
+    peer: SocketAddr,
+    router: Router,
+    header_time: Duration,
+    mut phase: watch::Receiver<Phase>,
+) -> Option<(Patient<S>, Body)>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = Patient::new(stream, STALLED_AFTER);
+    let exit = Arc::new(Exit::new(stream.waits()));
+    let service = TowerToHyperService::new(router);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer));
+        answer(service.clone(), request, Arc::clone(&exit))
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .max_headers(MAX_HEADERS)
+        .max_header_size(MAX_HEADER_BYTES)
+        .max_buf_size(MAX_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let serving = tokio::select! {
+        left = driven(&mut connection, &exit, peer) => Some(left),
+        _ = phase.wait_for(|phase| *phase > Phase::Serving) => None,
+    };
+    let left = match serving {
+        Some(left) => left,
+        None => {
+            Pin::new(&mut connection).graceful_shutdown();
+            tokio::select! {
+                left = driven(&mut connection, &exit, peer) => left,
+                _ = phase.wait_for(|phase| *phase == Phase::Over) => None,
+            }
+        }
+    };
+    Some((connection.into_parts().io.into_inner(), left?))
+}
+
+/// The body of an answer that leaves hyper; `None` when the connection is over.
+async fn driven<C, E>(connection: &mut C, exit: &Exit, peer: SocketAddr) -> Option<Body>
+where
+    C: Future<Output = Result<(), E>> + Unpin,
+    E: fmt::Display,
+{
+    poll_fn(|cx| match Pin::new(&mut *connection).poll(cx) {
+        Poll::Ready(ended) => {
+            log(peer, ended);
+            Poll::Ready(None)
+        }
+        Poll::Pending => exit.taken().map_or(Poll::Pending, |body| Poll::Ready(Some(body))),
+    })
+    .await
+}
+
+async fn answer(
+    service: TowerToHyperService<Router>,
+    request: Request<Incoming>,
+    exit: Arc<Exit>,
+) -> Result<Response<Body>, Infallible> {
+    let may_leave = Exit::serves(&request);
+    let answer = hyper::service::Service::call(&service, request).await?;
+    Ok(if may_leave { exit.answer(answer) } else { answer })
+}
+
+/// Peers end connections as they like: nothing to warn of.
+fn log(peer: SocketAddr, ended: Result<(), impl fmt::Display>) {
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "a connection ended");
+    }
+}
+
+/// One of the open connections.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        metrics::gauge!(bellwether::metrics::HTTP_CONNECTIONS).increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        metrics::gauge!(bellwether::metrics::HTTP_CONNECTIONS).decrement(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Bytes;
+    use axum::response::IntoResponse;
+    use axum::routing::get;
+    use futures::StreamExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+    use tokio::task::JoinHandle;
+    use tokio::time::timeout;
+
+    use super::super::Endless;
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    /// Less than a head, so that its first write never suffices.
+    const NARROW: usize = 16;
+
+    struct Served {
+        heard: ReadHalf<DuplexStream>,
+        asked: JoinHandle<WriteHalf<DuplexStream>>,
+        phase: watch::Sender<Phase>,
+        task: JoinHandle<()>,
+    }
+
+    /// `/few` says `few`; `/on` says `on` and goes on until the gateway drains.
+    fn served(ask: &'static str) -> Served {
+        let (near, far) = tokio::io::duplex(NARROW);
+        let (heard, mut asking) = tokio::io::split(far);
+        let asked = tokio::spawn(async move {
+            asking.write_all(ask.as_bytes()).await.unwrap();
+            asking
+        });
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let until = phases.clone();
+        let on = get(async move || {
+            let mut until = until.clone();
+            let said = futures::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"on"))]);
+            let silent = async move { until.wait_for(|phase| *phase > Phase::Serving).await.map(drop).ok() };
+            let silent = futures::stream::once(silent).filter_map(async |_| None);
+            let mut answer = Body::from_stream(said.chain(silent)).into_response();
+            answer.extensions_mut().insert(Endless);
+            answer
+        });
+        let router = Router::new().route("/few", get(async || "few")).route("/on", on);
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let task = tokio::spawn(serve(near, peer, router, SOON, phases));
+        Served { heard, asked, phase, task }
+    }
+
+    impl Served {
+        async fn read_until(&mut self, end: &str) -> String {
+            let mut read = Vec::new();
+            let reading = async {
+                while !read.ends_with(end.as_bytes()) {
+                    read.push(self.heard.read_u8().await.unwrap());
+                }
+            };
+            timeout(SOON, reading).await.expect("it is said in time");
+            String::from_utf8(read).unwrap()
+        }
+
+        /// What is said until the connection is closed.
+        async fn rest(mut self) -> String {
+            let mut read = String::new();
+            timeout(SOON, self.heard.read_to_string(&mut read)).await.expect("it is closed in time").unwrap();
+            timeout(SOON, self.task).await.expect("it ends in time").unwrap();
+            read
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_an_end_follows_whole_answers_and_ends_with_the_gateway() {
+        let mut served = served("GET /few HTTP/1.1\r\n\r\nGET /few HTTP/1.1\r\n\r\nGET /on HTTP/1.1\r\n\r\n");
+        for _ in 0..2 {
+            let few = served.read_until("\r\n\r\nfew").await;
+            assert!(few.starts_with("HTTP/1.1 200 OK\r\n"), "{few}");
+            assert!(!few.contains("connection: close"), "{few}");
+        }
+        let head = served.read_until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        for header in ["transfer-encoding: chunked\r\n", "connection: close\r\n", "date: "] {
+            assert!(head.contains(header), "{head}");
+        }
+        assert_eq!(served.read_until("on\r\n").await, "2\r\non\r\n");
+        served.phase.send_replace(Phase::Draining);
+        assert_eq!(served.rest().await, "0\r\n\r\n");
+    }
+
+    #[tokio::test]
+    async fn without_chunks_or_without_a_body_it_stays_with_hyper() {
+        let mut old = served("GET /on HTTP/1.0\r\n\r\n");
+        let head = old.read_until("\r\n\r\n").await;
+        assert!(!head.contains("chunked"), "{head}");
+        assert_eq!(old.read_until("on").await, "on");
+        old.phase.send_replace(Phase::Draining);
+        assert_eq!(old.rest().await, "");
+
+        let head_only = served("HEAD /on HTTP/1.1\r\n\r\nGET /few HTTP/1.1\r\nconnection: close\r\n\r\n");
+        let said = head_only.rest().await;
+        assert!(said.starts_with("HTTP/1.1 200 OK\r\n") && said.ends_with("\r\n\r\nfew"), "{said}");
+        assert_eq!(said.matches("HTTP/1.1").count(), 2, "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_peer_has_gone_or_that_is_given_up_is_over() {
+        let following = async || {
+            let mut served = served("GET /on HTTP/1.1\r\n\r\n");
+            served.read_until("on\r\n").await;
+            served
+        };
+        let Served { heard, asked, phase: _serving, task } = following().await;
+        drop((heard, asked.await.unwrap()));
+        timeout(SOON, task).await.expect("its peer has gone").unwrap();
+        let Served { heard: _hears, asked: _asks, phase, task } = following().await;
+        phase.send_replace(Phase::Over);
+        timeout(SOON, task).await.expect("it is given up").unwrap();
+    }
+}

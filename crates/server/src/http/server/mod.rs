@@ -1,0 +1,146 @@
+//! Listening, and stopping.
+//!
+//! ```text
+//! supervisor ── accept loop ── connection ── connection …
+//! ```
+//!
+//! Connections are tasks and not actors: none of them has a state that outlives it or that another would ask for
+//! (ADR 18). A panic in a request is answered 500 and ends nothing else. A panic in the accept loop, which has no request
+//! in it, starts it again on the same socket; after ten in half a minute the gateway ends.
+
+mod accept;
+mod connection;
+mod endless;
+mod patience;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+use super::builder::{GatewayBuilder, GatewayError};
+use super::routes;
+use super::state::App;
+use accept::Acceptor;
+use bellwether::client::Client;
+pub(super) use endless::Endless;
+
+/// How long requests under way may take to end when the gateway stops. Long polls and event streams are ended at once.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// As the node's: a fault that comes back this often is not one that a fresh start heals.
+const RESTARTS: usize = 10;
+const RESTARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where a gateway is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Serving,
+    /// Takes no connection, and no second request on those that it has.
+    Draining,
+    /// Drops what is left.
+    Over,
+}
+
+/// A gateway that serves. Cheap to clone; it serves until it is stopped, whether or not a clone is kept.
+#[derive(Clone)]
+pub struct Gateway {
+    address: SocketAddr,
+    phase: Arc<watch::Sender<Phase>>,
+    connections: Arc<Semaphore>,
+    most: u32,
+    client: Client,
+    ended: watch::Receiver<Option<bool>>,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// The settings.
+    pub fn builder() -> GatewayBuilder {
+        GatewayBuilder::new()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no more connections, lets requests under way end for up to 5 s, ends what is left, and closes the client.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the gateway somewhere between: call it again.
+    pub async fn stop(&self) {
+        self.phase.send_replace(Phase::Draining);
+        if timeout(STOP_WITHIN, self.connections.acquire_many(self.most)).await.is_err() {
+            tracing::info!("some requests did not end in time: their connections are cut");
+        }
+        self.phase.send_replace(Phase::Over);
+        self.client.clone().close().await;
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// [`GatewayError::Died`] when it was not asked to.
+    pub async fn ended(&self) -> Result<(), GatewayError> {
+        let mut ended = self.ended.clone();
+        let well = ended.wait_for(Option::is_some).await.is_ok_and(|well| *well == Some(true));
+        if well { Ok(()) } else { Err(GatewayError::Died) }
+    }
+}
+
+pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gateway, GatewayError> {
+    let GatewayBuilder { address, tokens, tls, insecure: _, limits, metrics } = builder;
+    let listen = |source| GatewayError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let (phase, phases) = watch::channel(Phase::Serving);
+    let local_only = address.ip().to_canonical().is_loopback();
+    let app = App::new(client.clone(), limits, tokens, local_only, metrics, phases.clone());
+    let most = u32::try_from(limits.connections).unwrap_or(u32::MAX).min(1 << 24);
+    let connections = Arc::new(Semaphore::new(most as usize));
+    let acceptor = Acceptor {
+        listener: Arc::new(listener),
+        tls: tls.map(|tls| tls.0.into()),
+        connections: Arc::clone(&connections),
+        refusals: Arc::new(Semaphore::new(accept::MAX_REFUSALS)),
+        router: routes::router(app.clone()),
+        app,
+    };
+    let (end, ended) = watch::channel(None);
+    tokio::spawn(async move {
+        let well = supervise(acceptor).await;
+        end.send_replace(Some(well));
+    });
+    Ok(Gateway { address, phase: Arc::new(phase), connections, most, client, ended })
+}
+
+/// Accepts until the gateway stops; whether it did that by request.
+async fn supervise(acceptor: Acceptor) -> bool {
+    let mut died: Vec<Instant> = Vec::new();
+    loop {
+        match tokio::spawn(acceptor.clone().run()).await {
+            Ok(()) => return true,
+            Err(error) if error.is_cancelled() => return false,
+            Err(error) => {
+                tracing::error!(%error, "the gateway's accept loop died: starting it again");
+                metrics::counter!(bellwether::metrics::ACTOR_RESTARTS).increment(1);
+                died.retain(|at| at.elapsed() < RESTARTS_WITHIN);
+                died.push(Instant::now());
+                if died.len() > RESTARTS {
+                    return false;
+                }
+            }
+        }
+    }
+}

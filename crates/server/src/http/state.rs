@@ -1,0 +1,65 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::{Semaphore, watch};
+
+use super::access::Tokens;
+use super::front::Room;
+use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
+use super::server::Phase;
+use bellwether::client::Client;
+
+/// A handle, cheap to clone.
+#[derive(Clone)]
+pub(super) struct App(Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) limits: Limits,
+    pub(super) tokens: Option<Tokens>,
+    /// What it listens on is the loopback interface, and nobody shows a token: only names of this machine are asked for.
+    pub(super) local_only: bool,
+    pub(super) metrics: Option<PrometheusHandle>,
+    pub(super) room: Room,
+    pub(super) batches: Semaphore,
+    /// One at a time: each goes through all records.
+    pub(super) purges: Semaphore,
+    pub(super) waits: Semaphore,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl App {
+    pub(super) fn new(
+        client: Client,
+        limits: Limits,
+        tokens: Option<Tokens>,
+        local_only: bool,
+        metrics: Option<PrometheusHandle>,
+        phase: watch::Receiver<Phase>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            client,
+            limits,
+            local_only: local_only && tokens.is_none(),
+            tokens,
+            metrics,
+            room: Room::new(limits.requests, limits.requests_of_one),
+            batches: Semaphore::new(MAX_BATCHES_AT_ONCE),
+            purges: Semaphore::new(1),
+            waits: Semaphore::new(limits.waits),
+            streams: Arc::new(Semaphore::new(limits.streams)),
+            phase,
+        }))
+    }
+}

@@ -1,0 +1,26 @@
+//! The `bellwether` command and its parts: the HTTP gateway, the benchmark and the ready-made job kinds.
+//!
+//! This crate uses the public API of the library [`bellwether`] and adds what a service that embeds a node does not need.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `cli` | the command line: nodes, jobs, operations, an embedded server, a demo |
+//! | [`http`] | the HTTP gateway |
+//! | [`stock`] | the job kinds that every `bellwether node` can run |
+//! | [`metrics`] | the Prometheus exporter |
+//! | [`bench`] | the benchmark behind `bellwether bench` |
+#![forbid(unsafe_code)]
+
+pub mod bench;
+mod cli;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
+pub mod http;
+pub mod metrics;
+#[cfg(feature = "otel")]
+pub mod otel;
+mod served;
+pub mod stock;
+
+pub use cli::main;

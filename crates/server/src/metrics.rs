@@ -1,0 +1,137 @@
+//! Metrics of this process: every series is described and touched before the first scrape.
+//!
+//! A series that was never touched is not rendered, and a dashboard would show nothing where it should show
+//! zero. So [`register`] makes all of them, for each kind that is known, from the one table
+//! [`bellwether::metrics::ALL`].
+
+use std::net::SocketAddr;
+
+use bellwether::Kind;
+use bellwether::metrics::{SECONDS, register};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+/// How often samples are moved into their histograms: those in between are kept one by one.
+const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Why metrics are not served.
+#[derive(Debug, thiserror::Error)]
+pub enum MetricsError {
+    /// Something else listens there, or the address is not this machine's.
+    #[error(
+        "cannot serve metrics on {address}: {reason}; choose another address, or port 0 for any free one"
+    )]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// This process has a recorder already.
+    #[error("this process records its metrics elsewhere already")]
+    Installed,
+    /// The exporter refused its settings.
+    #[error("the metrics exporter refused its settings")]
+    Settings(#[source] BuildError),
+}
+
+/// Records this process's metrics from now on, with every series at zero, for whoever serves them: the handle renders
+/// them.
+///
+/// Must be called in a tokio runtime, which keeps the histograms small.
+///
+/// # Errors
+/// [`MetricsError::Installed`].
+pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .map_err(MetricsError::Settings)?;
+    let handle = builder.install_recorder().map_err(|error| match error {
+        BuildError::FailedToSetGlobalRecorder(_) => MetricsError::Installed,
+        other => MetricsError::Settings(other),
+    })?;
+    let kept = handle.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            kept.run_upkeep();
+        }
+    });
+    register(kinds);
+    Ok(handle)
+}
+
+/// Serves `/metrics` on `address` and records into it from now on, with every series at zero. The handle renders the same
+/// for whoever else serves them.
+///
+/// Must be called in a tokio runtime, which serves the scrapes.
+///
+/// # Errors
+/// [`MetricsError`].
+pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
+    let builder = PrometheusBuilder::new()
+        .with_http_listener(address)
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .map_err(MetricsError::Settings)?;
+    let (recorder, exporter) = builder.build().map_err(|error| match error {
+        BuildError::FailedToCreateHTTPListener(reason) => MetricsError::Listen { address, reason },
+        other => MetricsError::Settings(other),
+    })?;
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).map_err(|_| MetricsError::Installed)?;
+    tokio::spawn(async move {
+        if let Err(error) = exporter.await {
+            tracing::error!(?error, "metrics are not served any more");
+        }
+    });
+    register(kinds);
+    Ok(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether::metrics::{ALL, Labels, MetricType};
+
+    use super::*;
+
+    fn rendered() -> String {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .unwrap()
+            .build_recorder();
+        let kinds = [Kind::new("sum").unwrap(), Kind::new("exec").unwrap()];
+        metrics::with_local_recorder(&recorder, || register(&kinds));
+        recorder.handle().render()
+    }
+
+    #[test]
+    fn every_series_is_rendered_at_zero_before_anything_happens() {
+        let text = rendered();
+        for metric in ALL {
+            let labels: Vec<String> = match metric.labels {
+                Labels::None => vec![String::new()],
+                Labels::Kind => vec!["kind=\"sum\"".to_owned(), "kind=\"exec\"".to_owned()],
+                Labels::Fixed(name, values) => values.iter().map(|v| format!("{name}=\"{v}\"")).collect(),
+            };
+            let (name, histogram) = (metric.name, metric.kind == MetricType::Histogram);
+            for label in labels {
+                let series = match (label.is_empty(), histogram) {
+                    (true, false) => format!("{name} 0"),
+                    (false, false) => format!("{name}{{{label}}} 0"),
+                    (true, true) => format!("{name}_bucket{{le=\"0.001\"}} 0"),
+                    (false, true) => format!("{name}_bucket{{{label},le=\"0.001\"}} 0"),
+                };
+                assert!(text.lines().any(|line| line == series), "{series} is not in\n{text}");
+            }
+            assert!(text.contains(&format!("# HELP {name} {}", metric.help)), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_is_named() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = serve(address, &[]).unwrap_err();
+        assert!(matches!(error, MetricsError::Listen { .. }), "{error:?}");
+        assert!(error.to_string().starts_with(&format!("cannot serve metrics on {address}: ")), "{error}");
+    }
+}

@@ -1,0 +1,80 @@
+//! What one `bellwether node` process runs: a node, an HTTP gateway, or both.
+
+use std::net::SocketAddr;
+
+use bellwether::Node;
+use bellwether::node::{Drained, RunError, ShutdownSignals};
+
+use crate::http::{Gateway, GatewayError};
+
+/// Why the process ends with an error.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    #[error(transparent)]
+    Node(#[from] RunError),
+    /// The gateway stopped without a request. The node still runs.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+}
+
+/// The running parts. Both run until they are stopped, whether or not this value is kept.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) node: Option<Node>,
+    pub(crate) gateway: Option<Gateway>,
+}
+
+impl Served {
+    /// The address of the gateway.
+    pub(crate) fn http(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().map(Gateway::address)
+    }
+
+    /// Runs until SIGTERM or ctrl-c, then stops the gateway and drains the node. A second signal ends the wait immediately.
+    pub(crate) async fn run(&self) -> Result<(), ServeError> {
+        let mut signals = ShutdownSignals::listen().map_err(RunError::Signals)?;
+        let first = tokio::select! {
+            ended = self.node_ended() => return Ok(ended?),
+            ended = self.gateway_ended() => return Ok(ended?),
+            first = signals.next() => first,
+        };
+        tracing::info!("{first}: draining; again to stop at once");
+        let drained = tokio::select! {
+            drained = self.stop() => drained,
+            second = signals.next() => return Err(RunError::Interrupted(second).into()),
+        };
+        match drained {
+            None | Some(Drained::Empty) => Ok(()),
+            Some(Drained::Abandoned) => {
+                tracing::warn!(
+                    "the drain was given up: the leader recovers what is left once the session is over"
+                );
+                Err(RunError::Abandoned.into())
+            }
+        }
+    }
+
+    async fn stop(&self) -> Option<Drained> {
+        if let Some(gateway) = &self.gateway {
+            gateway.stop().await;
+        }
+        match &self.node {
+            Some(node) => node.stop().await,
+            None => None,
+        }
+    }
+
+    async fn node_ended(&self) -> Result<(), RunError> {
+        match &self.node {
+            Some(node) => Ok(node.ended().await?),
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn gateway_ended(&self) -> Result<(), GatewayError> {
+        match &self.gateway {
+            Some(gateway) => gateway.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The stock kinds: small jobs to try a cluster with, and `exec`, which runs programs.
+//!
+//! | kind | payload | result |
+//! | --- | --- | --- |
+//! | `sum` | `{"first": 1, "second": 2}`, or an array of numbers | their sum |
+//! | `echo` | anything | the same |
+//! | `sleep` | `{"millis": 100}` | the same, after that time; says how far it is, and the next attempt sleeps the rest |
+//! | `fail` | `{"message": "why", "times": 2}` | fails every attempt, or the first `times` |
+//! | `exec` | `{"argv": ["date"], "stdin": ""}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
+//!
+//! `exec` is there only for programs that the operator of the node has listed ([`handlers`]).
+//!
+//! `sleep` and `exec` renew their leases automatically: how long they last is said by their payload and program, and
+//! bounded by a job's timeout.
+
+mod exec;
+mod sleep;
+mod sum;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use bellwether::handler::{Handler, HandlerError, Handlers, JobContext};
+
+/// All stock kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
+#[must_use]
+pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Handlers {
+    let handlers = Handlers::new()
+        .job("sum", |_, numbers: sum::Numbers| async move { numbers.sum() })
+        .raw(
+            "echo",
+            Handler::Async(Arc::new(|context| Box::pin(async move { Ok(context.payload().clone()) }))),
+        )
+        .job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await })
+        .renew_automatically()
+        .job("fail", |context, Fail { message, times }| async move {
+            match times {
+                Some(times) if context.attempt() > times => Ok(context.attempt()),
+                Some(_) | None => Err(HandlerError::new(message)),
+            }
+        });
+    let allowed: exec::Allowed = allow_exec.into_iter().map(Into::into).collect();
+    if allowed.is_empty() {
+        return handlers;
+    }
+    let allowed = Arc::new(allowed);
+    let exec = move |context: JobContext, command: exec::Command| {
+        let allowed = Arc::clone(&allowed);
+        async move { exec::run(&context, command, &allowed).await }
+    };
+    handlers.job("exec", exec).renew_automatically()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fail {
+    message: String,
+    times: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests;

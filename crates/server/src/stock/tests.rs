@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use bellwether::Payload;
+use bellwether::{JobId, Kind};
+use bellwether_testkit::eventually;
+use serde_json::{Value, json};
+
+use super::handlers;
+use bellwether::handler::JobContext;
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn context(kind: &str, payload: &Value) -> JobContext {
+    let payload = Payload::json(payload.to_string().into_bytes()).unwrap();
+    JobContext::detached(JobId::new("a").unwrap(), Kind::new(kind).unwrap(), payload)
+}
+
+async fn call(context: JobContext) -> Result<Value, String> {
+    let registry = handlers(["sh", "cat"]).build().unwrap();
+    let handled = registry.get(context.kind()).unwrap().clone().call(context).await;
+    handled
+        .map(|result| serde_json::from_slice(result.bytes()).unwrap())
+        .map_err(|error| error.message().to_owned())
+}
+
+async fn run(kind: &str, payload: Value) -> Result<Value, String> {
+    call(context(kind, &payload)).await
+}
+
+fn sh(script: &str) -> Value {
+    json!({"argv": ["sh", "-c", script]})
+}
+
+#[tokio::test]
+async fn sum_adds_and_tells_an_overflow() {
+    assert_eq!(run("sum", json!({"first": 1, "second": 2})).await, Ok(json!(3)));
+    assert_eq!(run("sum", json!([1, 2, -4])).await, Ok(json!(-1)));
+    assert_eq!(run("sum", json!({"first": 1, "second": 0.5})).await, Ok(json!(1.5)));
+    for payload in [json!([i64::MAX, 1]), json!([u64::MAX])] {
+        assert_eq!(run("sum", payload).await, Err("the sum overflows 64 bits".into()));
+    }
+    assert_eq!(run("sum", json!([f64::MAX, f64::MAX])).await, Err("the sum is not finite".into()));
+    let refused = run("sum", json!({"first": 1})).await.unwrap_err();
+    assert!(refused.ends_with(r#"expected {"first": 1, "second": 2} or an array of numbers"#), "{refused}");
+}
+
+#[tokio::test]
+async fn echo_returns_what_it_got() {
+    assert_eq!(run("echo", json!({"a": [1]})).await, Ok(json!({"a": [1]})));
+}
+
+#[tokio::test]
+async fn sleep_sleeps_until_it_is_cancelled() {
+    assert_eq!(run("sleep", json!({"millis": 1})).await, Ok(json!({"millis": 1})));
+    let long = context("sleep", &json!({"millis": 3_600_000}));
+    long.cancellation().cancel();
+    assert_eq!(call(long).await, Err("woken up before its time".into()));
+}
+
+#[tokio::test]
+async fn fail_fails_as_often_as_it_is_told() {
+    assert_eq!(run("fail", json!({"message": "no"})).await, Err("no".into()));
+    let twice = |attempt| context("fail", &json!({"message": "no", "times": 2})).with_attempt(attempt);
+    assert_eq!(call(twice(2)).await, Err("no".into()));
+    assert_eq!(call(twice(3)).await, Ok(json!(3)));
+}
+
+#[test]
+fn exec_is_there_only_when_a_program_is_allowed() {
+    let exec = Kind::new("exec").unwrap();
+    assert!(handlers([] as [&str; 0]).build().unwrap().get(&exec).is_none());
+    assert!(handlers(["sh"]).build().unwrap().get(&exec).is_some());
+}
+
+#[tokio::test]
+async fn exec_runs_listed_programs_only_and_by_their_exact_name() {
+    for program in ["/bin/sh", "env", "./sh", ""] {
+        let refused = run("exec", json!({"argv": [program, "-c", "true"]})).await.unwrap_err();
+        assert_eq!(refused, format!("this worker does not allow the program {program:?}"));
+    }
+    let empty = run("exec", json!({"argv": []})).await.unwrap_err();
+    assert_eq!(empty, "argv is empty: give a program and its arguments");
+}
+
+#[tokio::test]
+async fn exec_gives_input_and_output_and_fails_with_the_end_of_stderr() {
+    let output = run("exec", json!({"argv": ["cat"], "stdin": "hello"})).await;
+    assert_eq!(output, Ok(json!({"code": 0, "stdout": "hello", "stderr": ""})));
+    let failed = run("exec", sh("echo out; echo why >&2; exit 3")).await;
+    assert_eq!(failed, Err("exit status: 3: why".into()));
+}
+
+#[tokio::test]
+async fn exec_reads_all_output_and_keeps_its_beginning() {
+    let output = run("exec", sh("printf start; head -c 1000000 /dev/zero | tr '\\0' x")).await.unwrap();
+    let stdout = output["stdout"].as_str().unwrap();
+    assert!(stdout.starts_with("startxxx") && stdout.len() == 16 * 1024, "{} bytes", stdout.len());
+}
+
+#[tokio::test]
+async fn exec_succeeds_also_when_its_output_is_no_text() {
+    for byte in ["\\000", "\\377", "\\042"] {
+        let script = format!("head -c 100000 /dev/zero | tr '\\000' '{byte}' | tee /dev/stderr");
+        assert_eq!(run("exec", sh(&script)).await.unwrap()["code"], 0, "{byte}");
+    }
+}
+
+#[tokio::test]
+async fn exec_hides_the_environment_of_the_node() {
+    let output = run("exec", sh("env | cut -d= -f1 | sort")).await.unwrap();
+    let names = output["stdout"].as_str().unwrap();
+    assert!(names.contains("BELLWETHER_JOB\n") && !names.contains("CARGO"), "{names}");
+}
+
+fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // A zombie is dead, and waits for whoever reaps it.
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+/// A grandchild that outlives its parent's wish, and the file that tells its number.
+fn straggler(then: &str) -> (tempfile::TempDir, Value) {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("pid");
+    let script = format!("sleep 3600 & echo $! > {0}.new; mv {0}.new {0}; {then}", file.display());
+    (home, sh(&script))
+}
+
+async fn pid(home: &tempfile::TempDir) -> String {
+    let file = home.path().join("pid");
+    bellwether_testkit::eventually_some("the grandchild tells its number", SOON, async || {
+        std::fs::read_to_string(&file).ok().map(|pid| pid.trim().to_owned())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn exec_leaves_no_process_behind_when_the_program_ends() {
+    let (home, payload) = straggler("exit 0");
+    run("exec", payload).await.unwrap();
+    let pid = pid(&home).await;
+    eventually("the grandchild is dead", SOON, async || !lives(&pid)).await;
+}
+
+#[tokio::test]
+async fn exec_leaves_no_process_behind_when_it_is_dropped_or_cancelled() {
+    for drop in [true, false] {
+        let (home, payload) = straggler("wait");
+        let context = context("exec", &payload);
+        let cancellation = context.cancellation();
+        let running = tokio::spawn(call(context));
+        let pid = pid(&home).await;
+        assert!(lives(&pid));
+        if drop {
+            running.abort()
+        } else {
+            cancellation.cancel()
+        }
+        eventually("the grandchild is dead", SOON, async || !lives(&pid)).await;
+    }
+}

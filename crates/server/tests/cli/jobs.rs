@@ -1,0 +1,182 @@
+//! Jobs from submission to their end.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+use bellwether::{JobId, WorkerId};
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::{path, txn, wire};
+use bellwether_host::clock;
+use bellwether_testkit::{Proxy, Request, namespace};
+use bellwether_zk::{Zk, connect};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::run::{command, run_in, run_with_stdin};
+
+/// Ends a queued job as its worker would.
+async fn end(to: &str, job: &str, ending: Ending) {
+    let zk: Zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
+    let (job, worker) = (JobId::new(job).unwrap(), WorkerId::new(Uuid::now_v7()));
+    let apply = async |ops| assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
+    let node = zk.get(path::record(&job)).await.unwrap().unwrap();
+    let record: JobRecord = wire::decode(&node.data).unwrap();
+    let assignment = Assignment::new(record.attempts + 1, 0, clock::wall());
+    let inbox =
+        txn::Op::Create { path: path::inbox(worker), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
+    apply(vec![inbox]).await;
+    apply(txn::assign(&job, worker, &assignment, None)).await;
+    let attempt = Attempt { number: assignment.attempt, worker };
+    let (record, next) = record.close(attempt, ending, clock::wall(), 0);
+    apply(txn::close(&job, worker, node.version, None, &record, &next)).await;
+}
+
+#[tokio::test]
+async fn a_job_is_submitted_shown_waited_for_and_listed() {
+    let to = namespace("cli-life");
+    let submit = ["job", "submit", "sum", "[1, 2]", "--id", "a", "--output", "json"];
+    let job = run_in(&to, &submit).exits(0).json();
+    assert_eq!(job["duplicate"], json!(false));
+    assert_eq!(job["waiting"], json!("unknown_kind"));
+    assert_eq!(job["payload"], json!([1, 2]));
+    assert_eq!(run_in(&to, &submit).exits(0).json()["duplicate"], json!(true));
+    run_in(&to, &["job", "submit", "sum", "3", "--id", "a"]).exits(1).says("job id a belongs to another job");
+
+    let timed_out = run_in(&to, &["job", "wait", "a", "--timeout", "200ms", "--output", "json"]).exits(5);
+    assert_eq!(timed_out.json()["state"], json!("queued"));
+    timed_out.says("job a is not over after 200ms: queued: no live worker handles this kind");
+
+    end(&to, "a", Ending::Succeeded(Payload::json(*b"{\"sum\": 3}").unwrap())).await;
+    let ended = run_in(&to, &["job", "wait", "a", "--output", "json"]).exits(0).json();
+    let fields = ["id", "kind", "state", "attempt", "result", "error"].map(|field| ended[field].clone());
+    assert_eq!(
+        Value::from(fields.to_vec()),
+        json!(["a", "sum", "succeeded", 1, { "sum": 3 }, null]),
+        "{ended}"
+    );
+    assert!(ended["worker"].is_string() && ended["finished_at"].is_string(), "{ended}");
+
+    run_in(&to, &["job", "submit", "sum", "--id", "b"]).exits(0);
+    let listed = run_in(&to, &["job", "list", "--state", "queued", "--output", "json"]).exits(0).json();
+    assert_eq!((listed[0]["id"].clone(), listed.as_array().unwrap().len()), (json!("b"), 1));
+    let table = run_in(&to, &["job", "list"]).exits(0).stdout;
+    assert!(table.contains("succeeded") && table.contains("no live worker handles this kind"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+}
+
+#[tokio::test]
+async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
+    let to = namespace("cli-dead");
+    run_in(&to, &["job", "submit", "sum", "--id", "a", "--max-attempts", "1"]).exits(0);
+    end(&to, "a", Ending::Failed("boom".into())).await;
+    let dead = run_in(&to, &["job", "wait", "a", "--output", "json"]).exits(1).says("job a is dead: boom");
+    assert_eq!((dead.json()["state"].clone(), dead.json()["error"].clone()), (json!("dead"), json!("boom")));
+    run_in(&to, &["job", "cancel", "a"]).exits(1).says("job a is dead already");
+    let retried = run_in(&to, &["job", "retry", "a", "--output", "json"]).exits(0).json();
+    assert_eq!((retried["outcome"].clone(), retried["generation"].clone()), (json!("reopened"), json!(2)));
+    let cancelled = run_in(&to, &["job", "cancel", "a", "--output", "json"]).exits(0).json();
+    assert_eq!(
+        (cancelled["outcome"].clone(), cancelled["state"].clone()),
+        (json!("cancelled"), json!("cancelled"))
+    );
+    run_in(&to, &["job", "wait", "a"]).exits(1).says("job a is cancelled");
+}
+
+#[test]
+fn what_is_not_there_is_not_found_and_does_not_hide_what_is() {
+    let to = namespace("cli-absent");
+    run_in(&to, &["job", "submit", "sum", "--id", "a"]).exits(0);
+    for verb in ["show", "cancel", "retry"] {
+        let ran = run_in(&to, &["job", verb, "nobody", "a", "--output", "json"]).exits(4);
+        assert_eq!(ran.json()[0]["id"], json!("a"));
+        ran.says("there is no job nobody");
+    }
+    let ran = run_in(&to, &["job", "show", "nobody", "--output", "json"]).exits(4);
+    assert_eq!(ran.stdout, "");
+    run_in(&to, &["leader", "show"]).exits(4).says("nobody leads");
+    assert_eq!(run_in(&to, &["worker", "list", "--output", "json"]).exits(0).json(), json!([]));
+}
+
+#[test]
+fn what_was_done_is_told_also_when_the_jobs_cannot_be_read_afterwards() {
+    let to = namespace("cli-unread");
+    for id in ["a", "b", "c"] {
+        run_in(&to, &["job", "submit", "sum", "--id", id]).exits(0);
+    }
+    // Only the last look asks for the workers; it asks again after each reconnection.
+    let unread = |arguments: &[&str]| {
+        let proxy = Proxy::to(&to);
+        let asked = |request: &Request<'_>| request.mentions("/workers");
+        let _held = [(); 9].map(|()| proxy.hold_reply(asked));
+        let ran = run_in(&proxy.connect_string(), arguments).exits(3);
+        ran.says("ZooKeeper did not serve within 1s")
+    };
+    let ran = unread(&["job", "cancel", "a", "--timeout", "1s", "--output", "json"]);
+    assert_eq!(ran.json(), json!({ "outcome": "cancelled", "id": "a" }));
+    let ran =
+        unread(&["job", "cancel", "b", "c", "nobody", "--timeout", "1s"]).says("there is no job nobody");
+    let told = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect::<Vec<_>>();
+    assert_eq!(told[1..], [["b", "cancelled", "unknown"], ["c", "cancelled", "unknown"]], "{ran:?}");
+    let ran = unread(&["job", "retry", "a", "--timeout", "1s", "--output", "json"]);
+    assert_eq!(ran.json(), json!({ "outcome": "reopened", "id": "a" }));
+    assert_eq!(
+        run_in(&to, &["job", "show", "a", "--output", "json"]).exits(0).json()["generation"],
+        json!(2)
+    );
+}
+
+#[test]
+fn thousands_of_jobs_are_submitted_by_one_command_and_a_reader_may_stop_early() {
+    let to = namespace("cli-many");
+    let ids = run_in(&to, &["job", "submit", "noop", "--count", "5000", "--id", "n"]).exits(0).stdout;
+    assert_eq!((ids.lines().count(), ids.lines().last()), (5_000, Some("n-5000")));
+    // The ids make it safe to say it again.
+    let again = ["job", "submit", "noop", "--count", "3", "--id", "n", "--output", "json"];
+    let again = run_in(&to, &again).exits(0).json();
+    assert!(again.as_array().unwrap().iter().all(|job| job["duplicate"] == json!(true)), "{again}");
+    let five = run_in(&to, &["job", "list", "--limit", "5", "--output", "json"]).exits(0);
+    assert_eq!(five.json().as_array().unwrap().len(), 5);
+    five.says("there are more than 5 jobs");
+
+    let mut list = command(&["job", "list", "--limit", "5000", "--output", "json"]);
+    list.env("BELLWETHER_ZOOKEEPER", &to).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut list = list.spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(list.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let ended = list.wait_with_output().unwrap();
+    assert_eq!((first.as_str(), ended.status.code()), ("[\n", Some(0)));
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+}
+
+#[test]
+fn a_payload_comes_from_the_argument_a_file_or_stdin() {
+    let to = namespace("cli-payload");
+    let submit = |payload| ["job", "submit", "sum", payload, "--output", "json"];
+    let payload = |ran: crate::run::Ran| ran.exits(0).json()["payload"].clone();
+    assert_eq!(payload(run_in(&to, &["job", "submit", "sum", "--output", "json"])), json!(null));
+    assert_eq!(payload(run_in(&to, &submit("-1"))), json!(-1));
+    assert_eq!(payload(run_with_stdin(&to, &submit("-"), b"[7]")), json!([7]));
+    let file = std::env::temp_dir().join(format!("bellwether-payload-{}", std::process::id()));
+    std::fs::write(&file, "{\"from\":\"file\"}").unwrap();
+    assert_eq!(payload(run_in(&to, &submit(&format!("@{}", file.display())))), json!({ "from": "file" }));
+    std::fs::remove_file(&file).unwrap();
+    let text = ["job", "submit", "sum", "plain", "--content-type", "text/plain", "--output", "json"];
+    assert_eq!(payload(run_in(&to, &text)), json!("plain"));
+}
+
+#[tokio::test]
+async fn a_job_that_waits_in_its_lane_is_shown_with_the_one_that_comes_first() {
+    let to = namespace("cli-lane");
+    for id in ["b", "a"] {
+        run_in(&to, &["job", "submit", "sum", "1", "--id", id, "--lane", "account-7"]).exits(0);
+    }
+    let shown = run_in(&to, &["job", "show", "a"]).exits(0).stdout;
+    assert!(shown.contains("b comes first in its lane") && shown.contains("account-7"), "{shown}");
+    let [first, second] =
+        ["b", "a"].map(|id| run_in(&to, &["job", "show", id, "--output", "json"]).exits(0).json());
+    let fields = |job: &Value| ["lane", "behind", "waiting"].map(|field| job[field].clone());
+    assert_eq!(fields(&first), [json!("account-7"), json!(null), json!("unknown_kind")]);
+    assert_eq!(fields(&second), [json!("account-7"), json!("b"), json!("lane")]);
+}

@@ -1,0 +1,62 @@
+//! A node's session is ended by somebody else, with its id and password.
+
+use bellwether::State;
+use bellwether::metrics as metric;
+use bellwether_testkit::{Proxy, eventually};
+
+use crate::stage::{SOON, Stage};
+
+#[tokio::test]
+async fn an_expired_worker_registers_afresh_and_its_old_attempts_never_commit() {
+    let stage = Stage::set("expired-worker").await;
+    let _leader = stage.node("leader").candidate().start();
+    let proxy = Proxy::to(&stage.to);
+    let worker = stage.node("worker").worker().behind(&proxy).start();
+    let old = stage.worker(&worker, None).await;
+    stage.runs.hold();
+    let ids = stage.submit((0..6).map(|n| stage.runs.held(&format!("job-{n}")))).await;
+    stage.begun(6).await;
+
+    proxy.expire_session().await;
+    let new = stage.worker(&worker, Some(old)).await;
+    stage.begun(12).await;
+    stage.runs.release();
+    let jobs = stage.over(&ids).await;
+    for job in &jobs {
+        assert_eq!((job.state, job.attempt, job.losses), (State::Succeeded, 2, 1), "closed once: {job:?}");
+        assert_eq!(job.worker, Some(new), "the result is of the new incarnation's attempt: {job:?}");
+    }
+    stage.runs.explain(&jobs);
+    assert_eq!(worker.metric(metric::SESSION_EXPIRED), Some(1.0));
+    // Its last reply may come after the client's notification.
+    eventually("six are counted", SOON, async || worker.metric(metric::JOBS_COMPLETED) == Some(6.0)).await;
+    stage.settled(1).await;
+    assert_eq!(worker.metric(metric::JOBS_COMPLETED), Some(6.0));
+}
+
+#[tokio::test]
+async fn when_the_leaders_session_expires_another_leads_with_a_later_epoch() {
+    let stage = Stage::set("expired-leader").await;
+    let proxy = Proxy::to(&stage.to);
+    let first = stage.node("first").candidate().behind(&proxy).start();
+    let epoch = stage.led_by(&first).await.epoch;
+    let second = stage.node("second").start();
+    stage.workers(1).await;
+    eventually("both stand", SOON, async || {
+        stage.zk.children(bellwether_core::path::ELECTION.into()).await.unwrap().unwrap().len() == 2
+    })
+    .await;
+
+    proxy.expire_session().await;
+    let ids = stage.submit((0..20).map(|n| stage.runs.job(&format!("job-{n}")))).await;
+    let leader = stage.led_by(&second).await;
+    assert!(leader.epoch > epoch);
+    let jobs = stage.over(&ids).await;
+    assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
+    stage.runs.explain(&jobs);
+    eventually("the old leader is inactive", SOON, async || {
+        first.metric(metric::LEADERSHIP_STATE) == Some(0.0)
+    })
+    .await;
+    assert_eq!(stage.leader().await.epoch, leader.epoch, "it campaigns again, behind the new leader");
+}

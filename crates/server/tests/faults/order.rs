@@ -1,0 +1,217 @@
+//! Priorities, times, pauses and well-known ids, with the leader killed.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bellwether::client::{Accepted, IfExists, WaitReason};
+use bellwether::metrics as metric;
+use bellwether::{Job, Kind, State};
+use bellwether_testkit::{eventually, eventually_some};
+use nix::sys::signal::Signal;
+use tokio::time::{Instant, sleep_until};
+
+use crate::process::NodeProcess;
+use crate::stage::{SOON, Stage, client};
+
+/// Two candidates that are no workers, so that the leader can be killed and nothing else.
+struct Candidates(Vec<NodeProcess>);
+
+impl Candidates {
+    fn start(stage: &Stage) -> Self {
+        Self(["a", "b"].map(|name| stage.node(name).candidate().start()).into())
+    }
+
+    /// Kills the leader, and waits until another leads.
+    async fn kill_leader(&mut self, stage: &Stage) {
+        let first = stage.leader().await;
+        let at = self.0.iter().position(|node| node.name() == first.node.as_str()).unwrap();
+        self.0.remove(at).kill();
+        eventually("another leads", SOON, async || {
+            let leader = stage.client.leader().await.unwrap();
+            leader.is_some_and(|leader| leader.standing && leader.epoch > first.epoch)
+        })
+        .await;
+    }
+
+    /// Waits until the only one that is left knows of as many jobs that wait.
+    async fn knows(&self, waiting: f64) {
+        let what = format!("the leader knows of {waiting} jobs");
+        eventually(&what, SOON, async || self.0[0].metric(metric::QUEUE_DEPTH) == Some(waiting)).await;
+    }
+}
+
+/// L3
+#[tokio::test]
+async fn what_waits_is_run_by_its_priority_whichever_node_leads() {
+    let stage = Stage::set("priorities").await;
+    let mut candidates = Candidates::start(&stage);
+    let _worker = stage.node("w").worker().slots(1).start();
+    stage.workers(1).await;
+    stage.runs.hold();
+    let mut ids = stage.submit([stage.runs.held("holds")]).await;
+    stage.begun(1).await;
+    let job = |n: u8| stage.runs.job(&format!("p{}-{n:02}", n % 10)).priority(n % 10);
+    ids.extend(stage.submit((0..30).map(job)).await);
+    candidates.kill_leader(&stage).await;
+    candidates.knows(30.0).await;
+    stage.runs.release();
+    stage.runs.explain(&stage.over(&ids).await);
+    let ran = stage.runs.sequence();
+    let mut sorted = ran[1..].to_vec();
+    sorted.sort_by_key(|id| std::cmp::Reverse(id[1..2].to_owned()));
+    assert_eq!(ran[1..], sorted, "by their priority");
+}
+
+#[tokio::test]
+async fn a_job_starts_not_before_its_time_and_never_after_its_expiry_though_the_leader_is_killed() {
+    const SKEW: Duration = Duration::from_millis(5);
+    let stage = Stage::set("times").await;
+    let mut candidates = Candidates::start(&stage);
+    stage.leader().await;
+    let now = SystemTime::now();
+    let at = now + Duration::from_secs(4);
+    let later = stage.submit((0..20).map(|n| stage.runs.job(&format!("later-{n}")).run_at(at))).await;
+    // No worker is there for them until it is too late; some come to their time only then.
+    let expiry = now + Duration::from_secs(3);
+    let too_late = (0..20).map(|n| {
+        let job = stage.runs.job(&format!("late-{n}")).expires_at(expiry);
+        if n % 2 == 0 { job.lane("late") } else { job.run_at(expiry - Duration::from_millis(200)) }
+    });
+    let too_late = stage.submit(too_late).await;
+    candidates.kill_leader(&stage).await;
+    for view in stage.over(&too_late).await {
+        assert_eq!(view.state, State::Dead, "{view:?}");
+        assert!(view.error.as_ref().unwrap().contains("expired"), "{view:?}");
+        assert!(view.finished_at.unwrap().0 > millis(expiry), "{view:?}");
+    }
+    let _worker = stage.node("w").worker().start();
+    let jobs = stage.over(&later).await;
+    for view in &jobs {
+        assert_eq!(view.state, State::Succeeded);
+        assert!(view.finished_at.unwrap().0 >= millis(at - SKEW), "{view:?}");
+    }
+    stage.runs.explain(&jobs);
+    assert_eq!(stage.runs.begun().len(), 20, "nothing else ran");
+    // The lane is free again, and a retry does not expire.
+    stage.client.retry(&too_late[0]).await.unwrap();
+    let retried = stage.over(&too_late[..1]).await;
+    assert_eq!((retried[0].state, retried[0].generation), (State::Succeeded, 2));
+}
+
+fn millis(at: SystemTime) -> u64 {
+    u64::try_from(at.duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_refuses_a_job_that_was_assigned_in_time_and_found_too_late() {
+    const EXPIRY: Duration = Duration::from_millis(700);
+    let stage = Stage::set("late-start").await;
+    let _leader = stage.node("a").candidate().start();
+    let worker = stage.node("w").worker().start();
+    stage.workers(1).await;
+    stage.leader().await;
+    worker.signal(Signal::SIGSTOP);
+    let expired = Instant::now() + EXPIRY;
+    let late = stage.submit([stage.runs.job("late").expires_in(EXPIRY)]).await;
+    eventually("it is assigned", SOON, async || stage.job("late").await.worker.is_some()).await;
+    sleep_until(expired + Duration::from_millis(1)).await;
+    worker.signal(Signal::SIGCONT);
+    let view = stage.over(&late).await.remove(0);
+    assert_eq!((view.state, view.attempt), (State::Dead, 1), "{view:?}");
+    assert!(view.error.unwrap().contains("expired"));
+    assert_eq!(stage.runs.sequence(), [""; 0]);
+}
+
+#[tokio::test]
+async fn nothing_of_a_paused_kind_starts_until_it_is_resumed_though_the_leader_is_killed() {
+    let stage = Stage::set("paused").await;
+    let mut candidates = Candidates::start(&stage);
+    let _worker = stage.node("w").worker().slots(4).start();
+    stage.workers(1).await;
+    let (exec, sum) = (Kind::new("exec").unwrap(), |n: u32| Job::new("sum", &[n, 1]).unwrap());
+    stage.client.pause_kind(&exec, "a test").await.unwrap();
+    // Others go on, which shows that the leader has heard of the pause, or will have before it assigns.
+    stage.over(&stage.submit([sum(0)]).await).await;
+    let jobs = stage.submit((0..20).map(|n| stage.runs.job(&format!("job-{n}")))).await;
+    candidates.kill_leader(&stage).await;
+    candidates.knows(20.0).await;
+    let others = stage.over(&stage.submit((0..50).map(sum)).await).await;
+    assert!(others.iter().all(|view| view.state == State::Succeeded));
+    assert_eq!(stage.runs.sequence(), [""; 0]);
+    let view = stage.job("job-0").await;
+    assert_eq!((view.state, view.waiting), (State::Queued, Some(WaitReason::Paused)));
+    stage.client.resume_kind(&exec).await.unwrap();
+    stage.runs.explain(&stage.over(&jobs).await);
+    assert_eq!(stage.runs.sequence().len(), 20);
+}
+
+/// S2, S9, S11: at most one at a time in the cluster, by id, however many submit it.
+#[tokio::test]
+async fn a_job_of_a_well_known_id_never_runs_twice_at_once_though_many_submit_it_again_and_again() {
+    const CLIENTS: usize = 5;
+    let stage = Stage::set("well-known").await;
+    let mut nodes = ["a", "b", "c"].map(|name| Some(stage.node(name).slots(8).start()));
+    stage.workers(3).await;
+    let first = stage.leader().await;
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(client(&stage.to).await);
+    }
+    let generations = AtomicU32::new(0);
+    let submit = async |client: &bellwether::Client| {
+        let (mut opened, mut same) = (0, 0);
+        let few = || generations.load(Ordering::Relaxed) <= 3;
+        while opened + same < 200 || few() || stage.leader().await.epoch == first.epoch {
+            let job = stage.runs.alone("only").max_losses(50).if_exists(IfExists::Again);
+            match client.submit(job).await.unwrap().accepted() {
+                Accepted::New | Accepted::Again(_) => {
+                    opened += 1;
+                    generations.fetch_add(1, Ordering::Relaxed);
+                }
+                Accepted::Same => same += 1,
+                Accepted::Other => panic!("it is the same"),
+            }
+        }
+        (opened, same)
+    };
+    let kill = async {
+        stage.begun(3).await;
+        let leader = nodes.iter_mut().flatten().find(|node| node.name() == first.node.as_str());
+        leader.unwrap().kill();
+    };
+    let (told, ()) = tokio::join!(futures::future::join_all(clients.iter().map(submit)), kill);
+    let only = eventually_some("it is over", 2 * SOON, async || {
+        let view = stage.job("only").await;
+        view.state.is_terminal().then_some(view)
+    })
+    .await;
+    println!("{told:?} by client, {} generations", only.generation);
+    assert_eq!(only.state, State::Succeeded);
+    let opened = told.iter().map(|(opened, _)| opened).sum::<u32>();
+    assert_eq!(opened, only.generation, "each opening is told to one client");
+    assert!(opened > 3 && told.iter().all(|(_, same)| *same > 0), "{told:?}");
+    assert_eq!(stage.runs.together(), "", "S9: it ran twice at once");
+    assert!(stage.runs.sequence().len() >= opened as usize);
+}
+
+#[tokio::test]
+async fn jobs_of_the_far_future_cost_the_leader_nothing() {
+    const JOBS: usize = 20_000;
+    let stage = Stage::set("far-future").await;
+    let mut candidates = Candidates::start(&stage);
+    stage.leader().await;
+    let tomorrow = SystemTime::now() + Duration::from_secs(24 * 3_600);
+    let job = |n: usize| {
+        let at = tomorrow + Duration::from_secs(60 * (n as u64 % 100));
+        Job::new("sum", &[n, 1]).unwrap().run_at(at)
+    };
+    stage.submit((0..JOBS).map(job)).await;
+    candidates.kill_leader(&stage).await;
+    // It has listed the minutes, and promotes what is due.
+    let now = stage.submit([Job::new("sum", &[1, 1]).unwrap().delay(Duration::from_millis(300))]).await;
+    candidates.knows(1.0).await;
+    let leader = &candidates.0[0];
+    assert_eq!(leader.metric(metric::DELAYED), Some(0.0), "none of them is known");
+    let _worker = stage.node("w").worker().start();
+    assert_eq!(stage.over(&now).await[0].state, State::Succeeded);
+}

@@ -1,0 +1,67 @@
+//! A leader that is cut off pauses: it goes on as it was if it is back in time, and ends if it is not.
+
+use std::time::Duration;
+
+use bellwether::State;
+use bellwether::metrics as metric;
+use bellwether_testkit::{Cut, Direction, Proxy, eventually};
+
+use crate::stage::{SOON, Stage};
+
+/// Of the leader whose return is awaited: nothing may end its session meanwhile.
+const LASTING: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_leader_that_is_back_in_time_leads_on_with_what_it_knew() {
+    let stage = Stage::set("paused").await;
+    let proxy = Proxy::to(&stage.to);
+    let leader = stage.node("leader").candidate().behind(&proxy).session(LASTING).start();
+    let epoch = stage.led_by(&leader).await.epoch;
+    let _standby = stage.node("standby").start();
+    stage.workers(1).await;
+    let before = stage.submit((0..50).map(|n| stage.runs.job(&format!("before-{n}")))).await;
+
+    proxy.refuse();
+    proxy.cut(Cut::Reset);
+    eventually("it is paused", SOON, async || leader.metric(metric::LEADERSHIP_STATE) == Some(1.0)).await;
+    let meanwhile = stage.submit((0..50).map(|n| stage.runs.job(&format!("meanwhile-{n}")))).await;
+    proxy.accept();
+    eventually("it is active", SOON, async || leader.metric(metric::LEADERSHIP_STATE) == Some(2.0)).await;
+
+    let jobs = stage.over(&[before, meanwhile].concat()).await;
+    assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
+    stage.runs.explain(&jobs);
+    let now = stage.leader().await;
+    assert_eq!((now.node.as_str(), now.epoch), ("leader", epoch), "the same term");
+    let log = leader.said();
+    assert_eq!(log.matches("leading on with what was known").count(), 1, "{log}");
+    assert_eq!(log.matches("leading no more").count(), 0, "the wing was not taken down: {log}");
+    assert_eq!(leader.metric(metric::ACTOR_RESTARTS), Some(0.0));
+}
+
+#[tokio::test]
+async fn a_leader_that_is_cut_off_for_too_long_has_stopped_before_another_leads() {
+    let stage = Stage::set("black-hole").await;
+    let proxy = Proxy::to(&stage.to);
+    let first = stage.node("first").candidate().behind(&proxy).start();
+    let epoch = stage.led_by(&first).await.epoch;
+    let second = stage.node("second").start();
+    stage.workers(1).await;
+    assert_eq!(first.metric(metric::LEADERSHIP_STATE), Some(2.0));
+
+    proxy.black_hole(Direction::Both);
+    let ids = stage.submit((0..50).map(|n| stage.runs.job(&format!("job-{n}")))).await;
+    assert!(stage.led_by(&second).await.epoch > epoch);
+    // S5: asked after the other led, and an end is for ever: it was inactive when the other began.
+    assert_eq!(first.metric(metric::LEADERSHIP_STATE), Some(0.0), "{}", first.said());
+    let jobs = stage.over(&ids).await;
+    assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
+    stage.runs.explain(&jobs);
+
+    proxy.heal();
+    eventually("it stands again", SOON, async || {
+        stage.zk.children(bellwether_core::path::ELECTION.into()).await.unwrap().unwrap().len() == 2
+    })
+    .await;
+    assert_eq!(stage.leader().await.node.as_str(), "second", "behind the one that leads");
+}

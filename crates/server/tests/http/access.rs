@@ -1,0 +1,146 @@
+//! Who may do what, TLS, and pages of other sites.
+
+use bellwether::Client;
+use bellwether_server::http::access::Role;
+use bellwether_server::http::tls::Tls;
+use bellwether_server::http::{Gateway, GatewayError};
+use bellwether_testkit::namespace;
+use rustls::pki_types::ServerName;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::ask::{Ask, exchange};
+use crate::stage::{Secrets, Stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_operation_needs_the_role_that_its_document_names() {
+    let secrets = Secrets::new();
+    let stage = Stage::with("http-roles", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let document = serde_json::to_value(bellwether_server::http::openapi()).unwrap();
+    let mut seen = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let needs = operation["security"][0]
+                .get("token")
+                .map(|scopes| scopes[0].as_str().unwrap().parse::<Role>().unwrap());
+            let ask = || {
+                Ask::new(&method.to_uppercase(), &path.replace("{id}", "none").replace("{kind}", "none"))
+                    .header("content-length: 0")
+            };
+            let Some(needs) = needs else {
+                assert!(["/healthz", "/readyz"].contains(&path.as_str()), "{path}");
+                ask().of(stage.address()).await.is(200);
+                continue;
+            };
+            seen += 1;
+            let bare = ask().of(stage.address()).await;
+            let bare = bare.problem(401, "unauthenticated", "show a token");
+            assert_eq!(bare.header("www-authenticate"), Some("Bearer"));
+            for role in Role::ALL {
+                if path == "/v1/events" && role >= needs {
+                    continue;
+                }
+                let answer = ask().token(secrets.of(role)).of(stage.address()).await;
+                if role < needs {
+                    answer.problem(403, "forbidden", &format!("has the role {role}: this needs {needs}"));
+                } else {
+                    assert!(![401, 403].contains(&answer.status), "{method} {path} as {role}: {answer:?}");
+                }
+            }
+        }
+    }
+    assert!(seen >= 9, "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_wrong_in_any_way_is_refused_with_the_same_words() {
+    let secrets = Secrets::new();
+    let stage = Stage::with("http-token", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let good = secrets.of(Role::Read);
+    for header in [
+        "Bearer".to_owned(),
+        "Bearer ".to_owned(),
+        format!("Basic {good}"),
+        // As long as the right word.
+        format!("Digest {good}"),
+        format!("Bearer {}", &good[..good.len() - 1]),
+        format!("Bearer {good}x"),
+        format!("Bearer {}", "x".repeat(4_096)),
+    ] {
+        let ask = Ask::get("/v1/jobs").header(&format!("authorization: {header}"));
+        let answer = ask.of(stage.address()).await;
+        let answer = answer.problem(401, "unauthenticated", "the token that was shown is not known here");
+        assert!(!answer.text().contains(&good[..20]));
+    }
+    let twice = Ask::get("/v1/jobs").token(good).token(good).of(stage.address()).await;
+    twice.problem(401, "unauthenticated", "once");
+    Ask::get("/v1/jobs").header(&format!("authorization: bearer  {good}")).of(stage.address()).await.is(200);
+    // What every copy of the program tells, needs none.
+    for open in ["/openapi.json", "/docs/", "/healthz", "/readyz"] {
+        Ask::get(open).of(stage.address()).await.is(200);
+    }
+    Ask::get("/v1/nothing").token(good).of(stage.address()).await.is(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_other_sites_change_nothing_and_cannot_pretend_to_be_here() {
+    let stage = Stage::new("http-origin").await;
+    let foreign = Ask::post("/v1/client?first=1&second=2", "").header("origin: http://evil.example");
+    foreign.of(stage.address()).await.problem(403, "foreign-origin", "another site");
+    let mut rebound = Ask::get("/v1/jobs");
+    rebound = rebound.host("evil.example:8080");
+    rebound.of(stage.address()).await.problem(403, "foreign-origin", "localhost");
+    let listed = stage.get("/v1/jobs").await.is(200).json();
+    assert_eq!(listed["jobs"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_does_not_start_open_to_other_machines() {
+    let to = namespace("http-exposed");
+    let secrets = Secrets::new();
+    let open = Gateway::builder().listen("0.0.0.0:0".parse().unwrap());
+    for open in [open.clone(), open.tokens(secrets.tokens.clone())] {
+        let refused = open.start(Client::connect(&to).await.unwrap()).await.unwrap_err();
+        assert!(matches!(refused, GatewayError::Exposed { .. }), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_is_spoken_and_nothing_else_on_that_port() {
+    let files = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (files.path().join("cert.pem"), files.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tls = Tls::read(&certificate, &key).unwrap();
+    let stage = Stage::with("http-tls", |builder| builder.tls(tls)).await;
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(config));
+    let tcp = TcpStream::connect(stage.address()).await.unwrap();
+    let stream = connector.connect(ServerName::try_from("localhost").unwrap(), tcp).await.unwrap();
+    let answer = exchange(stream, &Ask::get("/v1/jobs").text()).await.unwrap();
+    assert_eq!(answer.is(200).json()["next"], Value::Null);
+
+    let plain = TcpStream::connect(stage.address()).await.unwrap();
+    assert!(exchange(plain, &Ask::get("/v1/jobs").text()).await.is_none(), "no answer to plain HTTP");
+
+    // The key in the place of the certificate, and the other way round: nothing of it is repeated.
+    for (certificate, key) in [(&key, &key), (&certificate, &certificate)] {
+        let said = Tls::read(certificate, key).unwrap_err().to_string();
+        assert!(said.starts_with("cannot read a ") && said.ends_with("there is none in it"), "{said}");
+    }
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
+    let said = Tls::read(&certificate, &key).unwrap_err().to_string();
+    assert_eq!(said, "the certificate and its key cannot be used");
+}

@@ -1,0 +1,165 @@
+//! A line for each call that may change something: who, what, when, and the request's id.
+
+use std::io;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bellwether_server::http::Limits;
+use bellwether_server::http::access::Role;
+use bellwether_testkit::eventually;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::ask::Ask;
+use crate::stage::{SOON, Secrets, Stage};
+
+/// What this process has logged: all tests write into it, and each asks for its own requests.
+#[derive(Clone, Copy)]
+struct Log;
+
+static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LINES.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        *self
+    }
+}
+
+fn listen() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        let to = tracing_subscriber::fmt().with_writer(Log).with_ansi(false);
+        tracing::subscriber::set_global_default(to.with_max_level(tracing::Level::INFO).finish()).unwrap();
+    });
+}
+
+/// The audit lines in which a text is.
+fn lines_with(text: &str) -> Vec<String> {
+    let all = LINES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let all = String::from_utf8(all).unwrap();
+    let audit = all.lines().filter(|line| line.contains(" bellwether::audit: ") && line.contains(text));
+    audit.map(ToOwned::to_owned).collect()
+}
+
+/// The one line of a request, which is written before its answer is sent.
+fn the_line_of(request_id: &str) -> String {
+    let lines = lines_with(&format!("request_id=\"{request_id}\""));
+    assert_eq!(lines.len(), 1, "{request_id}: {lines:?}");
+    lines.into_iter().next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_operation_that_may_change_something_leaves_one_line_and_none_that_reads() {
+    listen();
+    let secrets = Secrets::new();
+    let stage = Stage::with("http-audit", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let document = serde_json::to_value(bellwether_server::http::openapi()).unwrap();
+    let mut changing = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            if path == "/v1/events" {
+                continue;
+            }
+            let name = operation["operationId"].as_str().unwrap();
+            let path = path.replace("{id}", "none").replace("{kind}", "none");
+            let ask = |token: &str| {
+                let ask = Ask::new(&method.to_uppercase(), &path).header("content-length: 0").token(token);
+                ask.header(&format!("x-request-id: audit-{name}"))
+            };
+            let answer = ask(secrets.of(Role::Admin)).of(stage.address()).await;
+            assert_eq!(answer.header("x-request-id"), Some(format!("audit-{name}").as_str()));
+            if method == "get" {
+                assert_eq!(lines_with(&format!("audit-{name}")), Vec::<String>::new());
+                continue;
+            }
+            changing += 1;
+            let line = the_line_of(&format!("audit-{name}"));
+            let status = answer.status;
+            for part in [
+                "who=\"admin\" role=\"admin\" from=127.0.0.1:".to_owned(),
+                format!(
+                    "operation=\"{name}\" method={} path=\"{path}\" status={status} ",
+                    method.to_uppercase()
+                ),
+            ] {
+                assert!(line.contains(&part), "{part} is not in {line}");
+            }
+        }
+    }
+    assert!(changing >= 14, "{changing}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_says_what_was_done_and_tells_no_secret() {
+    listen();
+    let secrets = Secrets::new();
+    let stage = Stage::with("http-audit-what", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let token = secrets.of(Role::Submit);
+    let named = |ask: Ask, id: &str| ask.token(token).header(&format!("x-request-id: {id}"));
+    let hidden = r#"{"id": "audited", "kind": "sum", "payload": "hunter2"}"#;
+    named(Ask::post("/v1/jobs?hunter2=hunter2", hidden), "what-job").of(stage.address()).await.is(201);
+    assert!(the_line_of("what-job").contains("what=\"job audited: new"), "{}", the_line_of("what-job"));
+
+    // Refused is told, too, and by whom.
+    named(Ask::post("/v1/jobs/audited/cancel", ""), "what-role").of(stage.address()).await.is(403);
+    let refused = the_line_of("what-role");
+    assert!(refused.contains("who=\"submit\"") && refused.contains("status=403"), "{refused}");
+    let unknown = Ask::post("/v1/jobs", hidden).token("hunter2").header("x-request-id: what-token");
+    unknown.of(stage.address()).await.is(401);
+    let unknown = the_line_of("what-token");
+    assert!(unknown.contains("who=\"-\"") && unknown.contains("status=401"), "{unknown}");
+
+    // An id that would break a log is not taken over.
+    let odd = Ask::post("/v1/jobs", hidden).token(token).header("x-request-id: a\" who=\"admin");
+    let odd = odd.of(stage.address()).await.is(200);
+    the_line_of(odd.header("x-request-id").unwrap());
+
+    let all = lines_with("");
+    assert!(!all.iter().any(|line| line.contains("hunter2") || line.contains(token)), "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_caller_went_away_leaves_its_line() {
+    listen();
+    let stage = Stage::new("http-audit-gone").await;
+    let mut stream = TcpStream::connect(stage.address()).await.unwrap();
+    let begun = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                 x-request-id: gone-1\r\ncontent-length: 100\r\n\r\n{";
+    stream.write_all(begun.as_bytes()).await.unwrap();
+    stage.get("/healthz").await.is(200);
+    drop(stream);
+    eventually("its line is written", SOON, async || !lines_with("gone-1").is_empty()).await;
+    let line = the_line_of("gone-1");
+    assert!(line.contains("who=\"anonymous\" role=\"admin\""), "{line}");
+    assert!(line.contains("operation=\"submit_job\""), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_error_can_be_looked_up_by_its_request() {
+    listen();
+    let limits = Limits { request_time: Duration::from_millis(200), ..Limits::default() };
+    let stage = Stage::with("http-log", |builder| builder.limits(limits)).await;
+    let stuck = Ask::new("POST", "/v1/jobs").header("content-type: application/json");
+    let stuck = stuck.header("content-length: 10").header("x-request-id: log-stuck");
+    stuck.of(stage.address()).await.is(504);
+    let all = LINES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let all = String::from_utf8(all).unwrap();
+    let line =
+        all.lines().find(|line| line.contains("answered with a server error") && line.contains("log-stuck"));
+    let line = line.unwrap_or_else(|| panic!("no line in {all}"));
+    assert!(line.contains("status=504 problem=\"unknown\"") && line.contains("may or may not"), "{line}");
+}

@@ -1,0 +1,104 @@
+//! Ten thousand connections that ask for nothing, to a gateway in a process of its own, whose memory is its alone.
+
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use bellwether_server::http::Limits;
+use bellwether_testkit::{binary_or, eventually, namespace};
+use futures::future::join_all;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::ask::{Ask, exchange};
+use crate::stage::SOON;
+
+const CROWD: usize = 10_000;
+
+/// What a connection that has sent nothing may cost: hyper's first buffer of 8 KiB, and tasks as large as a build without
+/// optimisation makes them.
+const MOST_BYTES_EACH: u64 = 24 * 1024;
+
+/// The test has one end of each, and the gateway the other of those that it keeps.
+fn raise_descriptors() {
+    let wanted = CROWD as u64 + 1_000;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    assert!(hard >= wanted, "raise `ulimit -Hn` to {wanted}: it is {hard}");
+    setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted), hard).unwrap();
+}
+
+struct Gateway {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Gateway {
+    async fn start() -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
+        command.args(["--zookeeper", &namespace("http-crowd"), "-q", "node", "--roles", "gateway"]);
+        command.args(["--http-addr", &address.to_string()]);
+        let child = command.stdin(Stdio::null()).spawn().unwrap();
+        let gateway = Self { child, address };
+        gateway.serves().await;
+        gateway
+    }
+
+    async fn serves(&self) {
+        eventually("it serves", SOON, async || {
+            let Ok(stream) = TcpStream::connect(self.address).await else { return false };
+            exchange(stream, &Ask::get("/readyz").text()).await.is_some_and(|answer| answer.status == 200)
+        })
+        .await;
+    }
+
+    fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_idle_connections_are_bounded_in_number_memory_and_time() {
+    raise_descriptors();
+    let gateway = Gateway::start().await;
+    let most = Limits::default().connections as u64;
+    let before = gateway.resident();
+    let mut crowd = Vec::with_capacity(CROWD);
+    while crowd.len() < CROWD {
+        // The socket holds 1,024 that nobody has accepted.
+        let few = join_all((0..250).map(|_| TcpStream::connect(gateway.address))).await;
+        crowd.extend(few.into_iter().map(Result::unwrap));
+    }
+    let grown = gateway.resident().saturating_sub(before);
+    assert!(grown < most * MOST_BYTES_EACH, "{grown} bytes for at most {most} connections of {CROWD}");
+
+    // Each hears 503, or is closed without a word: at once, or when it has been idle for too long.
+    let ends = crowd.into_iter().map(async |mut stream: TcpStream| {
+        let mut heard = Vec::new();
+        let mut ended = timeout(SOON, stream.read_to_end(&mut heard)).await;
+        if ended.is_err() {
+            // Where the socket's queue overflowed, the gateway's machine never took what this one believes to be connected:
+            // its next word makes it so, or ends it.
+            drop(stream.write_all(b"G").await);
+            ended = timeout(SOON, stream.read_to_end(&mut heard)).await;
+        }
+        ended.expect("an idle connection is closed").is_ok() && heard.starts_with(b"HTTP/1.1 503 ")
+    });
+    let turned_away = join_all(ends).await.into_iter().filter(|away| *away).count();
+    assert!(turned_away >= 1, "some are told so");
+    gateway.serves().await;
+    let left = gateway.resident().saturating_sub(before);
+    assert!(left < most * MOST_BYTES_EACH, "{left} bytes are left");
+}

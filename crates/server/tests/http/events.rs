@@ -1,0 +1,96 @@
+//! What happens to jobs, as it happens.
+
+use std::time::Duration;
+
+use bellwether_server::http::Limits;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+use crate::ask::Ask;
+use crate::stage::{SOON, Stage};
+
+pub(crate) struct Stream {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    _open: OwnedWriteHalf,
+}
+
+impl Stream {
+    pub(crate) async fn open(stage: &Stage, path: &str) -> Self {
+        let stream = TcpStream::connect(stage.address()).await.unwrap();
+        let (read, mut write) = stream.into_split();
+        write.write_all(&Ask::get(path).text()).await.unwrap();
+        let mut stream = Self { lines: BufReader::new(read).lines(), _open: write };
+        let status = stream.line().await.unwrap();
+        assert!(status.starts_with("HTTP/1.1 200"), "{status}");
+        while stream.line().await.unwrap() != "retry: 2000" {}
+        stream
+    }
+
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        timeout(SOON, self.lines.next_line()).await.expect("a line in time").unwrap()
+    }
+
+    /// The next event's name and data.
+    pub(crate) async fn next(&mut self) -> (String, Value) {
+        loop {
+            let line = self.line().await.expect("the stream goes on");
+            if let Some(name) = line.strip_prefix("event: ") {
+                let data = self.line().await.unwrap();
+                let data = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+                return (name.to_owned(), data);
+            }
+        }
+    }
+
+    /// States of a job up to one.
+    async fn states(&mut self, job: &str, last: &str) -> Vec<String> {
+        let mut states = Vec::new();
+        while states.last().is_none_or(|state| state != last) {
+            let (name, event) = self.next().await;
+            assert_eq!(name, "job");
+            if event["job"] == job {
+                states.push(event["state"].as_str().unwrap().to_owned());
+            }
+        }
+        states
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_followed_from_its_submission_to_its_end() {
+    let stage = Stage::new("http-events").await;
+    let (mut all, mut of_kind) =
+        (Stream::open(&stage, "/v1/events").await, Stream::open(&stage, "/v1/events?kind=sleep").await);
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum", "payload": [1, 2]}"#).await.is(201);
+    assert_eq!(all.states("a", "queued").await, ["queued"]);
+    let node = stage.node().await;
+    // States of moments may be left out; the last one is not.
+    let states = all.states("a", "succeeded").await;
+    assert!(states == ["running", "succeeded"] || states == ["succeeded"], "{states:?}");
+
+    stage.post("/v1/jobs", r#"{"id": "b", "kind": "sleep", "payload": {"millis": 600}}"#).await.is(201);
+    let mut states = of_kind.states("b", "succeeded").await;
+    states.retain(|state| state != "queued");
+    assert_eq!(states, ["running", "succeeded"]);
+    stage.post("/v1/jobs", r#"{"id": "c", "kind": "sleep", "delay_ms": 3600000}"#).await.is(201);
+    assert_eq!(of_kind.states("c", "delayed").await, ["delayed"]);
+    stage.post("/v1/jobs/c/cancel", "").await.is(200);
+    assert_eq!(of_kind.states("c", "cancelled").await, ["cancelled"]);
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_bounded_and_end_with_the_gateway() {
+    let limits = Limits { streams: 1, ..Limits::default() };
+    let stage = Stage::with("http-streams", |builder| builder.limits(limits)).await;
+    let mut only = Stream::open(&stage, "/v1/events?job=a").await;
+    let second = stage.get("/v1/events").await.problem(503, "saturated", "event streams");
+    assert_eq!(second.header("retry-after"), Some("1"));
+    stage.get("/v1/events?job=a%2Fb").await.problem(400, "invalid", "job id has '/'");
+    stage.gateway.stop().await;
+    let ended = async { while only.line().await.is_some() {} };
+    timeout(Duration::from_secs(10), ended).await.expect("the stream ends");
+}

@@ -1,0 +1,120 @@
+//! What is answered while ZooKeeper is away, is slow or refuses, and while there is too much to do.
+
+use std::time::Duration;
+
+use bellwether::Client;
+use bellwether_server::http::{Gateway, Limits};
+use bellwether_testkit::{Cut, Proxy, RawClient, eventually, namespace, shared};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::ask::Ask;
+use crate::events::Stream;
+use crate::stage::{SOON, Stage};
+
+/// A gateway behind a proxy. Its client gives up after a second.
+async fn behind(name: &str, limits: Limits) -> (Stage, Proxy) {
+    let to = namespace(name);
+    // Made by somebody who is not hurt.
+    Client::connect(&to).await.unwrap().close().await;
+    let proxy = Proxy::to(&to);
+    let client =
+        Client::builder().deadline(Duration::from_secs(1)).connect(&proxy.connect_string()).await.unwrap();
+    let builder = Gateway::builder().listen("127.0.0.1:0".parse().unwrap()).limits(limits);
+    (Stage { gateway: builder.start(client).await.unwrap(), to }, proxy)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_zookeeper_it_lives_is_not_ready_and_tells_followers_of_the_gap() {
+    let (stage, proxy) = behind("http-cut-off", Limits::default()).await;
+    let mut events = Stream::open(&stage, "/v1/events").await;
+    proxy.refuse();
+    proxy.cut(Cut::Reset);
+    eventually("it is not ready", SOON, async || stage.get("/readyz").await.status == 503).await;
+    stage.get("/readyz").await.problem(503, "unavailable", "ZooKeeper does not serve this gateway now");
+    stage.get("/healthz").await.is(200);
+    let refused = stage.get("/v1/jobs").await.problem(503, "unavailable", "");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    proxy.accept();
+    assert_eq!(events.next().await.0, "gap");
+    eventually("it is ready", SOON, async || stage.get("/readyz").await.status == 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_zookeeper_is_not_waited_for_for_ever() {
+    let limits = Limits { request_time: Duration::from_millis(300), ..Limits::default() };
+    let (stage, proxy) = behind("http-late", limits).await;
+    proxy.delay(Duration::from_millis(600));
+    stage.get("/v1/leader").await.problem(504, "late", "try again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_zookeeper_refuses_is_told_as_its_refusal() {
+    const ADMIN: i32 = 16;
+    let (stage, _proxy) = behind("http-no-auth", Limits::default()).await;
+    let (_, chroot) = stage.to.split_once('/').unwrap();
+    let mut hand = RawClient::connect(shared().address()).unwrap();
+    hand.set_permissions(&format!("/{chroot}/epoch"), ADMIN).unwrap();
+    stage.get("/v1/leader").await.problem(502, "refused", "ZooKeeper");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_purge_goes_through_the_records_at_a_time() {
+    let (stage, proxy) = behind("http-purges", Limits::default()).await;
+    let purge = r#"{"state": "dead", "older_than_ms": 86400000}"#;
+    let held = proxy.hold_reply(|request: &bellwether_testkit::Request<'_>| request.mentions("/jobs/"));
+    let first = async {
+        let first = stage.post("/v1/purge", purge).await.is(200).json();
+        assert_eq!(first["complete"], true, "{first}");
+    };
+    let second = async {
+        held.fired().await;
+        stage.post("/v1/purge", purge).await.problem(503, "saturated", "another purge is under way");
+        held.release();
+    };
+    tokio::join!(first, second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_whose_time_is_up_says_so_and_another_goes_on() {
+    let (stage, proxy) = behind("http-long-purge", Limits::default()).await;
+    let purge = r#"{"state": "dead", "remove": true}"#;
+    // It takes 32 round trips, each within the client's second, and all together longer than it may.
+    proxy.delay(Duration::from_millis(300));
+    let stopped = stage.post("/v1/purge", purge).await.is(200).json();
+    assert_eq!(stopped["complete"], false, "{stopped}");
+    proxy.delay(Duration::ZERO);
+    let done = stage.post("/v1/purge", purge).await.is(200).json();
+    assert_eq!(done["complete"], true, "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn few_bodies_with_many_jobs_are_read_at_a_time() {
+    let stage = Stage::new("http-batches").await;
+    let begun =
+        Ask::new("POST", "/v1/batch").header("content-type: application/json").header("content-length: 10");
+    let batch = r#"{"jobs": [{"id": "a", "kind": "sum", "payload": 1}]}"#;
+    let mut stuck = Vec::new();
+    // One more each time: on a slow machine the first are cut off before the fourth is there.
+    eventually("four are under way", SOON, async || {
+        let mut stream = TcpStream::connect(stage.address()).await.unwrap();
+        stream.write_all(&begun.text()).await.unwrap();
+        stuck.push(stream);
+        let answer = stage.post("/v1/batch", batch).await;
+        if answer.status == 200 {
+            return false;
+        }
+        answer.problem(503, "saturated", "as many batches are under way");
+        true
+    })
+    .await;
+    drop(stuck);
+    eventually("there is room", SOON, async || stage.post("/v1/batch", batch).await.status == 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_in_which_nothing_happens_shows_that_it_lives() {
+    let stage = Stage::new("http-alive").await;
+    let mut events = Stream::open(&stage, "/v1/events").await;
+    while events.line().await.expect("the stream goes on") != ":" {}
+}

@@ -1,0 +1,181 @@
+//! The documentation as a book: rendered by mdBook, then every link is checked.
+//!
+//! Links are checked in the rendered HTML, so that anchors are those that a reader meets. Markdown outside `docs/` is not part of
+//! the book; its relative links are checked as well. Links to other sites are not followed, but a link into this repository on its
+//! host must name a file of the tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use crate::cargo::{self, cargo};
+use crate::failure::Failure;
+
+/// Pinned, because a new version may render other anchors.
+const VERSION: &str = "0.5.4";
+
+/// Where a built mdBook stays between runs.
+const TOOLS: &str = "target/tools";
+
+const RENDERED: &str = "target/book";
+
+/// Links of the book into files that are not part of it.
+const REPOSITORY: &str = "https://github.com/bellwether-scheduler/bellwether/blob/main/";
+
+/// Markdown outside the book.
+const OUTSIDE: [&str; 6] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "dashboards/README.md",
+    "crates/sim/README.md",
+    "crates/sim/tests/exhaustive/README.md",
+];
+
+/// Renders the book into `target/book` and checks its links.
+pub(crate) fn run() -> Result<(), Failure> {
+    let mdbook = Path::new(TOOLS).join("bin/mdbook");
+    if !mdbook.is_file() {
+        let options = ["--locked", "--no-default-features", "--features", "search", "--root", TOOLS];
+        cargo::run(cargo().args(["install", "mdbook", "--version", VERSION]).args(options))?;
+    }
+    cargo::run(Command::new(mdbook).arg("build"))?;
+    let read = |source| Failure::Launch { line: "cargo xtask book".to_owned(), source };
+    let broken = broken(Path::new("."), Path::new(RENDERED)).map_err(read)?;
+    if broken.is_empty() { Ok(()) } else { Err(Failure::Links(broken)) }
+}
+
+/// Every broken link, with its page.
+fn broken(root: &Path, rendered: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    html(rendered, &mut files)?;
+    let mut pages = BTreeMap::new();
+    for file in files {
+        let text = fs::read_to_string(&file)?;
+        pages.insert(file, text);
+    }
+    let anchors: BTreeMap<&Path, BTreeSet<&str>> =
+        pages.iter().map(|(file, text)| (file.as_path(), quoted(text, " id=\"").collect())).collect();
+    let mut broken = Vec::new();
+    let whole = |path: &Path| {
+        path.file_name().is_some_and(|name| name == "print.html" || name == "404.html" || name == "toc.html")
+    };
+    for (file, text) in pages.iter().filter(|(file, _)| !whole(file)) {
+        for link in quoted(text, " href=\"") {
+            let found = if let Some(path) = link.strip_prefix(REPOSITORY) {
+                root.join(path.split('#').next().unwrap_or(path)).exists()
+            } else if link.contains("://") || link.starts_with("mailto:") {
+                true
+            } else {
+                let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+                let target = if path.is_empty() { file.clone() } else { joined(file, path) };
+                is_there(&target, anchor, &anchors)
+            };
+            if !found {
+                broken.push(format!("{}: {link}", file.strip_prefix(rendered).unwrap_or(file).display()));
+            }
+        }
+    }
+    for name in OUTSIDE {
+        let file = root.join(name);
+        let text = fs::read_to_string(&file)?;
+        for link in inline(&text).filter(|link| !link.contains("://")) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = joined(&file, path);
+            let in_book = target.strip_prefix(normal(&root.join("docs"))).ok().filter(|_| !anchor.is_empty());
+            let found = match in_book {
+                Some(page) => is_there(&rendered.join(page).with_extension("html"), anchor, &anchors),
+                None => path.is_empty() || target.exists(),
+            };
+            if !found {
+                broken.push(format!("{name}: {link}"));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+fn is_there(target: &Path, anchor: &str, anchors: &BTreeMap<&Path, BTreeSet<&str>>) -> bool {
+    match anchors.get(target) {
+        Some(ids) => anchor.is_empty() || ids.contains(anchor),
+        None => target.exists(),
+    }
+}
+
+fn html(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            html(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "html") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// What stands between each `before` and the next quotation mark.
+fn quoted<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(before).skip(1).filter_map(|rest| rest.split_once('"').map(|(value, _)| value))
+}
+
+/// The targets of Markdown's inline links.
+fn inline(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
+}
+
+/// `path` as a link in `file` means it.
+fn joined(file: &Path, path: &str) -> PathBuf {
+    normal(&file.parent().unwrap_or(Path::new("")).join(path))
+}
+
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_missing_page_anchor_or_file_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let rendered = root.join("target/book");
+        fs::create_dir_all(&rendered).unwrap();
+        for name in OUTSIDE {
+            let file = root.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        fs::write(root.join("README.md"), "[a](docs/b.md#there) [b](docs/b.md#gone) [c](absent.md)").unwrap();
+        fs::write(
+            rendered.join("b.html"),
+            r#"<h2 id="there"><a href="c.html#x"><a href="https://other.site/x">"#,
+        )
+        .unwrap();
+        let c = format!(
+            r##"<a id="x" href="b.html#gone"><a href="#x"><a href="{REPOSITORY}absent"><a href="{REPOSITORY}README.md">"##
+        );
+        fs::write(rendered.join("c.html"), c).unwrap();
+        let expected = [
+            "c.html: b.html#gone".to_owned(),
+            format!("c.html: {REPOSITORY}absent"),
+            "README.md: docs/b.md#gone".to_owned(),
+            "README.md: absent.md".to_owned(),
+        ];
+        assert_eq!(broken(root, &rendered).unwrap(), expected);
+    }
+}
