@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!  read the groups ─▶ for each done group: chunks ─▶ survey them ─▶ for each chunk: marks, with their records
-//!                                              │                       ─▶ the rest, and the group's record last
-//!                                              └─ a member is open, or too recent: not yet
+//!                                             │                       ─▶ the rest, and the group's record last
+//!                                             └─ a member is open, or too recent: not yet
 //! ```
 //!
 //! The record of a parent of sub-jobs is removed with the group of these sub-jobs. While the record exists its id
