@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  entry known ─▶ waiting ──its turn is the lowest of a list that has it──▶ pending, as any other job
+//!                   ▲  │
 //!                   │  └─ not in a list that was requested later: its entry may be outdated, read it again
-//!                   │
 //!                   └── the assignment was rejected at its turn: the turn was deleted, or modified by an operator
 //! ```
 //!
