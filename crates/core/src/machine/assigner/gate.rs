@@ -321,7 +321,7 @@ impl Gate {
         std::mem::take(&mut self.ready)
     }
 
-    /// Sends requests: immediately when none is in flight, otherwise only full batches.
+    /// Sends requests: immediately when no other is in flight, otherwise only full batches.
     pub(super) fn ask(&mut self, out: &mut Vec<Effect>) {
         if !self.strays.is_empty() {
             out.push(Effect::Resolve(std::mem::take(&mut self.strays)));

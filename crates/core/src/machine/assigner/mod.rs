@@ -25,7 +25,7 @@
 //! An expired job is returned as [`Effect::Overdue`] and forgotten; the [`expirer`](super::expirer) ends it. A worker
 //! rejects a job that was assigned in time but arrives late.
 //!
-//! A batch is sent immediately when none is in flight; otherwise jobs accumulate until a batch is full. Limits:
+//! A batch is sent immediately when no other is in flight; otherwise jobs accumulate until a batch is full. Limits:
 //! [`BATCH`] jobs per batch, [`WINDOW`] batches in flight.
 
 mod capacity;

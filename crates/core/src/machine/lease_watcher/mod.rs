@@ -97,7 +97,7 @@ pub enum Event {
     Resync,
 }
 
-/// An assignment whose lease has expired, as it was read. The assignment is read before the record, so the record
+/// An assignment whose lease has expired. The assignment is read before the record, so the record
 /// is never older than the assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Case {

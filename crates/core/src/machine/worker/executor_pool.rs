@@ -27,8 +27,8 @@
 //! An attempt is not started if its job has expired when the slot is granted: the leader assigned it in time, but it
 //! arrived late.
 //!
-//! A wish first signals the handler; after the grace period the attempt is aborted. While disconnected, no attempt
-//! starts, and running attempts continue. A drain starts no attempts and hands back the waiting ones; running
+//! A wish to stop first signals the handler; after the grace period the attempt is aborted. While disconnected, no
+//! attempt starts, and running attempts continue. A drain starts no attempts and hands back the waiting ones; running
 //! attempts may continue until the drain's deadline.
 //!
 //! Slots are permits that are counted outside this machine and outlive an incarnation: a blocking handler that ignores

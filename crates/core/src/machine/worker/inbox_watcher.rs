@@ -19,7 +19,7 @@
 //! starts from data older than the close of its last attempt. An [old](BELIEVED) answer is discarded, too: while the
 //! worker hung, the id may have been reused by another job.
 //!
-//! Limits: [`READ_JOBS`] jobs per read, [`READ_WINDOW`] reads in flight; sent immediately when none is in flight.
+//! Limits: [`READ_JOBS`] jobs per read, [`READ_WINDOW`] reads in flight; sent immediately when no read is in flight.
 
 mod requeue;
 
@@ -123,7 +123,7 @@ struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Handed {
     attempt: u32,
-    /// Whether the job was assigned again in the meantime, so that it is read again after the close.
+    /// Whether the job was assigned again in the meantime, and must be read again after the close.
     assigned_again: bool,
 }
 

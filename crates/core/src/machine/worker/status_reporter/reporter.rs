@@ -23,7 +23,7 @@
 //! record removed after its retention, and the id reused by another job, whose versions start from zero. The token
 //! distinguishes the two jobs.
 //!
-//! Limits: [`BATCH`] closes per batch, [`WINDOW`] batches in flight; sent immediately when none is in flight.
+//! Limits: [`BATCH`] closes per batch, [`WINDOW`] batches in flight; sent immediately when no batch is in flight.
 
 mod close;
 

@@ -1,9 +1,8 @@
 //! Heartbeats: decides which assignments to set, when, and with what content.
 //!
-//! A *beat* sets an attempt's assignment: it restarts the lease and writes progress and checkpoint to ZooKeeper.
-//! The leader revokes an attempt whose lease has expired
-//! ([`machine::lease_watcher`](crate::machine::lease_watcher)), so the worker tracks each lease too, and ends the
-//! attempt first.
+//! A *beat* sets an attempt's assignment: it restarts the lease and writes progress and checkpoint to ZooKeeper. The
+//! leader revokes an attempt whose lease has expired ([`machine::lease_watcher`](crate::machine::lease_watcher)), so
+//! the worker tracks each lease too, and ends the attempt first.
 //!
 //! | request | written |
 //! | --- | --- |
@@ -11,9 +10,8 @@
 //! | progress, a checkpoint | [`PROGRESS_EVERY`] after the last write or the start |
 //! | none | never |
 //!
-//! So a job that ends within a third of its lease writes nothing for the lease, and all due beats share one multi.
-//! A beat without a renewal request writes the remaining lease: the leader's clock restarts, but the end does not
-//! move.
+//! So a job that ends within a third of its lease writes nothing for the lease, and all due beats share one multi. A
+//! beat without a renewal request writes the remaining lease: the leader's clock restarts, but the end does not move.
 //!
 //! In the worker, a lease starts when its assignment is read, and restarts when a beat is *sent*; for the leader it
 //! starts when the leader reads the assignment. So the worker's lease ends first, except after the first read,

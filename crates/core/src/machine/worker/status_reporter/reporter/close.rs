@@ -216,9 +216,8 @@ impl Close {
         }
     }
 
-    /// Whether this is the record that the attempt began with. If that record was removed after its retention and
-    /// the id was submitted again, another record may have the same version; the token is unique to each
-    /// submission.
+    /// Whether this is the record that the attempt began with. If that record was removed after its retention and the
+    /// id was submitted again, another record may have the same version; the token is unique to each submission.
     fn is_of(&self, record: &JobRecord) -> bool {
         (record.token, record.generation) == (self.before.token, self.before.generation)
     }
