@@ -225,7 +225,7 @@ impl Assigner {
     }
 
     /// Sends as many batches as possible. Workers that are discovered together are reported one by one: without waiting
-    /// for the inbox list of each, a new leader would assign all jobs to the first one, and move affinity keys.
+    /// for the inbox list of each, a new leader would assign all jobs to the first one and move affinity keys to others.
     fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
         if self.workers.values().any(Capacity::is_new) {
             return;

@@ -28,7 +28,7 @@ pub enum Event {
     Groups(Vec<GroupId>, Result<Vec<FoundGroup>, ()>),
     /// Children were listed, in the order of the request.
     Names(Result<Vec<Option<Vec<String>>>, ()>),
-    /// Znodes were stat'ed, in the order of the request; `None` is absent.
+    /// The stats of znodes were read, in the order of the request; `None` is absent.
     Stats(Result<Vec<Option<Stat>>, ()>),
     /// The outcome of a batch.
     Committed(Batch<String>, Outcome<()>),

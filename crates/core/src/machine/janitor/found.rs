@@ -27,7 +27,7 @@ pub enum Found {
         modified: WallMillis,
         /// Whether the record is removed with a group: the job's own, or that of its sub-jobs.
         grouped: bool,
-        /// Whether its group counts its end. A job that was retried after its group had ended is independent of it.
+        /// Whether its group counts its end. A job that was retried after its group had advanced is independent of it.
         counted: bool,
         /// The group of the job's sub-jobs, if it has any.
         sub_jobs: Option<GroupId>,

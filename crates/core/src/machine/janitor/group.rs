@@ -2,7 +2,7 @@
 //!
 //! A group keeps the records of its jobs together: its join reads all of them, and a resubmitted member is the same
 //! job only while its record exists. So they are removed together, when three conditions hold: the group is done,
-//! no member is open, and the longest retention of its members' verdicts has passed.
+//! no member is open, and the longest retention of its jobs' verdicts has passed.
 //!
 //! ```text
 //!  read the groups ─▶ for each done group: chunks ─▶ survey them ─▶ for each chunk: marks, with their records
@@ -13,7 +13,7 @@
 //! The record of a parent of sub-jobs is removed with the group of these sub-jobs. While the record exists its id
 //! cannot be reused, so the sub-jobs of a new job with that id are never mixed up with this group.
 //!
-//! A job that was retried after its group had ended is independent: its record is kept for its own retention. If it
+//! A job that was retried after its group had advanced is independent: its record is kept for its own retention. If it
 //! has sub-jobs, it is removed with their group.
 //!
 //! The group's record is removed last, so that an interrupted removal is found again. A member that was retried

@@ -196,7 +196,7 @@ impl JobWatcher {
         for job in listed {
             gone.remove(&job);
             match self.state(&job) {
-                // The assigner may have assigned the old entry; report the job again with the current entry.
+                // The assigner may consider the job assigned; report it again with its current entry.
                 Some(QueueEntryState::Queued { round: since }) if *since < unseen && *since < round => {
                     out.push(Effect::Unqueued(job.clone()));
                     self.want(job);

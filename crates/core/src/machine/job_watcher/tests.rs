@@ -44,7 +44,7 @@ fn a_new_entry_is_read_immediately_and_then_reported() {
     Bench::default().queued("a");
 }
 
-/// Found by the simulator: the assigner had assigned the first entry, and the job waited forever.
+/// Found by the simulator: the assigner considered the first entry assigned, and the job waited forever.
 #[test]
 fn an_entry_recreated_while_unwatched_is_read_and_reported_again() {
     let mut bench = Bench::default();

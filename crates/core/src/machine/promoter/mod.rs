@@ -21,7 +21,7 @@ use crate::outcome::Outcome;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Locus};
 
-/// Known minutes after the current one: the next one, so that its first second is on time.
+/// Number of minutes after the current one that are loaded: the next, so that its first second is on time.
 pub const HORIZON: u64 = 1;
 
 /// Jobs per batch.

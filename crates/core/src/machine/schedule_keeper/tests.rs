@@ -107,7 +107,7 @@ fn a_tick_is_one_multi_with_its_fences() {
     assert!(self::batch(&stage.tick(20)).ops().any(|op| matches!(op, Op::Set { version: 1, .. })));
 }
 
-/// S8: tracing a tick neither moves an operation nor changes the operations otherwise.
+/// S8: tracing a tick neither moves an operation nor changes the events that the machine receives.
 #[test]
 fn tracing_the_job_of_a_tick_changes_no_other_operation() {
     for (overlap, flags) in [(Overlap::Allow, 1), (Overlap::Queue, 1), (Overlap::Allow, 0)] {

@@ -133,7 +133,7 @@ fn over(at: WallMillis) -> Found {
     }
 }
 
-/// The record of a job that was retried after its group had ended.
+/// The record of a job that was retried after its group had advanced.
 fn over_again(at: WallMillis, nested: Option<GroupId>) -> Found {
     let Found::Over { version, verdict, modified, grouped, .. } = over(at) else { unreachable!() };
     Found::Over { version, verdict, at, modified, grouped, counted: false, sub_jobs: nested }
@@ -182,7 +182,7 @@ fn a_member_retried_after_the_join_keeps_its_group_until_it_ends_again() {
     tree.write(&job, over_again(tree.stage.wall(), None));
     tree.stage.after(MINUTE / 2);
     tree.round();
-    assert!(tree.stage.records.contains_key(&job), "S1: it is kept for its own time");
+    assert!(tree.stage.records.contains_key(&job), "S1: the record is kept for its own retention");
     tree.stage.after(MINUTE / 2);
     tree.round();
     assert_eq!((tree.stage.records.len(), tree.znodes().len()), (0, 0));

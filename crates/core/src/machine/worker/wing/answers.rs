@@ -86,7 +86,7 @@ impl WorkerWing {
         }
     }
 
-    /// After a rejected mark the ephemeral is read immediately: it shows that the drain is over, or the current
+    /// After a rejected mark the ephemeral is read immediately: it shows the mark, the end of the session, or the current
     /// version. After an unsent or unanswered mark it is read later.
     pub(super) fn look_or_wait(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
         match outcome {
