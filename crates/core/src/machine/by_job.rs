@@ -1,8 +1,8 @@
-//! A map of very many jobs.
+//! A map for a very large number of jobs.
 //!
-//! A hundred thousand ids lie all over the memory. A sorted map reads some of them on each way down; this reads one.
-//! Clients choose ids, so the hash has keys that nobody knows: none can make their jobs meet. Nothing may depend on the
-//! order, which differs from run to run; so what a machine takes from here it sorts.
+//! The ids of 100,000 jobs are spread over memory. A lookup in a sorted map reads several of them; a hash map reads
+//! one. Clients choose the ids, so the hash is keyed with secret random keys: no client can cause collisions. The
+//! iteration order differs between runs and must not affect results, so a machine sorts whatever it takes out.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -21,7 +21,7 @@ impl<V> ByJob<V> {
         self.0.get_mut(job)
     }
 
-    /// Answers what was there.
+    /// Returns the replaced value.
     pub(super) fn insert(&mut self, job: JobId, value: V) -> Option<V> {
         self.0.insert(job, value)
     }
@@ -38,7 +38,7 @@ impl<V> ByJob<V> {
         self.0.is_empty()
     }
 
-    /// In no order.
+    /// Iterates in arbitrary order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &V)> {
         self.0.iter()
     }
@@ -50,7 +50,7 @@ impl<V> Default for ByJob<V> {
     }
 }
 
-/// For the model check, which knows states again by their hashes: two with the same jobs have the same.
+/// Used by the model check to recognise known states: maps with the same jobs have the same hash.
 impl<V: Hash> Hash for ByJob<V> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let mut sorted = self.0.iter().collect::<Vec<_>>();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_jobs_have_the_same_hash_in_whatever_order_they_came() {
+    fn the_hash_does_not_depend_on_the_order_of_insertion() {
         let jobs = (0..100).map(|n| JobId::new(format!("job-{n}")).unwrap()).collect::<Vec<_>>();
         let (mut one, mut other) = (ByJob::default(), ByJob::default());
         for (n, job) in jobs.iter().enumerate() {

@@ -1,13 +1,13 @@
-//! The state machines of the actors. A machine's module has the name of its actor, and its type has the name of its
-//! module: [`job_watcher::JobWatcher`] decides for the actor `JobWatcher`. An actor with several machines has a module for
-//! each. The type of [`worker::wing`] has its role's name before it, [`worker::wing::WorkerWing`], as its actor has.
+//! State machines of the actors. The module of a machine is named after its actor, and its type after the module:
+//! [`job_watcher::JobWatcher`] is the machine of the actor `JobWatcher`. An actor with several machines has a module
+//! for each. The type of [`worker::wing`] is prefixed with its role, [`worker::wing::WorkerWing`], like its actor.
 //!
-//! A machine takes events and pushes effects; it holds no clock, no randomness and no connection. What an
-//! effect led to comes back as an event, with a ticket where answers may overtake each other, so that a reply
-//! to a question that is no longer asked is recognised and dropped.
+//! A machine takes events and emits effects. It has no clock, no randomness and no connection. The result of an effect
+//! returns as an event, with a ticket where answers may overtake each other, so that an answer to an abandoned request
+//! is recognised and dropped.
 //!
-//! One thing is random: the keys of the hash maps by job (`by_job`), which nobody shall know. No event's effects depend on
-//! them.
+//! The only random values are the secret keys of the hash maps by job (`by_job`). The effects of an event do not depend
+//! on them.
 
 pub mod assigner;
 mod by_job;

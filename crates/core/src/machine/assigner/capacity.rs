@@ -1,9 +1,9 @@
-//! How much room a worker has.
+//! Free slots of a worker.
 //!
-//! The truth is the number of jobs in its inbox. It is listed when it may have changed, and what was assigned
-//! after the list was asked for is added: requests of one session are served in order, so a list shows all
-//! batches that were sent before it and none that were sent after. That errs to the safe side: a job counts
-//! from when it is planned until a list that was asked for later no longer shows it.
+//! The number of jobs in the inbox is authoritative. The inbox is listed when it may have changed, and jobs assigned
+//! after the list was requested are added. Requests of one session are served in order, so a list contains all batches
+//! sent before it and none sent after it. This errs on the safe side: a job counts from when it is planned until a list
+//! requested later no longer contains it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -17,21 +17,21 @@ use crate::worker::WorkerInfo;
 pub(super) struct Capacity {
     registration: Option<(WorkerInfo, i32)>,
     listing: Listing,
-    /// Jobs in the inbox by the last list; `None` before the first.
+    /// Jobs in the inbox according to the last list; `None` before the first list.
     held: Option<usize>,
-    /// Planned before the list that is in flight was asked for.
+    /// Planned before the list in flight was requested.
     before: BTreeSet<JobId>,
-    /// Planned since.
+    /// Planned after the last list was requested.
     since: BTreeSet<JobId>,
-    /// Since when it is taken for hung, and how it was registered then.
+    /// When the worker was found to hang, and the version of its registration at that time.
     hangs: Option<(Millis, i32)>,
 }
 
-/// For how long a worker that hangs gets nothing, unless it registers anew: it may hang still, and every job that it gets
-/// then is late by a lease. By the next sweep after that it is tried again.
+/// How long a hung worker gets no jobs, unless it registers again. It may still hang, and then each job assigned to it
+/// is delayed by a lease. The first sweep after this time lifts the restriction.
 pub const SHUNNED: Duration = Duration::from_secs(60);
 
-/// Whether the last list is still true.
+/// Whether the last list is still current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Listing {
     Fresh,
@@ -52,7 +52,7 @@ impl Capacity {
     }
 
     pub(super) fn register(&mut self, info: WorkerInfo, version: i32) {
-        // What writes its registration anew does not hang.
+        // A worker that sets its registration does not hang.
         self.hangs = self.hangs.filter(|(_, then)| *then == version);
         self.registration = Some((info, version));
     }
@@ -61,12 +61,12 @@ impl Capacity {
         self.hangs = Some((now, self.version()));
     }
 
-    /// Tries a worker again that has got nothing for long.
+    /// Lifts the restriction of a hung worker after [`SHUNNED`].
     pub(super) fn forgive(&mut self, now: Millis) {
         self.hangs = self.hangs.filter(|(since, _)| now.since(*since) < SHUNNED);
     }
 
-    /// Takes the worker out until it registers anew.
+    /// Assigns no jobs to the worker until it registers again.
     pub(super) fn close(&mut self) {
         self.registration = None;
     }
@@ -75,7 +75,7 @@ impl Capacity {
         self.registration.as_ref().map_or(-1, |(_, version)| *version)
     }
 
-    /// The lease of a kind that has one of its own.
+    /// Returns the lease of a kind with its own setting.
     pub(super) fn lease(&self, kind: &Kind) -> Option<Duration> {
         self.registration.as_ref()?.0.leases.get(kind).copied()
     }
@@ -97,12 +97,12 @@ impl Capacity {
         able && self.hangs.is_none() && self.held.is_some() && self.used() < self.slots()
     }
 
-    /// Whether it is registered, and nobody knows yet how much room it has.
+    /// Whether the worker is registered and its inbox was not listed yet.
     pub(super) fn is_new(&self) -> bool {
         self.registration.is_some() && self.held.is_none()
     }
 
-    /// Orders by the share of slots taken: `used/slots`, compared without division.
+    /// Compares by the share of used slots: `used/slots`, compared without division.
     pub(super) fn load_cmp(&self, other: &Self) -> Ordering {
         (self.used() * other.slots()).cmp(&(other.used() * self.slots()))
     }
@@ -124,8 +124,8 @@ impl Capacity {
         };
     }
 
-    /// Whether to list now. Unless `idle`, a worker with much room is not worth a list: what was planned counts
-    /// until then.
+    /// Whether to list the inbox now. Unless `idle`, a worker with many free slots needs no list: planned jobs are
+    /// counted until then.
     pub(super) fn wants_list(&mut self, idle: bool) -> bool {
         let worth = idle || self.held.is_none() || self.used() * 2 >= self.slots();
         let due = self.listing == Listing::Stale && worth;

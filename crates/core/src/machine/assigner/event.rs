@@ -1,4 +1,4 @@
-//! What the assigner hears and what it wants done: the whole of what ties it to a leader, and to a simulated one.
+//! Events and effects of the assigner: its complete interface, used by the leader and by the simulator.
 
 use std::collections::BTreeSet;
 
@@ -12,101 +12,101 @@ use crate::trace::TraceContext;
 use crate::txn::Batch;
 use crate::worker::WorkerInfo;
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// These wait for a worker; one that waits already has this entry now.
+    /// These jobs wait for a worker. The entry replaces a known one.
     Queued(Vec<(JobId, QueueEntry)>),
-    /// This one waits no longer.
+    /// This job no longer waits.
     Unqueued(JobId),
-    /// A worker is there, or its registration changed.
+    /// A worker registered, or its registration changed.
     Worker(WorkerId, WorkerInfo, i32),
-    /// A worker is gone.
+    /// A worker was removed.
     WorkerGone(WorkerId),
-    /// Something changed in a worker's inbox.
+    /// A worker's inbox changed.
     InboxChanged(WorkerId),
-    /// A worker's inbox was listed; `None` when it could not be.
+    /// A worker's inbox was listed; `None` if the list failed.
     Inbox(WorkerId, Option<usize>),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<Job>, Outcome<()>),
-    /// Entries of jobs in limbo were read: as they are in the queue now, or in it no more; `None` when they
-    /// could not be.
+    /// Entries of jobs in limbo were read: the current queue entry, or `None` if the job is not in the queue. The outer
+    /// `None` means that the read failed.
     Resolved(Option<Vec<(JobId, Option<QueueEntry>)>>),
-    /// A watch on the lanes was set: what went and came before is unknown.
+    /// A watch on the lanes was set: earlier changes are unknown.
     LanesWatched,
-    /// A turn is gone: its job is over.
+    /// A turn was deleted: its job is terminal.
     TurnGone(Lane, Spot),
-    /// Lanes were listed; `None` when they could not be.
+    /// Lanes were listed; `None` if the list failed.
     LanesListed {
         /// The list's ticket.
         ticket: u64,
-        /// Which, in order.
+        /// The lanes, in the order of the request.
         lanes: Vec<Lane>,
-        /// The turns of each.
+        /// The turns of each lane.
         lists: Option<Vec<Vec<Spot>>>,
     },
-    /// Turns were read; `None` when they could not be.
+    /// Turns were read; `None` if the read failed.
     TurnsRead {
         /// The read's ticket.
         ticket: u64,
-        /// Which, in order.
+        /// The turns, in the order of the request.
         turns: Vec<(Lane, Spot)>,
-        /// Where each stands; `None` is absent.
+        /// The position of each turn; `None` is absent.
         found: Option<Vec<Option<Order>>>,
     },
-    /// An attempt was taken from this worker because it gave no sign of life.
+    /// An attempt was revoked from this worker because it showed no sign of life.
     Hangs(WorkerId),
-    /// Some kinds may have been paused or resumed.
+    /// Kinds may have been paused or resumed.
     PausesChanged,
-    /// These kinds are paused, and no others; `None` when they could not be listed.
+    /// The complete set of paused kinds; `None` if the list failed.
     Paused(Option<BTreeSet<Kind>>),
     /// Time has passed.
     Tick,
     /// The session is disturbed: plan nothing.
     Pause,
-    /// The session is back, in the same term: resolve what is unknown, go on.
+    /// The session is back, in the same term: resolve unknown outcomes and continue.
     Resume,
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<Job>),
-    /// List a worker's inbox and watch it. Must be sent after every batch that was given back before it.
+    /// List a worker's inbox and watch it. Must be sent after every batch that was emitted before it.
     ListInbox(WorkerId),
-    /// Read whether these are still in the queue.
+    /// Read whether these jobs are still in the queue.
     Resolve(Vec<JobId>),
     /// List the turns of these lanes in one request.
     ListLanes {
-        /// To be handed back with the answer.
+        /// Returned with the answer.
         ticket: u64,
         /// At most [`MAX_LANE_LISTS`](crate::budget::MAX_LANE_LISTS).
         lanes: Vec<Lane>,
     },
     /// Read these turns in one request.
     ReadTurns {
-        /// To be handed back with the answer.
+        /// Returned with the answer.
         ticket: u64,
         /// At most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
         turns: Vec<(Lane, Spot)>,
     },
     /// List the paused kinds.
     ListPauses,
-    /// End these, which expired then. They are known here no more.
+    /// End these jobs, with the time of their expiry. The assigner has forgotten them.
     Overdue(Vec<(JobId, WallMillis)>),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
     /// This job was assigned.
     Assigned {
         /// Its kind.
         kind: Kind,
-        /// Since when this leader knew of it.
+        /// When this leader learned of it.
         since: Millis,
     },
 }
 
-/// A job on its way to a worker.
+/// A job that is being assigned to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Job {
     pub(super) id: JobId,
@@ -115,31 +115,31 @@ pub struct Job {
 }
 
 impl Job {
-    /// Which.
+    /// Returns the job's id.
     #[must_use]
     pub fn id(&self) -> &JobId {
         &self.id
     }
 
-    /// Its kind.
+    /// Returns the job's kind.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         self.waiting.class.kind()
     }
 
-    /// Which attempt it goes there for.
+    /// Returns the number of the attempt.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.waiting.attempt
     }
 
-    /// Where it goes.
+    /// Returns the worker.
     #[must_use]
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
 
-    /// The trace that this is to be seen in.
+    /// Returns the trace context of the job, if it has one.
     #[must_use]
     pub fn trace(&self) -> Option<&TraceContext> {
         self.waiting.trace.as_deref()

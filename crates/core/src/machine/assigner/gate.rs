@@ -1,29 +1,29 @@
-//! Whose turn it is in each lane: jobs with a lane wait here until theirs is the lowest.
+//! The gate: jobs with a lane wait here until their turn is the lowest of the lane.
 //!
 //! ```text
 //!  entry known ─▶ waiting ──its turn is the lowest of a list that has it──▶ pending, as any other job
 //!                   ▲  │
-//!                   │  └─ not in a list that was asked for later: its entry may be of the past, read it again
-//!                   └── the assignment was rejected, because of its turn: gone, or set by a strange hand
+//!                   │  └─ not in a list that was requested later: its entry may be outdated, read it again
+//!                   └── the assignment was rejected at its turn: the turn was deleted, or modified by an operator
 //! ```
 //!
-//! **Why an old list is good enough.** Turns are ordered by the transaction that created them, so all that a list
-//! lacks comes after all that it has. And a turn never comes back: its name has the generation, and a retry opens
-//! another. So what a list says stays true but for turns that have gone since, the lowest of it stays the lowest
-//! while it is there, and the next is the lowest once those before it are known to be gone. A lane is listed again
-//! only when nothing of its list is left. (The leader's assignment checks the turn, so that one which went unnoticed
-//! costs a write: see [`crate::txn`].)
+//! **Why an old list is sufficient.** Turns are ordered by the transaction that created them, so every turn that a list
+//! lacks comes after all turns it contains. A turn never returns: its name contains the generation, and a retry creates
+//! another turn. So a list stays correct except for turns deleted since. Its lowest turn stays the lowest while it
+//! exists, and the next one is the lowest once all turns before it are known to be deleted. A lane is listed again only
+//! when no turn of its list is left. (The assignment checks the turn, so a deletion that was not noticed costs one
+//! write: see [`crate::txn`].)
 //!
-//! | event | what is known of the lane |
+//! | event | known turns of the lane |
 //! | --- | --- |
-//! | a job waits, of a lane that is not known | list it |
-//! | listed | the turns of the list; what is new of them is read, unless it is the only one |
-//! | a turn is gone | it is; a list in flight that still shows it is corrected |
-//! | nothing is left, and somebody waits | list it again |
-//! | sweep, reconnection | list it again; the order that was read stays |
-//! | watched anew | what went and came meanwhile is unknown: forget all, list it again |
+//! | a job of an unknown lane waits | list the lane |
+//! | listed | the turns of the list; new ones are read, unless there is only one |
+//! | a turn is deleted | removed, also from the answer to a list in flight |
+//! | no turn is left, and jobs wait | list the lane again |
+//! | sweep, reconnection | list the lane again; the order that was read stays valid |
+//! | a new watch | changes were missed: forget all turns and list the lane again |
 //!
-//! Lanes without a waiting job are not known at all: memory is that of the waiting jobs and of the turns of their
+//! A lane without a waiting job is not tracked: memory is proportional to the waiting jobs and the turns of their
 //! lanes. Limits: [`LIST_WINDOW`] lists of [`MAX_LANE_LISTS`] lanes in flight, and [`READ_WINDOW`] reads of
 //! [`MAX_READ_BATCH`] turns.
 
@@ -37,13 +37,13 @@ use crate::name::{JobId, Lane};
 /// Lists in flight: while one is handled here, the other keeps the server busy.
 const LIST_WINDOW: usize = 2;
 
-/// Reads in flight: a long lane is read through once by each leader, and the faster the better.
+/// Reads in flight: each new leader reads a long lane completely, so parallel reads save time.
 const READ_WINDOW: usize = 4;
 
 /// Generation and job: a turn within its lane.
 pub type Spot = (u32, JobId);
 
-/// Where a turn stands: the transaction that created it, and its index in that one.
+/// The position of a turn: the transaction that created it, and its index within that transaction.
 pub type Order = (i64, u32);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -56,13 +56,13 @@ pub(super) struct Gate {
     reads: usize,
     halted: bool,
     last_ticket: u64,
-    /// Reads up to this ticket are of the past.
+    /// Reads up to this ticket are outdated.
     forgotten: u64,
     ready: Vec<(JobId, QueueEntry)>,
     strays: Vec<JobId>,
 }
 
-/// What is known of a lane in which somebody waits.
+/// The known state of a lane with waiting jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct View {
     waiting: BTreeMap<Spot, Held>,
@@ -74,9 +74,9 @@ struct View {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Held {
     entry: QueueEntry,
-    /// A list with a later ticket was asked for after this entry was known.
+    /// The last ticket when this entry became known: a list with a later ticket was requested after it.
     since: u64,
-    /// Its turn is not there, or cannot be used: it waits for the next sweep.
+    /// The turn is absent or cannot be used: the job waits for the next sweep.
     stray: bool,
 }
 
@@ -94,7 +94,7 @@ enum Listing {
     Wanted,
     InFlight {
         ticket: u64,
-        /// Gone since it was asked for.
+        /// Turns deleted since the list was requested.
         gone: BTreeSet<Spot>,
         again: bool,
     },
@@ -107,7 +107,7 @@ impl View {
         }
     }
 
-    /// The lowest turn, once that is certain.
+    /// Returns the lowest turn, once it is certain.
     fn head(&self) -> Option<Spot> {
         if self.turns.len() == 1 {
             return self.turns.keys().next().cloned();
@@ -122,12 +122,12 @@ impl Gate {
         self.held.len()
     }
 
-    /// Holds a job until its turn has come.
+    /// Holds a job until its turn is the lowest.
     pub(super) fn insert(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
         self.hold(job, turn, entry, false);
     }
 
-    /// Its assignment was rejected, because its turn is gone.
+    /// Holds a job again whose assignment was rejected because its turn is absent.
     pub(super) fn turn_was_gone(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
         if let Some(view) = self.lanes.get_mut(&turn.lane) {
             view.drop_turn(&(turn.generation, job.clone()));
@@ -135,8 +135,8 @@ impl Gate {
         self.insert(job, turn, entry);
     }
 
-    /// Its assignment was rejected for its turn, which is there: somebody set it. It keeps its place, and the lane waits;
-    /// the next sweep tries again.
+    /// Holds a job again whose assignment was rejected because an operator modified its turn. The job keeps its place
+    /// and its lane waits; the next sweep tries again.
     pub(super) fn turn_was_set(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
         self.hold(job, turn, entry, true);
     }
@@ -150,7 +150,7 @@ impl Gate {
         self.settle(&lane);
     }
 
-    /// Whether it was here.
+    /// Removes a job. Returns whether it was held.
     pub(super) fn remove(&mut self, job: &JobId) -> bool {
         let Some(Turn { lane, generation }) = self.held.remove(job) else { return false };
         if let Some(view) = self.lanes.get_mut(&lane) {
@@ -160,7 +160,7 @@ impl Gate {
         true
     }
 
-    /// The entry of a stray was read again. One that says the same as before has lost its turn to a strange hand, and
+    /// The entry of a stray was read again. If its turn is unchanged, an operator has deleted the turn, and the job
     /// waits for the next sweep.
     pub(super) fn read_again(&mut self, job: JobId, entry: Option<QueueEntry>) {
         let turn = entry.as_ref().and_then(QueueEntry::turn);
@@ -184,7 +184,7 @@ impl Gate {
         self.settle(lane);
     }
 
-    /// Lists all again: hints may have been lost.
+    /// Lists all lanes again, because watch events may have been lost.
     pub(super) fn sweep(&mut self) {
         self.halted = false;
         for (lane, view) in &mut self.lanes {
@@ -200,7 +200,7 @@ impl Gate {
         }
     }
 
-    /// Forgets all that is known of turns: they may have gone, and others come under their names, unseen.
+    /// Forgets all turns: they may have been deleted, and others created under their names, without being seen.
     pub(super) fn forget(&mut self) {
         self.forgotten = self.last_ticket;
         self.to_read.clear();
@@ -235,7 +235,7 @@ impl Gate {
             Listing::InFlight { ticket: asked, gone, again } if *asked == ticket => {
                 (std::mem::take(gone), *again)
             }
-            // Of a list that was given up.
+            // The answer to an abandoned list.
             Listing::None | Listing::Wanted | Listing::InFlight { .. } => return,
         };
         view.listing = Listing::None;
@@ -287,7 +287,7 @@ impl Gate {
                     view.order.insert((order, spot));
                 }
                 Some(None) => view.drop_turn(&spot),
-                // Not answered: the list after the halt asks again.
+                // No answer: the list after the halt reads the turn again.
                 None => *state = TurnState::Unread,
             }
             lanes.insert(lane);
@@ -295,7 +295,7 @@ impl Gate {
         lanes.iter().for_each(|lane| self.settle(lane));
     }
 
-    /// Lets through whose turn it is, and forgets, or lists, a lane when that is due.
+    /// Releases the job whose turn is the lowest, and lists or forgets the lane if needed.
     fn settle(&mut self, lane: &Lane) {
         let Some(view) = self.lanes.get_mut(lane) else { return };
         if let Some(spot) = view.head()
@@ -316,12 +316,12 @@ impl Gate {
         }
     }
 
-    /// Those whose turn has come since the last call.
+    /// Returns the jobs released since the last call.
     pub(super) fn ready(&mut self) -> Vec<(JobId, QueueEntry)> {
         std::mem::take(&mut self.ready)
     }
 
-    /// Asks for what is to be known: at once when nothing is in flight, by full batches while something is.
+    /// Sends requests: immediately when no other is in flight, otherwise only full batches.
     pub(super) fn ask(&mut self, out: &mut Vec<Effect>) {
         if !self.strays.is_empty() {
             out.push(Effect::Resolve(std::mem::take(&mut self.strays)));
@@ -340,7 +340,7 @@ impl Gate {
         while lanes.len() < MAX_LANE_LISTS
             && let Some(lane) = self.to_list.pop_front()
         {
-            // Nobody waits in it any more, or it was asked for under an earlier place in the line.
+            // Skip a lane that has no waiting job, or was listed by an earlier queue position.
             if let Some(view) = self.lanes.get_mut(&lane)
                 && matches!(view.listing, Listing::Wanted)
             {

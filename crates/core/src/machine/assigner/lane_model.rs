@@ -1,4 +1,4 @@
-//! Any number of leaders against a model of ZooKeeper that applies the real transactions and watches over S6.
+//! Several leaders against a model of ZooKeeper that applies the real transactions and checks S6.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test picks what it looks for")]
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::zookeeper::{Znode, ZooKeeper};
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// One multi of jobs; of a lane, or of none.
+    /// One multi of jobs, each with or without a lane.
     Submit(Vec<Option<u8>>),
     /// An attempt ends.
     Close(usize, How),
@@ -28,13 +28,13 @@ enum Step {
     Reopen(usize),
     /// A leader reads the queue.
     See(usize),
-    /// One of a leader's answers or hints arrives: any of them.
+    /// An answer or a watch event reaches a leader, in any order.
     Answer(usize, usize),
-    /// A leader's hints are lost.
+    /// A leader's watch events are lost.
     Deafen(usize),
-    /// A leader's answers are lost; each write of them is applied now, later, or never.
+    /// A leader's answers are lost; each of its writes is applied now, later, or never.
     Break(usize, bool),
-    /// A write of a lost answer is applied after all.
+    /// A write whose answer was lost is applied late.
     Late(usize),
 }
 
@@ -68,7 +68,7 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
     prop::collection::vec(step, 1..150)
 }
 
-/// Commits transactions to a ZooKeeper, and watches over S6.
+/// Commits transactions to a ZooKeeper model and checks S6.
 struct Server {
     zookeeper: ZooKeeper,
     submitted: usize,
@@ -104,14 +104,14 @@ impl Server {
             }
         }
         for (lane, jobs) in &assigned {
-            prop_assert!(jobs.len() == 1, "S6: {:?} of {:?} are assigned at once", jobs, lane);
+            prop_assert!(jobs.len() == 1, "S6: {:?} of {:?} are assigned at the same time", jobs, lane);
         }
         for op in ops {
             let Op::Create { path, .. } = op else { continue };
             let Place::Assignment(_, job) = path::parse(path) else { continue };
             let Some(turn) = self.record(&job).0.turn() else { continue };
             let lowest = self.turns(&turn.lane).into_iter().min().map(|(_, spot)| spot);
-            prop_assert_eq!(lowest, Some((turn.generation, job)), "out of order");
+            prop_assert_eq!(lowest, Some((turn.generation, job)), "the lane is out of order");
         }
         Ok(())
     }
@@ -247,9 +247,9 @@ impl World {
                     Event::TurnsRead { ticket, turns, found }
                 }
                 Effect::ListPauses | Effect::Overdue(_) => {
-                    return Err(TestCaseError::fail("nothing expires or is paused"));
+                    return Err(TestCaseError::fail("no job expires and no kind is paused"));
                 }
-                Effect::FencedOut => return Err(TestCaseError::fail("nobody claims")),
+                Effect::FencedOut => return Err(TestCaseError::fail("no leader claims")),
                 Effect::Assigned { .. } => continue,
             };
             self.leaders[leader].answers.push(answer);
@@ -339,14 +339,14 @@ impl World {
         Ok(())
     }
 
-    /// All that a leader waits for is lost. What it wrote was applied; a second copy arrives later, or never.
+    /// Loses all pending answers of a leader. Its writes were applied; a second copy may arrive later.
     fn lose(&mut self, leader: usize, watched: bool) -> Result<(), TestCaseError> {
         self.hear(leader, Event::Pause)?;
         for answer in std::mem::take(&mut self.leaders[leader].answers) {
             let lost = match answer {
                 Event::Committed(batch, outcome) => {
                     if outcome != Outcome::Applied(()) {
-                        // As if it were still on its way.
+                        // As if it were still in flight.
                         self.late.push(batch.ops().cloned().collect());
                     }
                     Event::Committed(batch, Outcome::Unknown)
@@ -387,7 +387,7 @@ impl World {
                 break;
             }
         }
-        prop_assert_eq!(self.server.queue(), [], "nothing is left waiting");
+        prop_assert_eq!(self.server.queue(), [], "no job is left waiting");
         let turns = self.server.places().filter(|(place, _)| matches!(place, Place::Turn(..))).count();
         prop_assert_eq!(turns, 0, "no turn outlives its job");
         Ok(())
@@ -399,12 +399,12 @@ fn pick<T: Clone>(of: &[T], n: usize) -> Option<T> {
 }
 
 proptest! {
-    // Each is a run of a whole cluster, so fewer than usual.
+    // Each case runs a whole cluster, so there are fewer cases than usual.
     #![proptest_config(ProptestConfig::with_cases(80))]
 
-    /// S6. Several leaders at once, of one epoch, as no fence will have it: whatever they see late, or not at all, and
-    /// whichever of their writes is applied when, no two jobs of a lane are assigned at once, none overtakes another,
-    /// and in the end all have run.
+    /// S6. Several leaders run in the same epoch, which the fence normally prevents. Whatever they see late or not at
+    /// all, and whenever their writes are applied: no two jobs of a lane are assigned at the same time, jobs do not
+    /// overtake each other, and all jobs run.
     #[test]
     fn jobs_of_a_lane_run_one_at_a_time_and_in_order(steps in steps()) {
         let mut world = World::new();

@@ -1,4 +1,4 @@
-//! The gate by itself, in an assigner that has room for all. [`super::lane_model`] has it among several.
+//! Tests of the gate in one assigner with free slots. [`super::lane_model`] tests it with several leaders.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test picks what it looks for")]
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(super) fn record(lane: Option<Lane>) -> JobRecord {
     }
 }
 
-/// An assigner with a worker that has room, and jobs of one lane that it has heard of.
+/// An assigner with a worker that has free slots, and queued jobs of one lane.
 struct Bench(Assigner);
 
 impl Bench {
@@ -75,7 +75,7 @@ impl Bench {
         self.handle(Event::LanesListed { ticket, lanes: vec![lane(1)], lists })
     }
 
-    /// Answers the read of these turns: they were made in the order of their numbers.
+    /// Answers the read of these turns, which were created in the order of their numbers.
     fn read(&mut self, effects: &[Effect]) -> Vec<Effect> {
         let [Effect::ReadTurns { ticket, turns }] = effects else { panic!("{effects:?}") };
         let number = |job: &JobId| job.as_str()[1..].parse::<i64>().unwrap();
@@ -97,40 +97,40 @@ fn assigned(effects: &[Effect]) -> Vec<JobId> {
 }
 
 #[test]
-fn only_the_lowest_of_a_lane_is_assigned_and_the_next_one_when_it_is_gone() {
+fn only_the_lowest_turn_of_a_lane_is_assigned_and_the_next_after_its_deletion() {
     let mut bench = Bench::new();
     assert_eq!(bench.queue([3, 2]), [Effect::ListLanes { ticket: 1, lanes: vec![lane(1)] }]);
     let read = bench.listed(1, [3, 2, 5]);
     let sent = bench.read(&read);
     assert_eq!(assigned(&sent), [job(2)]);
-    let Some(Effect::Commit(batch)) = sent.into_iter().next() else { panic!("it is sent") };
+    let Some(Effect::Commit(batch)) = sent.into_iter().next() else { panic!("the batch is sent") };
     assert_eq!(assigned(&bench.handle(Event::Committed(batch, Outcome::Applied(())))), []);
     assert_eq!(assigned(&bench.handle(Event::TurnGone(lane(1), spot(2)))), [job(3)]);
 }
 
 #[test]
-fn nobody_goes_before_the_whole_list_is_read() {
+fn no_job_is_assigned_before_the_whole_list_is_read() {
     let mut bench = Bench::new();
     bench.queue(0..150);
     let first = bench.listed(1, 0..150);
     let second = bench.handle(Event::Queued(vec![]));
-    assert_eq!((first.len(), second), (1, vec![]), "what does not fill a read waits for the one in flight");
+    assert_eq!((first.len(), second), (1, vec![]), "a partial read waits for the read in flight");
     let Effect::ReadTurns { ticket, turns } = first[0].clone() else { panic!("{first:?}") };
     let rest =
         bench.handle(Event::TurnsRead { ticket, found: Some(vec![Some((200, 0)); turns.len()]), turns });
-    assert_eq!(assigned(&rest), [], "the lowest may be among the rest");
+    assert_eq!(assigned(&rest), [], "the lowest turn may be in the second read");
     assert_eq!(assigned(&bench.read(&rest)).len(), 1);
 }
 
 #[test]
-fn one_that_is_alone_in_its_lane_needs_no_read() {
+fn a_single_turn_in_a_lane_needs_no_read() {
     let mut bench = Bench::new();
     bench.queue([4]);
     let sent = bench.listed(1, [4]);
     assert_eq!(assigned(&sent), [job(4)]);
     let Some(Effect::Commit(batch)) = sent.first() else { panic!("{sent:?}") };
     let turn = Op::Check { path: path::turn(&record(Some(lane(1))).turn().unwrap(), &job(4)), version: 0 };
-    assert_eq!(batch.ops().last(), Some(&turn), "the assignment depends on it");
+    assert_eq!(batch.ops().last(), Some(&turn), "the assignment checks the turn");
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn a_lane_waits_for_a_head_that_is_not_in_the_queue() {
     let mut bench = Bench::new();
     bench.queue([2]);
     let read = bench.listed(1, [1, 2]);
-    assert_eq!(bench.read(&read), [], "job 1 runs, waits out a backoff, or is set aside");
-    // It is queued again: it is its turn still.
+    assert_eq!(bench.read(&read), [], "job 1 runs, is in a backoff, or is in quarantine");
+    // It is queued again and still has the lowest turn.
     assert_eq!(assigned(&bench.queue([1])), [job(1)]);
 }
 
 #[test]
-fn a_list_that_was_asked_for_before_a_turn_went_does_not_bring_it_back() {
+fn a_list_requested_before_a_turn_was_deleted_does_not_restore_it() {
     let mut bench = Bench::new();
     bench.queue([2]);
     assert_eq!(bench.handle(Event::TurnGone(lane(1), spot(1))), []);
@@ -152,7 +152,7 @@ fn a_list_that_was_asked_for_before_a_turn_went_does_not_bring_it_back() {
 }
 
 #[test]
-fn an_entry_whose_turn_no_list_has_is_read_again_once_a_sweep() {
+fn an_entry_without_a_listed_turn_is_read_again_once_per_sweep() {
     let mut bench = Bench::new();
     bench.queue([1]);
     assert_eq!(bench.listed(1, []), [Effect::Resolve(vec![job(1)])]);
@@ -160,13 +160,13 @@ fn an_entry_whose_turn_no_list_has_is_read_again_once_a_sweep() {
     assert_eq!(
         bench.handle(Event::Resolved(Some(vec![(job(1), Some(same))]))),
         [],
-        "an operator's hand took it"
+        "an operator deleted the turn"
     );
     let swept = bench.handle(Event::Resume);
     assert!(swept.contains(&Effect::ListLanes { ticket: 2, lanes: vec![lane(1)] }), "{swept:?}");
     let sent = bench.listed(2, []);
     assert!(sent.contains(&Effect::Resolve(vec![job(1)])), "{sent:?}");
-    // It was retried meanwhile, and has another turn.
+    // The job was retried in the meantime and has another turn.
     let again = record(Some(lane(1))).reopen().entry();
     let asked = bench.handle(Event::Resolved(Some(vec![(job(1), Some(again))])));
     assert_eq!(asked, [Effect::ListLanes { ticket: 3, lanes: vec![lane(1)] }]);
@@ -178,20 +178,20 @@ fn an_entry_whose_turn_no_list_has_is_read_again_once_a_sweep() {
 }
 
 #[test]
-fn what_is_known_of_turns_is_forgotten_when_they_are_watched_anew() {
+fn known_turns_are_forgotten_when_a_new_watch_is_set() {
     let mut bench = Bench::new();
     bench.queue([1, 2]);
     let read = bench.listed(1, [1, 2]);
     let asked = bench.handle(Event::LanesWatched);
-    assert_eq!(bench.read(&read), [], "an answer of before");
+    assert_eq!(bench.read(&read), [], "an outdated answer");
     let Some(Effect::ListLanes { ticket, .. }) = asked.last() else { panic!("{asked:?}") };
     let read = bench.listed(*ticket, [1, 2]);
     assert_eq!(assigned(&bench.read(&read)), [job(1)]);
 }
 
-/// Only an operator sets a turn. The order of the lane is worth more than its pace.
+/// Only an operator modifies a turn. The order of the lane is more important than its speed.
 #[test]
-fn a_job_whose_turn_was_set_is_not_overtaken_and_is_tried_again_once_a_sweep() {
+fn a_job_with_a_modified_turn_is_not_overtaken_and_is_retried_once_per_sweep() {
     let mut bench = Bench::new();
     bench.queue([1, 2]);
     let read = bench.listed(1, [1, 2]);
@@ -200,17 +200,17 @@ fn a_job_whose_turn_was_set_is_not_overtaken_and_is_tried_again_once_a_sweep() {
         let Some(Effect::Commit(batch)) = sent.pop() else { panic!("{sent:?}") };
         assert_eq!(batch.keys().map(|job| &job.id).collect::<Vec<_>>(), [&job(1)]);
         let of_turn = |op: &Op| matches!(op, Op::Check { path, .. } if path.starts_with(path::LANES));
-        let at = batch.ops().position(of_turn).expect("it depends on the turn");
+        let at = batch.ops().position(of_turn).expect("the batch checks the turn");
         let rejection = Rejection { at, reason: Reason::BadVersion };
         let after = bench.handle(Event::Committed(batch, Outcome::Rejected(rejection)));
-        assert_eq!(after, [], "neither the next one, nor the same again at once");
+        assert_eq!(after, [], "neither the next job nor the same one again immediately");
         bench.handle(Event::Resume);
         sent = bench.listed(ticket, [1, 2]);
     }
 }
 
 #[test]
-fn ten_thousand_of_one_lane_are_listed_once_and_read_once() {
+fn ten_thousand_jobs_of_one_lane_are_listed_once_and_read_once() {
     const JOBS: usize = 10_000;
     let mut bench = Bench::new();
     bench.queue(0..JOBS);
@@ -265,5 +265,5 @@ fn ten_thousand_lanes_are_listed_ten_at_a_time() {
         }
     }
     assert_eq!(lists, LANES / MAX_LANE_LISTS);
-    assert_eq!(bench.0.gate.len(), 0, "all may go");
+    assert_eq!(bench.0.gate.len(), 0, "the gate has released all jobs");
 }

@@ -1,32 +1,32 @@
-//! Which waiting job goes to which worker, and when.
+//! Assigns waiting jobs to workers.
 //!
-//! The assigner knows what waits (`pending`), who has room (`capacity`) and picks by a [`Strategy`]. It
-//! gives back multis, each behind the epoch's fence and the versions of the workers that it names, so that
-//! ZooKeeper itself refuses to assign after another leader has claimed, to a worker that has left or drains,
-//! or a job that is no longer queued. What it believes may be stale at any moment; it can only waste a write.
+//! The assigner tracks waiting jobs (`pending`) and free slots (`capacity`) and picks a worker by a [`Strategy`]. It
+//! emits multis that check the epoch and the version of each named worker's registration. So ZooKeeper itself rejects
+//! an assignment after another leader has claimed, to a worker that has left or drains, or of a job that is no longer
+//! queued. The assigner's state may be stale at any time; a stale state only wastes a write.
 //!
-//! | what comes back | what happens to the batch's jobs |
+//! | outcome of a batch | effect on its jobs |
 //! | --- | --- |
 //! | applied | assigned: they count against their worker until its inbox is listed |
-//! | rejected: epoch | the term is over: [`Effect::FencedOut`], nothing more is planned |
-//! | rejected: a worker's check, or its inbox | that worker is out until the registry tells of a registration that was not checked; all wait again |
-//! | rejected: an entry is gone | that job is forgotten (cancelled, or assigned by a write thought lost); the rest wait again |
-//! | rejected: a turn is gone | that job waits for its turn anew (`gate`); the rest wait again |
-//! | rejected: a turn is another version | that job, and its lane, wait for the next sweep; the rest wait again |
-//! | not sent, or refused as a whole | all wait again, until the session is back or the next sweep |
-//! | unknown | in limbo: counted, not planned; after the session is back their entries are read |
+//! | rejected: epoch | the term is over: [`Effect::FencedOut`], no further planning |
+//! | rejected: a worker's check, or its inbox | no jobs for that worker until the registry reports another registration; all jobs wait again |
+//! | rejected: an entry is absent | that job is forgotten (cancelled, or assigned by a lost write); the rest wait again |
+//! | rejected: a turn is absent | that job waits for its turn again (`gate`); the rest wait again |
+//! | rejected: a turn has another version | that job and its lane wait for the next sweep; the rest wait again |
+//! | not sent, or rejected as a whole | all wait again, until the session is back or the next sweep |
+//! | unknown | in limbo: counted but not planned; once the session is back their entries are read |
 //!
-//! An unknown write may be applied even after its entries were read and the jobs were planned anew. Then the
-//! second plan is rejected, because the entry is gone. So a job is never in two inboxes.
+//! An unknown write may be applied even after its entries were read and the jobs were planned again. Then the second
+//! assignment is rejected, because the entry is absent. So a job is never in two inboxes.
 //!
-//! Of a *paused* kind nothing is assigned; what is under way goes on. A new leader assigns nothing before it knows what is
-//! paused, as before it knows every worker's inbox.
+//! Jobs of a *paused* kind are not assigned; running attempts continue. A new leader assigns nothing until it knows the
+//! paused kinds and has listed every worker's inbox.
 //!
-//! A job whose expiry has passed is given back as [`Effect::Overdue`] and forgotten: somebody ends it
-//! ([`expirer`](super::expirer)). What was sent to a worker in time and arrives late is refused there.
+//! An expired job is returned as [`Effect::Overdue`] and forgotten; the [`expirer`](super::expirer) ends it. A worker
+//! rejects a job that was assigned in time but arrives late.
 //!
-//! A batch is sent at once when none is in flight; while one is, jobs gather until a full batch is there.
-//! Limits: [`BATCH`] jobs a batch, [`WINDOW`] batches in flight.
+//! A batch is sent immediately when no other is in flight; otherwise jobs accumulate until a batch is full. Limits:
+//! [`BATCH`] jobs per batch, [`WINDOW`] batches in flight.
 
 mod capacity;
 mod event;
@@ -56,13 +56,13 @@ use pauses::Pauses;
 use pending::{Pending, PendingJob};
 pub use strategy::Strategy;
 
-/// Jobs a batch: at the knee of ZooKeeper's throughput, and small enough that one rejection wastes little.
+/// Jobs per batch: at the knee of ZooKeeper's throughput curve, and small enough that one rejection wastes little.
 pub const BATCH: usize = 100;
 
-/// Batches in flight: one on the wire, one in the server, two behind them.
+/// Batches in flight: one on the network, one in the server, two queued.
 pub const WINDOW: usize = 4;
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Assigner {
     epoch: i32,
@@ -78,7 +78,7 @@ pub struct Assigner {
 }
 
 impl Assigner {
-    /// A machine for the term of `epoch`. `seed` is any 64 random bits, for [`Strategy::Random`].
+    /// Creates the machine for the term of `epoch`. `seed` is any 64 random bits, for [`Strategy::Random`].
     #[must_use]
     pub fn new(epoch: i32, strategy: Strategy, seed: u64) -> Self {
         Self {
@@ -95,12 +95,12 @@ impl Assigner {
         }
     }
 
-    /// Handles one event. `wall` is written down, for people, and tells who comes first and what is overdue.
+    /// Handles one event. `wall` is stored for display, and decides the order of jobs and which are overdue.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Queued(jobs) => {
                 for (id, entry) in jobs {
-                    // One in limbo or in flight stays so: its own outcome tells, and a stale hint costs a write.
+                    // A job in limbo or in flight stays so: its own outcome decides, and a stale event costs one write.
                     self.queued(id, entry, now, wall);
                 }
             }
@@ -121,7 +121,7 @@ impl Assigner {
                 }
             }
             Event::Inbox(id, held) => {
-                // Not answered: the session is disturbed, and asking again at once would spin.
+                // No answer: the session is disturbed, and an immediate retry would spin.
                 self.acting &= held.is_some();
                 if let Some(capacity) = self.workers.get_mut(&id) {
                     capacity.listed(held);
@@ -163,7 +163,7 @@ impl Assigner {
             }
         }
         for (id, entry) in self.gate.ready() {
-            // It waited for others, not for this leader, until now.
+            // The waiting time at this leader starts now; until now the job waited for other jobs of its lane.
             self.pending.insert(id, entry, now, wall);
         }
         self.expire(wall, out);
@@ -185,13 +185,13 @@ impl Assigner {
         }
     }
 
-    /// Until when the first waiting job that expires may be started.
+    /// Returns the earliest expiry of the waiting jobs.
     #[must_use]
     pub fn next_overdue(&self) -> Option<WallMillis> {
         self.overdue.next()
     }
 
-    /// Takes out what may not be started any more.
+    /// Takes out expired jobs.
     fn expire(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
         let mut jobs = Vec::new();
         while let Some((job, at)) = self.overdue.pop(wall) {
@@ -205,27 +205,27 @@ impl Assigner {
         }
     }
 
-    /// How many jobs wait.
+    /// Returns the number of waiting jobs.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.pending.len() + self.limbo.len() + self.gate.len()
     }
 
-    /// How many slots the live workers have, and how many of them hold a job.
+    /// Returns the number of slots of the live workers, and how many of them hold a job.
     #[must_use]
     pub fn slots(&self) -> (usize, usize) {
         let slots = self.workers.values().map(|w| (w.slots(), w.used()));
         slots.fold((0, 0), |(slots, used), (s, u)| (slots + s, used + u))
     }
 
-    /// How many workers are live.
+    /// Returns the number of live workers.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Sends what can be sent. Workers that were found together come one by one: until the inbox of each is listed, a
-    /// new leader would give all that waits to the first, and an affinity key's jobs to others than before.
+    /// Sends as many batches as possible. Workers that are discovered together are reported one by one: without waiting
+    /// for the inbox list of each, a new leader would assign all jobs to the first one and move affinity keys to others.
     fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
         if self.workers.values().any(Capacity::is_new) {
             return;
@@ -245,7 +245,7 @@ impl Assigner {
     fn pick(&mut self) -> Vec<Job> {
         let mut picked = Vec::new();
         let mut closed = BTreeSet::new();
-        // Nothing is picked before it is known what is paused.
+        // Nothing is picked until the paused kinds are known.
         let Some(paused) = self.pauses.kinds() else { return picked };
         while picked.len() < BATCH
             && let Some((id, waiting)) = self.pending.next(&closed, paused)
@@ -262,7 +262,7 @@ impl Assigner {
                     }
                     picked.push(Job { id, waiting, worker });
                 }
-                // Nobody takes this class now: the other classes go on.
+                // No worker can take this class now: continue with the other classes.
                 None => {
                     closed.insert(Arc::clone(class));
                 }
@@ -298,7 +298,7 @@ impl Assigner {
         }
         self.overdue.note(&job.id, job.waiting.expires_at);
         match job.waiting.turn.as_deref().cloned() {
-            // A reconnection may have come between: it is let through anew.
+            // A reconnection may have come in between, so the job passes the gate again.
             Some(turn) => self.gate.insert(job.id, turn, job.waiting.into_entry()),
             None => self.pending.put_back(job.id, job.waiting),
         }
@@ -328,7 +328,7 @@ impl Assigner {
         }
     }
 
-    /// Takes out of the batch what cannot be assigned; what is left of it will wait again.
+    /// Takes the job that cannot be assigned out of the batch; the rest waits again.
     fn rejected(&mut self, batch: &mut Batch<Job>, rejection: &Rejection, out: &mut Vec<Effect>) {
         if rejection.is_whole() {
             self.acting = false;
@@ -342,12 +342,12 @@ impl Assigner {
                 }
                 return;
             }
-            // It has left, or has written its registration anew. The registry may have told of the new one already.
+            // The worker has left or set its registration. The registry may have reported the new one already.
             Some(Locus::Fence(Subject::Worker(worker))) => {
                 let checked = batch.ops().nth(rejection.at).and_then(Op::version);
                 Some(worker).filter(|id| self.workers.get(id).map(Capacity::version) == checked)
             }
-            // The entry is gone: not ours to assign.
+            // The entry is absent: this job cannot be assigned.
             Some(Locus::Group { group, subject: Subject::Entry, .. }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
@@ -355,7 +355,7 @@ impl Assigner {
                 }
                 None
             }
-            // Its turn: cancelled and retried unseen, taken away, or set.
+            // The turn was deleted (a cancel and retry may be unseen) or modified.
             Some(Locus::Group { group, subject: Subject::Turn, .. }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
@@ -372,9 +372,9 @@ impl Assigner {
                 }
                 None
             }
-            // The inbox is gone, or holds the job already, which only an operator's hand can bring about.
+            // The inbox is absent, or already contains the job; only an operator can cause either.
             Some(Locus::Group { group, .. }) => batch.keys().nth(group).map(|job| job.worker),
-            // No other check is made.
+            // A batch contains no other checks.
             Some(Locus::Fence(_)) | None => None,
         };
         if let Some(capacity) = out_of_service.and_then(|id| self.workers.get_mut(&id)) {
@@ -384,7 +384,7 @@ impl Assigner {
 
     fn resolved(&mut self, entries: Option<Vec<(JobId, Option<QueueEntry>)>>, now: Millis, wall: WallMillis) {
         let Some(entries) = entries else {
-            // The session broke again: the next resume asks again.
+            // The session broke again: the next resume sends the read again.
             self.acting = false;
             return;
         };
@@ -395,16 +395,16 @@ impl Assigner {
                 continue;
             };
             match entry {
-                // Not applied.
+                // The write was not applied.
                 Some(entry)
                     if entry.attempt == waiting.attempt
                         && entry.turn().as_ref() == waiting.turn.as_deref() =>
                 {
                     self.put_back(Job { id, waiting, worker });
                 }
-                // Applied, ended, and queued again meanwhile: another attempt.
+                // Applied, closed, and requeued in the meantime: another attempt.
                 Some(entry) => self.queued(id, entry, now, wall),
-                // Applied: the inbox, listed since, counts it.
+                // Applied: the inbox was listed since then and counts it.
                 None => {}
             }
         }
@@ -417,7 +417,7 @@ impl Assigner {
         if self.pauses.wants_list() {
             out.push(Effect::ListPauses);
         }
-        // While jobs flow, only a worker that fills up is worth a list; when they do not, the truth is cheap.
+        // While jobs are being assigned, only a worker that fills up needs a list; when idle, a list costs little.
         let idle = self.in_flight == 0 && self.pending.len() == 0;
         let wanted =
             self.workers.iter_mut().filter_map(|(id, capacity)| capacity.wants_list(idle).then_some(*id));

@@ -1,4 +1,4 @@
-//! Priorities, expiry and pauses.
+//! Tests of priorities, expiry and pauses.
 
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ fn entry(priority: u8, submitted_at: u64) -> QueueEntry {
     }
 }
 
-/// A leader with one worker of one slot, so that what is assigned is one job after the other.
+/// A leader with one worker of one slot, so that jobs are assigned one after the other.
 struct Bench {
     machine: Assigner,
     wall: u64,
 }
 
 impl Bench {
-    /// One that knows that nothing is paused.
+    /// A leader that knows that no kind is paused.
     fn new() -> Self {
         let mut bench = Self::unsure();
         bench.handle(Event::Paused(Some(BTreeSet::new())));
@@ -80,7 +80,7 @@ impl Bench {
         effects
     }
 
-    /// Runs what was sent, and what comes after it, to its end: the order of the assignments.
+    /// Runs the sent job and all jobs after it; returns the order of the assignments.
     fn order(&mut self, mut effects: Vec<Effect>) -> Vec<JobId> {
         let mut order = Vec::new();
         while let Some(effect) = effects.pop() {
@@ -105,7 +105,7 @@ impl Bench {
 }
 
 #[test]
-fn the_most_urgent_goes_first_and_of_equals_the_one_that_waits_longest() {
+fn the_highest_priority_is_first_and_equal_priorities_go_by_waiting_time() {
     let mut bench = Bench::new();
     bench.queue([(1, entry(0, NOW)), (2, entry(5, NOW)), (3, entry(9, NOW)), (4, entry(5, NOW - 1))]);
     bench.queue([(5, entry(5, NOW - 1))]);
@@ -127,9 +127,9 @@ fn a_step_of_priority_is_worth_an_hour_of_waiting() {
     assert_eq!(bench.order(sent), [2, 4, 1, 3].map(job));
 }
 
-/// One from a clock that is ahead would wait until that clock's time; one from a clock at zero is merely first.
+/// A time from a clock that is ahead would delay the job until that time; a time of zero only makes the job first.
 #[test]
-fn a_client_whose_clock_is_ahead_is_taken_to_submit_now() {
+fn a_submission_time_in_the_future_counts_as_now() {
     let mut bench = Bench::new();
     bench.queue([(1, entry(5, u64::MAX)), (2, entry(9, 0))]);
     bench.wall += HOUR;
@@ -139,12 +139,12 @@ fn a_client_whose_clock_is_ahead_is_taken_to_submit_now() {
 }
 
 #[test]
-fn a_job_that_was_put_back_has_its_old_place() {
+fn a_job_that_was_put_back_keeps_its_place() {
     let mut bench = Bench::new();
     bench.queue([(1, entry(5, NOW)), (2, entry(5, NOW)), (3, entry(1, NOW))]);
     let sent = bench.worker(1);
     let Some(Effect::Commit(batch)) = sent.into_iter().find(|e| matches!(e, Effect::Commit(_))) else {
-        panic!("nothing sent")
+        panic!("no batch was sent")
     };
     let refused = crate::outcome::Rejection { at: 0, reason: Reason::NotSent };
     bench.handle(Event::Committed(batch, Outcome::Rejected(refused)));
@@ -154,9 +154,9 @@ fn a_job_that_was_put_back_has_its_old_place() {
 }
 
 proptest! {
-    /// L3: nothing starves. However many urgent jobs come, those that come more than nine steps later come after.
+    /// L3: no job starves. However many urgent jobs arrive, jobs submitted more than nine steps later come after it.
     #[test]
-    fn a_job_is_held_up_by_at_most_nine_steps_of_later_jobs(
+    fn a_job_is_delayed_by_at_most_nine_steps_of_later_jobs(
         jobs in prop::collection::vec((0u8..=9, 0u64..40), 1..60),
     ) {
         let mut bench = Bench::new();
@@ -169,7 +169,7 @@ proptest! {
         for (at, before) in order.iter().enumerate() {
             for after in &order[at + 1..] {
                 let ((p, t), (q, u)) = (of(before), of(after));
-                prop_assert!(t <= u + 9, "a job of hour {t} before one of hour {u}");
+                prop_assert!(t <= u + 9, "a job of hour {t} came before a job of hour {u}");
                 prop_assert!(t < u || p >= q || t * HOUR + u64::from(q) < u * HOUR + HOUR * u64::from(q));
             }
         }
@@ -181,7 +181,7 @@ fn expiring(at: u64) -> QueueEntry {
 }
 
 #[test]
-fn a_job_is_assigned_in_its_last_millisecond_and_given_back_as_overdue_after_it() {
+fn a_job_is_assigned_until_its_last_millisecond_and_overdue_after_it() {
     let mut bench = Bench::new();
     bench.worker(1);
     let sent = bench.queue([(1, expiring(NOW))]);
@@ -195,13 +195,17 @@ fn a_job_is_assigned_in_its_last_millisecond_and_given_back_as_overdue_after_it(
     assert_eq!(bench.machine.next_overdue(), Some(WallMillis(NOW + 9)));
     bench.wall = NOW + 100;
     let sent = bench.worker(3);
-    assert_eq!(sent[0], Effect::Overdue(vec![(job(2), WallMillis(NOW + 9))]), "before anything is planned");
+    assert_eq!(
+        sent[0],
+        Effect::Overdue(vec![(job(2), WallMillis(NOW + 9))]),
+        "overdue jobs are reported before any planning"
+    );
     assert_eq!(bench.order(sent), [job(3)]);
     assert_eq!(bench.machine.next_overdue(), None);
 }
 
 #[test]
-fn a_job_that_waits_for_its_lane_expires_too_and_one_that_left_does_not() {
+fn a_job_that_waits_for_its_lane_expires_and_an_unqueued_job_does_not() {
     let mut bench = Bench::new();
     let mut laned = expiring(NOW + 5);
     laned.placement.lane = Some(Lane::new("l").unwrap());
@@ -213,9 +217,9 @@ fn a_job_that_waits_for_its_lane_expires_too_and_one_that_left_does_not() {
     assert_eq!(bench.machine.waiting(), 1);
 }
 
-/// S9: what is under way is not ended here; when it comes back it is.
+/// S9: an assignment in flight is not ended here; after a rejection the job is overdue.
 #[test]
-fn an_assignment_under_way_is_not_overdue_until_it_comes_back() {
+fn an_assignment_in_flight_is_overdue_only_after_it_is_put_back() {
     let mut bench = Bench::new();
     bench.worker(1);
     let sent = bench.queue([(1, expiring(NOW + 5))]);
@@ -229,7 +233,7 @@ fn an_assignment_under_way_is_not_overdue_until_it_comes_back() {
 }
 
 #[test]
-fn a_stray_whose_entry_is_that_of_a_later_generation_does_not_expire_with_the_old_one() {
+fn a_stray_with_an_entry_of_a_later_generation_does_not_expire_with_the_old_entry() {
     let mut bench = Bench::new();
     let lane = Lane::new("l").unwrap();
     let mut laned = expiring(NOW + 5);
@@ -256,18 +260,18 @@ fn echo() -> QueueEntry {
 }
 
 #[test]
-fn nothing_of_a_paused_kind_is_assigned_until_it_is_resumed() {
+fn no_job_of_a_paused_kind_is_assigned_until_it_is_resumed() {
     let mut bench = Bench::new();
     bench.handle(Event::Paused(Some(BTreeSet::from([kind("sum")]))));
     bench.queue([(1, entry(9, NOW)), (2, echo()), (3, entry(9, NOW))]);
     let sent = bench.worker(1);
-    assert_eq!(bench.order(sent), [job(2)], "the other kinds go on");
+    assert_eq!(bench.order(sent), [job(2)], "jobs of other kinds are assigned");
     let sent = bench.handle(Event::Paused(Some(BTreeSet::new())));
     assert_eq!(bench.order(sent), [job(1), job(3)]);
 }
 
 #[test]
-fn a_new_leader_assigns_nothing_before_it_knows_what_is_paused() {
+fn a_new_leader_assigns_no_job_before_it_knows_the_paused_kinds() {
     let mut bench = Bench::unsure();
     bench.queue([(1, entry(9, NOW)), (2, echo())]);
     let sent = bench.worker(2);
@@ -277,19 +281,19 @@ fn a_new_leader_assigns_nothing_before_it_knows_what_is_paused() {
 }
 
 #[test]
-fn one_list_of_the_pauses_is_in_flight_at_a_time_so_that_none_overtakes_a_later_one() {
+fn only_one_list_of_paused_kinds_is_in_flight_at_a_time() {
     let mut bench = Bench::unsure();
     assert_eq!(bench.handle(Event::PausesChanged), [Effect::ListPauses]);
-    assert_eq!(bench.handle(Event::PausesChanged), [], "one is in flight");
+    assert_eq!(bench.handle(Event::PausesChanged), [], "a list is in flight");
     let again = bench.handle(Event::Paused(Some(BTreeSet::new())));
-    assert_eq!(again, [Effect::ListPauses], "what changed since is listed after it");
-    assert_eq!(bench.handle(Event::Paused(None)), [], "not answered: the session is disturbed");
+    assert_eq!(again, [Effect::ListPauses], "a change during a list causes another list");
+    assert_eq!(bench.handle(Event::Paused(None)), [], "no answer: the session is disturbed");
     assert_eq!(bench.handle(Event::Resume), [Effect::ListPauses]);
 }
 
-/// The payload is not the leader's to read.
+/// The leader does not read the payload.
 #[test]
-fn an_entry_waits_since_its_submission_or_since_the_time_that_it_waited_for() {
+fn an_entry_waits_since_its_submission_or_its_start_time() {
     let payload = Payload::json(*b"1").unwrap();
     let record = crate::job::JobRecord::new(kind("sum"), payload, Uuid::nil(), WallMillis(10));
     assert_eq!(record.entry().submitted_at, WallMillis(10));

@@ -1,6 +1,6 @@
-//! Until when the waiting jobs that expire may be started.
+//! Expiry times of the waiting jobs.
 //!
-//! Jobs without an expiry, nearly all, are not in it and cost nothing.
+//! Jobs without an expiry, nearly all, are not stored here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) struct Overdue {
 }
 
 impl Overdue {
-    /// A job waits; what was known of it is of the past.
+    /// Records the expiry of a waiting job and replaces an earlier one.
     pub(super) fn note(&mut self, job: &JobId, expires_at: Option<WallMillis>) {
         self.forget(job);
         if let Some(at) = expires_at {
@@ -29,12 +29,12 @@ impl Overdue {
         }
     }
 
-    /// Until when the first of them may be started.
+    /// Returns the earliest expiry.
     pub(super) fn next(&self) -> Option<WallMillis> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes out one that may not be started any more, with when it expired.
+    /// Takes out one expired job, with the time of its expiry.
     pub(super) fn pop(&mut self, now: WallMillis) -> Option<(JobId, WallMillis)> {
         if self.next().is_none_or(|at| at >= now) {
             return None;

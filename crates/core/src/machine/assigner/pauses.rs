@@ -1,7 +1,7 @@
-//! Which kinds are paused.
+//! The paused kinds.
 //!
-//! Few are, so that they are listed whenever anything of them changes. One list is in flight at a time: a later answer is
-//! always that of a later list.
+//! There are few, so all of them are listed on every change. Only one list is in flight at a time, so a later answer
+//! always belongs to a later list.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ enum Listing {
 }
 
 impl Pauses {
-    /// `None` until they were listed.
+    /// Returns the paused kinds; `None` until the first list.
     pub(super) fn kinds(&self) -> Option<&BTreeSet<Kind>> {
         self.kinds.as_ref()
     }
@@ -36,7 +36,7 @@ impl Pauses {
         };
     }
 
-    /// Whether to list them now.
+    /// Whether to list the paused kinds now.
     pub(super) fn wants_list(&mut self) -> bool {
         let due = self.listing == Listing::Stale;
         if due {
@@ -45,7 +45,7 @@ impl Pauses {
         due
     }
 
-    /// `None`: not answered, and asked again once somebody says that they changed.
+    /// Handles a list. `None` means no answer: the next change or sweep lists them again.
     pub(super) fn listed(&mut self, kinds: Option<BTreeSet<Kind>>) {
         let stale = matches!(self.listing, Listing::InFlight { stale: true }) || kinds.is_none();
         self.kinds = kinds.or(self.kinds.take());

@@ -1,15 +1,16 @@
-//! What waits, by class, the most urgent first.
+//! Waiting jobs by class, the most urgent first.
 //!
-//! A job's *rank* is when it began to wait, less [`AGEING`] for each step of its priority; the lowest rank goes first, and
-//! of equal ones the one that this leader learnt of first. The rank never changes, so nothing is sorted again while jobs
-//! age: one that has waited for [`AGEING`] longer than another goes where one of the next priority would. So nothing
-//! starves: whatever is submitted more than nine steps later comes after it.
+//! A job's *rank* is the time it started to wait minus [`AGEING`] for each step of its priority. The lowest rank is
+//! first; equal ranks go in the order in which this leader learned of them. The rank never changes, so nothing is
+//! sorted again while jobs age: a job that has waited [`AGEING`] longer has the rank of the next priority. So no job
+//! starves: a job submitted more than nine steps later always comes after it.
 //!
-//! The time is that of the client's wall clock. One that is ahead is taken for this leader's, or its jobs might wait for
-//! ever; one that is behind gives its jobs a start of as much.
+//! The time comes from the client's wall clock. A time ahead of this leader's clock is replaced by the leader's,
+//! because otherwise the job might wait forever. A client clock that is behind gives its jobs an advantage of that
+//! difference.
 //!
-//! Jobs of one kind and one set of required tags can go to the same workers, so they form a class: when
-//! nobody takes its first job, nobody takes the others, and the other classes are not held up.
+//! Jobs with the same kind and the same required tags can go to the same workers, so they form a class. If no worker
+//! can take the first job of a class, no worker can take the others, and the other classes continue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::name::{AffinityKey, JobId, Kind, Tag};
 use crate::time::{Millis, WallMillis, as_millis};
 use crate::trace::TraceContext;
 
-/// A rank, then the order in which this leader learnt of the jobs.
+/// A rank, then the order in which this leader learned of the jobs.
 type QueueOrder = (i64, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,25 +48,25 @@ pub(super) struct PendingJob {
     pub(super) class: Arc<Class>,
     pub(super) attempt: u32,
     pub(super) affinity: Option<AffinityKey>,
-    /// Boxed, so that the many without one pay a word.
+    /// Boxed, because most jobs have no turn.
     pub(super) turn: Option<Box<Turn>>,
     pub(super) priority: Priority,
     pub(super) submitted_at: WallMillis,
     pub(super) expires_at: Option<WallMillis>,
     pub(super) lease: Option<Duration>,
     pub(super) since: Millis,
-    /// Boxed as the turn is.
+    /// Boxed, because most jobs have no trace.
     pub(super) trace: Option<Box<TraceContext>>,
     order: QueueOrder,
 }
 
 impl PendingJob {
-    /// The entry that it was made of.
+    /// Returns the queue entry that the job was created from.
     pub(super) fn into_entry(self) -> QueueEntry {
         let Class { kind, tags } = Arc::unwrap_or_clone(self.class);
         let (lane, generation) = match self.turn.map(|turn| *turn) {
             Some(Turn { lane, generation }) => (Some(lane), generation),
-            // Of no use to a job without a lane.
+            // A job without a lane needs no generation.
             None => (None, 0),
         };
         let placement = Placement { tags, affinity: self.affinity, lane };
@@ -86,9 +87,9 @@ impl PendingJob {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pending {
-    /// None is empty.
+    /// No class is empty.
     classes: BTreeMap<Arc<Class>, BTreeMap<QueueOrder, JobId>>,
-    /// Boxed: a batch's jobs go from hand to hand, and a map that grows moves what it holds.
+    /// Boxed: jobs of a batch are moved often, and a growing map moves its values.
     jobs: ByJob<Box<PendingJob>>,
     places: u64,
 }
@@ -117,12 +118,12 @@ impl Pending {
         self.put_back(id, Box::new(waiting));
     }
 
-    /// The one that its jobs share, while there are any.
+    /// Returns the shared instance of a class, if any job has it.
     fn class(&self, class: Class) -> Arc<Class> {
         self.classes.get_key_value(&class).map_or_else(|| Arc::new(class), |(known, _)| Arc::clone(known))
     }
 
-    /// Returns a job to its old place.
+    /// Returns a job to its old position.
     pub(super) fn put_back(&mut self, id: JobId, waiting: Box<PendingJob>) {
         let (class, order) = (Arc::clone(&waiting.class), waiting.order);
         if let Some(before) = self.jobs.insert(id.clone(), waiting) {
@@ -146,7 +147,7 @@ impl Pending {
         }
     }
 
-    /// The first job outside the closed classes and the paused kinds.
+    /// Returns the first job outside the closed classes and the paused kinds.
     pub(super) fn next(
         &self,
         closed: &BTreeSet<Arc<Class>>,
@@ -159,7 +160,7 @@ impl Pending {
         Some((id, self.jobs.get(id)?))
     }
 
-    /// Takes out all that have a lane.
+    /// Takes out all jobs with a lane.
     pub(super) fn take_laned(&mut self) -> Vec<(JobId, Box<PendingJob>)> {
         let laned = self.jobs.iter().filter(|(_, waiting)| waiting.turn.is_some());
         let laned = laned.map(|(id, _)| id.clone()).collect::<BTreeSet<_>>();
@@ -173,6 +174,6 @@ fn rank(priority: Priority, waits_since: WallMillis) -> i64 {
 }
 
 fn signed(millis: u64) -> i64 {
-    // Half of it, so that no difference overflows.
+    // At most half the range, so that no difference overflows.
     i64::try_from(millis).unwrap_or(i64::MAX).min(i64::MAX / 2)
 }

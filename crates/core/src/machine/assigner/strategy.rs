@@ -1,22 +1,22 @@
-//! Who of those that can.
+//! Strategies to pick one of the workers that can take a job.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::capacity::Capacity;
 use crate::name::{AffinityKey, JobId, WorkerId};
 
-/// How a worker is chosen among the live ones that have the kind, the tags and a free slot.
+/// How a worker is chosen among the live workers that have the kind, the tags and a free slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Strategy {
-    /// In turn.
+    /// Each worker in turn.
     RoundRobin,
-    /// At random.
+    /// A random worker.
     Random,
-    /// The one with the smallest share of its slots taken.
+    /// The worker with the smallest share of used slots.
     #[default]
     LeastLoaded,
-    /// Jobs of one affinity key to one worker, as long as it has a free slot; then to the next in the key's
-    /// order, which is the same whoever leads and changes little when workers come and go. (Rendezvous or
+    /// Sends jobs of one affinity key to one worker while it has a free slot, then to the next worker in the key's
+    /// order. The order does not depend on the leader and changes little when workers join or leave. (Rendezvous or
     /// highest-random-weight hashing; Thaler and Ravishankar, 1998.)
     Rendezvous,
 }
@@ -47,7 +47,7 @@ impl Picker {
         Self { strategy, last: None, random: seed }
     }
 
-    /// `able` is in the order of ids.
+    /// Picks one of `able`, which is ordered by id.
     pub(super) fn pick<'a>(
         &mut self,
         job: &JobId,
@@ -75,7 +75,7 @@ impl Picker {
         picked
     }
 
-    /// SplitMix64 (Steele, Lea and Flood, 2014): every seed is good, and one is all the state there is.
+    /// SplitMix64 (Steele, Lea and Flood, 2014): every seed is good, and the state is one word.
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;

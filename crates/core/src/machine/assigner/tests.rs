@@ -52,7 +52,7 @@ impl Bench {
         out
     }
 
-    /// A worker whose empty inbox has been listed.
+    /// Adds a worker whose empty inbox has been listed.
     fn worker(&mut self, n: u128, info: WorkerInfo) -> Vec<Effect> {
         assert_eq!(self.handle(Event::Worker(worker(n), info, 0)), [Effect::ListInbox(worker(n))]);
         self.handle(Event::Inbox(worker(n), Some(0)))
@@ -97,16 +97,16 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
 }
 
 #[test]
-fn a_job_is_assigned_the_moment_a_worker_comes() {
+fn a_job_is_assigned_as_soon_as_a_worker_registers() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     assert_eq!(bench.queue([1]), []);
     let sent = bench.worker(1, info(1));
     assert_eq!(placed(&batch(&sent)), [(job(1), worker(1))]);
 }
 
-/// Its free slot would be the one that each job goes to.
+/// The free slot of a hung worker would attract every job.
 #[test]
-fn a_worker_that_hangs_gets_nothing_until_it_registers_anew_or_a_sweep_after_a_minute() {
+fn a_hung_worker_gets_no_jobs_until_it_registers_again_or_a_sweep_after_a_minute() {
     for registers in [true, false] {
         let mut bench = Bench::new(Strategy::LeastLoaded);
         bench.worker(1, info(1));
@@ -114,7 +114,7 @@ fn a_worker_that_hangs_gets_nothing_until_it_registers_anew_or_a_sweep_after_a_m
         assert_eq!(commits(&bench.queue([1])), 0);
         let again = Event::Worker(worker(1), info(1), 0);
         assert_eq!(commits(&bench.handle(again)), 0, "the same registration, read again");
-        assert_eq!(commits(&bench.handle(Event::Resume)), 0, "a sweep too early");
+        assert_eq!(commits(&bench.handle(Event::Resume)), 0, "the sweep is too early");
         let sent = if registers {
             bench.handle(Event::Worker(worker(1), info(1), 1))
         } else {
@@ -145,7 +145,7 @@ fn a_worker_gets_no_more_than_its_slots_until_its_inbox_shows_room() {
     let sent = bench.queue([1, 2, 3]);
     assert_eq!(batch(&sent).len(), 2);
     assert_eq!(commits(&bench.handle(Event::Committed(batch(&sent), Outcome::Applied(())))), 0);
-    // One was done: the inbox changed, is listed, and shows one.
+    // One job was done: the inbox changed, is listed, and contains one job.
     let listed = bench.handle(Event::InboxChanged(worker(1)));
     assert_eq!(listed, [Effect::ListInbox(worker(1))]);
     let sent = bench.handle(Event::Inbox(worker(1), Some(1)));
@@ -153,7 +153,7 @@ fn a_worker_gets_no_more_than_its_slots_until_its_inbox_shows_room() {
 }
 
 #[test]
-fn what_is_planned_after_a_list_was_asked_for_counts_beside_the_list() {
+fn jobs_planned_after_a_list_was_requested_count_in_addition_to_it() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(3));
     let first = batch(&bench.queue([1, 2]));
@@ -161,13 +161,13 @@ fn what_is_planned_after_a_list_was_asked_for_counts_beside_the_list() {
     assert_eq!(bench.handle(Event::InboxChanged(worker(1))), [Effect::ListInbox(worker(1))]);
     let second = batch(&bench.queue([3]));
     assert_eq!(placed(&second), [(job(3), worker(1))]);
-    // The list shows the first two and not the third, which was sent after it.
+    // The list contains the first two jobs but not the third, which was sent after it.
     assert_eq!(commits(&bench.handle(Event::Inbox(worker(1), Some(2)))), 0);
     assert_eq!(commits(&bench.queue([4])), 0, "3 of 3 slots are taken");
 }
 
 #[test]
-fn what_is_done_is_seen_also_when_nothing_waits() {
+fn finished_jobs_are_seen_even_when_no_job_waits() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
@@ -179,7 +179,7 @@ fn what_is_done_is_seen_also_when_nothing_waits() {
 }
 
 #[test]
-fn a_job_without_a_capable_worker_does_not_hold_up_others() {
+fn a_job_without_a_capable_worker_does_not_block_the_others() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(9));
     let unknown = QueueEntry { kind: Kind::new("unknown").unwrap(), ..entry() };
@@ -193,7 +193,7 @@ fn a_job_without_a_capable_worker_does_not_hold_up_others() {
 }
 
 #[test]
-fn a_draining_worker_gets_nothing() {
+fn a_draining_worker_gets_no_jobs() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, WorkerInfo { draining: true, ..info(9) });
     assert_eq!(bench.queue([1]), []);
@@ -206,7 +206,7 @@ fn a_rejected_epoch_ends_the_term() {
     let sent = batch(&bench.queue([1]));
     let after = bench.handle(Event::Committed(sent, rejected(0, Reason::BadVersion)));
     assert_eq!(after, [Effect::FencedOut]);
-    assert_eq!(bench.queue([2]), [], "nothing is planned any more");
+    assert_eq!(bench.queue([2]), [], "no job is planned after the end of the term");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_rejected_entry_is_taken_out_and_the_rest_is_sent_again() {
 }
 
 #[test]
-fn a_rejected_worker_is_out_until_it_registers_anew() {
+fn a_rejected_worker_gets_no_jobs_until_it_registers_again() {
     let mut bench = Bench::new(Strategy::RoundRobin);
     bench.worker(1, info(9));
     bench.worker(2, info(9));
@@ -234,7 +234,7 @@ fn a_rejected_worker_is_out_until_it_registers_anew() {
     assert_eq!(bench.0.slots().0, 18);
 }
 
-/// The registry's word of the new registration and the answer to the transaction cross.
+/// The registry reports the new registration before the transaction is answered.
 #[test]
 fn a_worker_whose_new_registration_is_known_before_the_rejection_stays() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
@@ -252,7 +252,7 @@ fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
     bench.worker(1, info(4));
     let sent = batch(&bench.queue([1, 2]));
     assert_eq!(bench.handle(Event::Committed(sent, Outcome::Unknown)), []);
-    assert_eq!(bench.queue([3]), [], "nothing is planned while paused");
+    assert_eq!(bench.queue([3]), [], "no job is planned while the session is disturbed");
     let resumed = bench.handle(Event::Resume);
     assert!(resumed.contains(&Effect::Resolve(vec![job(1), job(2)])), "{resumed:?}");
     bench.handle(Event::Committed(batch(&resumed), Outcome::Applied(())));
@@ -261,7 +261,7 @@ fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
 }
 
 #[test]
-fn a_job_that_came_back_while_its_assignment_was_unknown_is_planned_with_its_new_attempt() {
+fn a_job_requeued_while_its_assignment_was_unknown_is_planned_with_its_new_attempt() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(4));
     let sent = batch(&bench.queue([1]));
@@ -273,17 +273,21 @@ fn a_job_that_came_back_while_its_assignment_was_unknown_is_planned_with_its_new
 }
 
 #[test]
-fn a_refusal_of_the_whole_request_is_no_news_of_the_epoch() {
+fn a_rejection_of_the_whole_request_does_not_end_the_term() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
     let throttled = rejected(0, Reason::Refused("throttled".into()));
-    assert_eq!(bench.handle(Event::Committed(sent, throttled)), [], "nothing is sent again at once");
+    assert_eq!(
+        bench.handle(Event::Committed(sent, throttled)),
+        [],
+        "the batch is not sent again immediately"
+    );
     assert_eq!(placed(&batch(&bench.handle(Event::Resume))), [(job(1), worker(1))]);
 }
 
 #[test]
-fn a_job_that_may_not_be_touched_does_not_hold_up_the_others() {
+fn a_job_without_access_does_not_block_the_others() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1, 2]));
@@ -292,7 +296,7 @@ fn a_job_that_may_not_be_touched_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn what_was_not_sent_waits_for_the_resume_in_its_old_order() {
+fn unsent_jobs_wait_for_the_resume_in_their_old_order() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(2));
     let sent = batch(&bench.queue([1, 2]));
@@ -303,7 +307,7 @@ fn what_was_not_sent_waits_for_the_resume_in_its_old_order() {
 }
 
 #[test]
-fn jobs_gather_while_a_batch_is_in_flight_and_full_batches_go_out_beside_it() {
+fn jobs_accumulate_while_a_batch_is_in_flight_and_full_batches_are_sent_immediately() {
     let mut bench = Bench::new(Strategy::LeastLoaded);
     bench.worker(1, info(4_000));
     let first = bench.queue([0]);
@@ -351,7 +355,7 @@ fn rendezvous_keeps_a_key_on_its_worker_and_moves_only_when_it_is_full() {
 }
 
 #[test]
-fn nothing_is_placed_until_every_worker_that_is_known_can_be_chosen() {
+fn no_job_is_assigned_until_the_inbox_of_every_known_worker_is_listed() {
     let mut bench = Bench::new(Strategy::Rendezvous);
     bench.handle(Event::Worker(worker(1), info(3), 0));
     bench.handle(Event::Worker(worker(2), info(3), 0));
@@ -390,7 +394,7 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// A ZooKeeper of one queue and two inboxes, which answers in order and may lose its answers.
+/// A ZooKeeper model with one queue and two inboxes, which answers in order and may lose its answers.
 #[derive(Default)]
 struct Model {
     queue: BTreeSet<JobId>,
@@ -415,7 +419,7 @@ impl Model {
                                 self.queue.remove(&job.id);
                                 let inbox = self.inboxes.entry(job.worker).or_default();
                                 prop_assert!(inbox.insert(job.id.clone()));
-                                prop_assert!(inbox.len() <= slots, "over its slots: {:?}", inbox);
+                                prop_assert!(inbox.len() <= slots, "more jobs than slots: {:?}", inbox);
                                 self.touched(job.worker);
                             }
                             Outcome::Applied(())
@@ -436,26 +440,26 @@ impl Model {
                     self.answers.push_back(Event::Resolved(Some(read.collect())));
                 }
                 Effect::ListLanes { .. } | Effect::ReadTurns { .. } => {
-                    prop_assert!(false, "there are no lanes")
+                    prop_assert!(false, "this test has no lanes")
                 }
                 Effect::ListPauses | Effect::Overdue(_) => {
-                    prop_assert!(false, "nothing expires or is paused")
+                    prop_assert!(false, "no job expires and no kind is paused")
                 }
-                Effect::FencedOut => prop_assert!(false, "nobody else claims"),
+                Effect::FencedOut => prop_assert!(false, "no other leader claims"),
                 Effect::Assigned { .. } => {}
             }
         }
         Ok(())
     }
 
-    /// A glance fires once.
+    /// A watch fires once.
     fn touched(&mut self, id: WorkerId) {
         if self.glances.remove(&id) {
             self.answers.push_back(Event::InboxChanged(id));
         }
     }
 
-    /// The connection breaks: every answer is lost, whatever it was.
+    /// The connection breaks: every pending answer is lost.
     fn lose(&mut self) -> Vec<Event> {
         let lost = std::mem::take(&mut self.answers).into_iter().filter_map(|answer| match answer {
             Event::Committed(batch, _) => Some(Event::Committed(batch, Outcome::Unknown)),
@@ -482,10 +486,10 @@ impl Model {
 }
 
 proptest! {
-    /// Whatever is lost: no worker ever holds more than its slots, no job is in two inboxes, and once the
-    /// answers come and jobs finish, none is left waiting.
+    /// Whatever is lost: no worker ever holds more jobs than slots, no job is in two inboxes, and once answers arrive
+    /// and jobs finish, no job is left waiting.
     #[test]
-    fn slots_are_never_exceeded_and_nothing_is_forgotten(steps in steps()) {
+    fn slots_are_never_exceeded_and_no_job_is_forgotten(steps in steps()) {
         const SLOTS: u32 = 4;
         let mut bench = Bench::new(Strategy::LeastLoaded);
         let mut model = Model::default();
@@ -524,7 +528,7 @@ proptest! {
                     for lost in model.lose() {
                         effects.extend(bench.handle(lost));
                     }
-                    prop_assert!(effects.is_empty(), "nothing is done while paused: {:?}", effects);
+                    prop_assert!(effects.is_empty(), "there are no effects while the session is disturbed: {:?}", effects);
                     let effects = bench.handle(Event::Resume);
                     model.carry_out(effects, SLOTS as usize)?;
                 }

@@ -1,21 +1,21 @@
-//! Ending jobs whose time to start has passed.
+//! Ends jobs whose expiry has passed.
 //!
 //! ```text
 //!  Overdue ─▶ unread ─▶ Reading ─▶ Ending ─applied─▶ forgotten
-//!                ▲         │          │ └─ rejected: it was assigned, cancelled or retried meanwhile: not ours
-//!                └─────────┴──────────┘ not answered, not sent, unknown: read again
+//!                ▲         │          │ └─ rejected: concurrently assigned, cancelled or retried: dropped
+//!                └─────────┴──────────┘ no answer, not sent, unknown: read again
 //! ```
 //!
-//! The assigner tells of what it may not assign any more ([`assigner`](super::assigner)). What is written is the job's
-//! end, so its record is read first. The transaction is that of a cancel behind the epoch's fence: it takes the queue
-//! entry away, so that of an assignment, a cancel and an expiry that race one wins. A record that expires at another
-//! time than the entry that was overdue is that of a later generation, and is let alone.
+//! The assigner reports expired jobs ([`assigner`](super::assigner)). The end is written into the job's record, so the
+//! record is read first. The transaction is that of a cancel, behind the epoch check: it deletes the queue entry, so
+//! exactly one of a concurrent assignment, cancel and expiry wins. A record with another expiry time than the reported
+//! one belongs to a later generation and is left alone.
 //!
-//! **What if the reply is lost?** The record is read again: terminal ⇒ done; open at our version ⇒ it is ended again. A
-//! copy that is applied late meets another version.
+//! **Lost reply.** The record is read again: terminal ⇒ done; open at our version ⇒ it is ended again. If the first
+//! write is applied late, it meets another version.
 //!
-//! A job that is overdue while it is delayed is ended once it is queued; one that is overdue in a worker's inbox is
-//! refused there. Limits: one read and one batch in flight, [`MAX_READ_BATCH`] jobs each.
+//! A job that expires while it is delayed is ended after it is queued; one that expires in a worker's inbox is ended by
+//! the worker. Limits: one read or one batch in flight, [`MAX_READ_BATCH`] jobs each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,59 +26,59 @@ use crate::outcome::{Outcome, Reason};
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, EntryLocation, Locus};
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// These wait, and expired then.
+    /// These jobs wait, with the time of their expiry.
     Overdue(Vec<(JobId, WallMillis)>),
     /// Records were read with their versions; `None` is absent or unreadable.
     Read(Vec<(JobId, Option<(JobRecord, i32)>)>),
-    /// A read of these was not answered.
+    /// A read of these records was not answered.
     ReadFailed(Vec<JobId>),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<Item>, Outcome<()>),
-    /// The session serves (again): take up what was interrupted.
+    /// The session is usable (again): resume interrupted work.
     Resync,
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Read these records, at most [`MAX_READ_BATCH`].
     Read(Vec<JobId>),
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<Item>),
     /// This job is dead.
     Ended(Item),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
 }
 
 /// One job of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// Which.
+    /// The job.
     pub job: JobId,
     /// Its kind.
     pub kind: Kind,
 }
 
-/// A job that is to be ended.
+/// A job that must be ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Expired {
     expired_at: WallMillis,
-    /// What of its end was taken away, or made, before, as a rejection said: its turn in its lane, its place in its group or
-    /// its mark there. The rest of its end stands.
+    /// Parts of the end that an operator already deleted or created, learned from rejections: the turn in the lane, the
+    /// place in the group, or the mark there. The other parts are still written.
     gone: Vec<String>,
 }
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Expirer {
     epoch: i32,
     jobs: BTreeMap<JobId, Expired>,
     unread: BTreeSet<JobId>,
-    /// ZooKeeper refused to end these for no reason of theirs: tried again at the next sweep.
+    /// Jobs whose end ZooKeeper rejected without a conflict: tried again at the next sweep.
     refused: BTreeSet<JobId>,
     reading: bool,
     committing: bool,
@@ -86,7 +86,7 @@ pub struct Expirer {
 }
 
 impl Expirer {
-    /// A machine for the term of `epoch`.
+    /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Expirer {
         match event {
             Event::Overdue(jobs) => {
                 for (job, expired_at) in jobs {
-                    // What is under way for an earlier generation finds out by itself; this is the latest word.
+                    // This report is the newest; a request in flight for an earlier generation detects the change.
                     self.jobs.insert(job.clone(), Expired { expired_at, gone: Vec::new() });
                     self.unread.insert(job);
                 }
@@ -132,20 +132,20 @@ impl Expirer {
         self.ask(out);
     }
 
-    /// How many are to be ended.
+    /// Returns the number of jobs to end.
     #[must_use]
     pub fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether none is.
+    /// Returns whether there is no job to end.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
     fn ask(&mut self, out: &mut Vec<Effect>) {
-        // One after the other: what is read is ended before more is read, so that few records are held.
+        // One request at a time: jobs that were read are ended before more are read, so that few records are held.
         if !self.acting || self.reading || self.committing {
             return;
         }
@@ -170,7 +170,7 @@ impl Expirer {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for (job, record) in records {
             let Some(expired) = self.jobs.get(&job) else { continue };
-            // Told of anew since it was asked for: it is read again.
+            // Reported again since the read was sent: read it again.
             if self.unread.contains(&job) {
                 continue;
             }
@@ -198,7 +198,7 @@ impl Expirer {
         match outcome {
             Outcome::Applied(()) => {
                 for (item, _) in batch.into_groups() {
-                    // Unless it was told of anew: then it is another generation's.
+                    // If it was reported again, the new report belongs to another generation.
                     if !self.unread.contains(&item.job) {
                         self.jobs.remove(&item.job);
                     }
@@ -227,7 +227,7 @@ impl Expirer {
         self.again(batch.into_groups().into_iter().map(|(item, _)| item.job));
     }
 
-    /// What was refused is not about the job itself but about its lane or its group: it is ended without that.
+    /// The rejection concerns the lane or the group, not the job: the job is ended without that part.
     fn without(&mut self, job: JobId, gone: String) {
         if let Some(expired) = self.jobs.get_mut(&job) {
             expired.gone.push(gone);
@@ -237,7 +237,7 @@ impl Expirer {
 
     fn one_rejected(&mut self, job: JobId, reason: &Reason) {
         match reason {
-            // Assigned, cancelled or retried meanwhile. Whoever queues it again tells of it again.
+            // Assigned, cancelled or retried concurrently. If the job is queued again, the assigner reports it again.
             Reason::NoNode | Reason::BadVersion | Reason::NodeExists | Reason::NotEmpty => {
                 if !self.unread.contains(&job) {
                     self.jobs.remove(&job);

@@ -58,7 +58,7 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
 }
 
 #[test]
-fn an_overdue_job_is_read_and_ended_behind_the_fence_with_its_entry_and_its_turn() {
+fn an_overdue_job_is_read_and_ended_with_the_fence_its_entry_and_its_turn() {
     let mut bench = Bench::new();
     assert_eq!(bench.overdue([1]), [Effect::Read(vec![job(1)])]);
     let sent = batch(&bench.read([(1, record(Some("l")))]));
@@ -76,9 +76,9 @@ fn an_overdue_job_is_read_and_ended_behind_the_fence_with_its_entry_and_its_turn
     assert!(bench.0.is_empty());
 }
 
-/// S2, S12: what was assigned, cancelled or retried meanwhile is not ended.
+/// S2, S12: a job that was concurrently assigned, cancelled or retried is not ended.
 #[test]
-fn a_job_that_moved_on_is_let_alone() {
+fn a_concurrently_changed_job_is_not_ended() {
     let over = record(None).expire(NOW);
     let later = JobRecord { expires_at: Some(WallMillis(500)), ..record(None) };
     let reopened = JobRecord { expires_at: None, generation: 2, ..record(None) };
@@ -93,25 +93,25 @@ fn a_job_that_moved_on_is_let_alone() {
         bench.overdue([1, 2]);
         let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
         let again = bench.handle(Event::Committed(sent, rejected(at, reason)));
-        assert_eq!(again, [Effect::Read(vec![job(2)])], "the rest is tried again");
+        assert_eq!(again, [Effect::Read(vec![job(2)])], "the remaining job is read again");
     }
 }
 
-/// What if the reply is lost?
+/// A lost reply.
 #[test]
 fn a_lost_reply_is_resolved_by_reading_the_record_once_the_session_is_back() {
     let mut bench = Bench::new();
     bench.overdue([1, 2]);
     let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
     assert_eq!(bench.handle(Event::Committed(sent, Outcome::Unknown)), []);
-    assert_eq!(bench.overdue([3]), [], "nothing is asked while nobody answers");
+    assert_eq!(bench.overdue([3]), [], "no request is sent while the session is disturbed");
     assert_eq!(bench.handle(Event::Resync), [Effect::Read(vec![job(1), job(2), job(3)])]);
     let sent = batch(&bench.read([(1, record(None).expire(NOW)), (2, record(None)), (3, record(None))]));
     assert_eq!(sent.keys().map(|item| item.job.clone()).collect::<Vec<_>>(), [job(2), job(3)]);
 }
 
 #[test]
-fn one_whose_turn_a_hand_took_away_is_ended_without_it() {
+fn a_job_whose_turn_an_operator_deleted_is_ended_without_it() {
     let mut bench = Bench::new();
     bench.overdue([1]);
     let sent = batch(&bench.read([(1, record(Some("l")))]));
@@ -121,9 +121,9 @@ fn one_whose_turn_a_hand_took_away_is_ended_without_it() {
     assert!(!sent.ops().any(Op::leaves_turn));
 }
 
-/// S7: the rest of its end stands.
+/// S7: the other parts of the end are written.
 #[test]
-fn one_whose_place_in_its_group_a_hand_took_away_leaves_its_mark_all_the_same() {
+fn a_member_whose_place_an_operator_deleted_still_leaves_its_mark() {
     let mut bench = Bench::new();
     bench.overdue([1]);
     let membership = Membership { group: GroupId::new("g").unwrap(), role: Role::Member(3), counted: true };
@@ -138,12 +138,16 @@ fn one_whose_place_in_its_group_a_hand_took_away_leaves_its_mark_all_the_same() 
     let at = sent.ops().position(|op| op == mark).unwrap();
     bench.handle(Event::Committed(sent.clone(), rejected(at, Reason::NodeExists)));
     let sent = batch(&bench.read([(1, member())]));
-    assert_eq!((left(&sent).len(), sent.ops().count()), (0, 3), "the fence, the record and the entry");
+    assert_eq!(
+        (left(&sent).len(), sent.ops().count()),
+        (0, 3),
+        "the batch has the fence, the record and the entry"
+    );
 }
 
-/// S7: a retry of a parent that expires, when a hand has removed its sub-jobs' group: its own group hears of its end.
+/// S7: a retried parent expires after an operator deleted its sub-jobs' group: its own group learns of its end.
 #[test]
-fn one_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place() {
+fn a_parent_whose_sub_jobs_group_an_operator_deleted_ends_its_own_place() {
     let mut bench = Bench::new();
     bench.overdue([1]);
     let membership = Membership { group: GroupId::new("g").unwrap(), role: Role::Member(3), counted: true };
@@ -177,7 +181,7 @@ fn another_epoch_ends_the_term_and_a_failed_read_waits_for_the_session() {
 }
 
 #[test]
-fn one_that_zookeeper_refuses_to_end_is_tried_again_at_the_next_sweep() {
+fn a_rejected_end_is_tried_again_at_the_next_sweep() {
     let mut bench = Bench::new();
     bench.overdue([1, 2]);
     let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
@@ -194,5 +198,5 @@ fn few_records_are_held_at_a_time() {
     let asked = bench.overdue(0..250);
     let [Effect::Read(jobs)] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!(jobs.len(), MAX_READ_BATCH);
-    assert_eq!(bench.overdue([900]), [], "one after the other");
+    assert_eq!(bench.overdue([900]), [], "one read at a time");
 }

@@ -1,4 +1,4 @@
-//! What a group wants, as one look shows it.
+//! Decides the next step of a group from one look.
 
 use super::Sight;
 use crate::group::{End, GroupRecord, Stage, Stop};
@@ -9,17 +9,17 @@ use crate::time::WallMillis;
 /// The next step of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
-    /// None, until so many members more have ended, or something else changes.
+    /// Wait until this many more members have ended, or something else changes.
     Wait(Option<u32>),
-    /// Set the record to this, with the job of the stage that it comes to.
+    /// Write this record, with the job of the new stage.
     Set(Box<GroupRecord>, Option<Box<(JobId, JobRecord)>>),
-    /// It was stopped, and some of its members are open: end them.
+    /// The group was stopped and has open members: end them.
     EndRest,
-    /// None, ever.
+    /// The group is done.
     Over,
 }
 
-/// `condemned`: the group that this one is nested in was stopped.
+/// Decides the next step. `condemned`: the group in which this one is nested was stopped.
 pub(super) fn decide(
     id: &GroupId,
     sight: &Sight,
@@ -45,16 +45,16 @@ fn open(id: &GroupId, sight: &Sight, condemned: bool, now: WallMillis) -> Result
         let stopped = GroupRecord { stopped: Some(stop), closed: true, ..record.clone() };
         return match advance(id, sight, stopped.clone(), now)? {
             step @ Step::Set(..) => Ok(step),
-            // It cannot go on yet: from now on it admits nobody, and what is left of it is ended.
+            // It cannot advance yet: from now on it admits no members, and its open members are ended.
             Step::Wait(_) | Step::EndRest | Step::Over => Ok(Step::Set(Box::new(stopped), None)),
         };
     }
     if record.parent.is_some() && sight.parent.is_none() {
-        // It may submit more.
+        // The parent may submit more members.
         return Ok(Step::Wait(None));
     }
     let set = |record| Ok(Step::Set(Box::new(record), None));
-    // The parent has ended: there will be no more members than there are. First nobody is let in, then they are counted.
+    // The parent has ended, so there are no further members: the group is closed first, then the members are counted.
     let last = record.parent.is_some();
     match (record.total, sight.members) {
         (None, Some(members)) => set(GroupRecord { total: Some(members), ..record.clone() }),
@@ -69,7 +69,7 @@ fn open(id: &GroupId, sight: &Sight, condemned: bool, now: WallMillis) -> Result
         }
         (Some(total), _) => {
             let left = total.saturating_sub(sight.below.unwrap_or(sight.ended)).max(1);
-            // Some may be missing, which shows once all that there are have ended.
+            // Members may be missing; this shows when all existing ones have ended.
             Ok(Step::Wait(Some(if last { left.min(sight.open.max(1)) } else { left })))
         }
     }
@@ -83,11 +83,11 @@ fn stop(sight: &Sight, condemned: bool) -> Option<Stop> {
     }
 }
 
-/// To the next stage. A group that was stopped is not done while a member of it is open.
+/// Advances to the next stage. A stopped group is not done while one of its members is open.
 fn advance(id: &GroupId, sight: &Sight, record: GroupRecord, now: WallMillis) -> Result<Step, NameError> {
     let next = GroupRecord { stage: record.next_stage(now), ..record };
     match next.stage {
-        // The finished job runs after the parent's own end, and the last stage tells that end to the parent's group.
+        // The finished job runs after the parent's own end, and the last stage reports that end to the parent's group.
         Stage::Finishing | Stage::Done { .. } if next.parent.is_some() && sight.parent.is_none() => {
             return Ok(rest(&next, sight));
         }

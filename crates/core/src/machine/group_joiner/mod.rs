@@ -1,20 +1,20 @@
-//! Taking groups from stage to stage: the join when all members have ended, then the parent's finished job, then the
+//! Moves groups from stage to stage: the join when all members have ended, then the parent's finished job, then the
 //! parent's own place in its group.
 //!
 //! ```text
 //!  seen, changed, enough ends ─▶ due ─▶ Looking ─▶ decide ─▶ nothing to do: wait for ends
 //!                                 ▲                   │──▶ Committing ─▶ look again
-//!                                 │                   └──▶ Finding ─▶ Cancelling ─▶ … (what a stopped group leaves)
-//!                                 └── not answered, unknown, rejected
+//!                                 │                   └──▶ Finding ─▶ Cancelling ─▶ … (open members of a stopped group)
+//!                                 └── no answer, unknown, rejected
 //! ```
 //!
-//! Every decision is made from one *look* at the whole group: record, marks, and counts. A look costs a few reads,
-//! however many members there are; so an end only counts down to when the next look is worth it, and a group of 100,000
-//! is looked at a handful of times. What was decided is committed on the record's version that was looked at, and
-//! whatever the answer, the group is looked at again: a lost reply is no special case, and a second leader changes
-//! nothing (S7).
+//! Every decision is based on one *look* at the whole group: record, marks, and counts. A look costs a few reads,
+//! whatever the number of members. An ended member therefore only decrements a counter until the next look is useful: a
+//! group of 100,000 needs a handful of looks. The decision is committed at the record's version that the look found,
+//! and after any answer follows another look: a lost reply is not a special case, and a second leader changes nothing
+//! (S7).
 //!
-//! **A hint that is lost** costs until the next sweep, which looks at every group that is not over.
+//! **A lost hint** delays the group until the next sweep, which looks at every group that is not done.
 //!
 //! Limits: a few words per group, whatever its size; [`BUSY`] groups with a request in flight, [`REST`] members of one
 //! stopped group at a time.
@@ -36,55 +36,55 @@ use crate::txn::{self, Batch, Op};
 use decide::{Step, decide};
 use rest::Pass;
 
-/// Groups with a request in flight: each has one at a time, and a look is a few, one after the other.
+/// Groups with a request in flight: each has one at a time, and a look is a sequence of a few requests.
 pub const BUSY: usize = 8;
 
-/// Members of a stopped group that are looked at, and cancelled, at a time: two reads each, beside the inboxes.
+/// Members of a stopped group that are read and cancelled at a time: two reads each, in addition to the inboxes.
 pub const REST: usize = 50;
 
-/// Rejections in a row after which a group waits for the next sweep: one that cannot be taken on must not keep the
+/// Consecutive rejections after which a group waits for the next sweep: a group that cannot advance must not keep the
 /// leader busy.
 const STRIKES: u32 = 3;
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A list showed these groups.
+    /// A list contained these groups.
     Seen(Vec<GroupId>),
     /// A watch reported a new or changed record.
     Changed(GroupId),
     /// A watch reported that a job of the group has ended.
     Ended(GroupId, Mark, End),
-    /// A watch reported that the group is gone.
+    /// A watch reported that the group was deleted.
     Gone(GroupId),
-    /// A look was answered.
+    /// The answer to a look.
     Looked(GroupId, Look),
-    /// A transaction of the group was answered.
+    /// The outcome of a transaction that advances the group.
     Committed(GroupId, Outcome<()>),
-    /// Members that are left of a stopped group, and where to go on; `Err` was not answered.
+    /// Open members of a stopped group, and the position to continue from; `Err` means no answer.
     Found(GroupId, Result<(Vec<Rest>, Option<Cursor>), ()>),
-    /// Their cancellation was answered.
+    /// The outcome of their cancellation.
     Cancelled(GroupId, Batch<JobId>, Outcome<()>),
-    /// The session serves (again), or it is time: look at every group that is not over.
+    /// The session is usable (again), or the sweep is due: look at every group that is not done.
     Resync,
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Look at this group.
     Look(GroupId),
-    /// Commit this.
+    /// Commit these operations.
     Commit(GroupId, Vec<Op>),
-    /// Find members that are left, from there on, at most [`REST`].
+    /// Find at most [`REST`] open members from this position on.
     Find(GroupId, Cursor),
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Cancel(GroupId, Batch<JobId>),
-    /// A group came to this stage.
+    /// A group has reached this stage.
     Advanced(GroupId, GroupRecord),
-    /// A group cannot be taken on until somebody mends what is told here.
+    /// A group cannot advance until an operator fixes the reported problem.
     Stuck(GroupId, String),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
 }
 
@@ -92,11 +92,11 @@ pub enum Effect {
 enum Doing {
     Nothing,
     Looking,
-    /// The record that it is set to, by these operations.
+    /// The new record, and the operations that write it.
     Committing(Box<GroupRecord>, Vec<Op>),
     Finding(Pass),
     Cancelling(Pass),
-    /// Done: remembered, so that lists do not make it looked at again.
+    /// Done: remembered, so that a list does not cause another look.
     Over,
 }
 
@@ -104,14 +104,14 @@ enum Doing {
 struct Tracked {
     doing: Doing,
     due: bool,
-    /// Ends until the next look is worth it; `None`: it does not depend on ends.
+    /// Ends until the next look is useful; `None` if it does not depend on ends.
     left: Option<u32>,
-    /// Ends since the look in flight was sent.
+    /// Ends reported since the look in flight was sent.
     heard: u32,
     fail_fast: bool,
-    /// What of the parent's place was taken away, or made, before.
+    /// Parts of the parent's place that an operator already deleted or created.
     gone: Vec<String>,
-    /// What was left of it has been asked to end since the last sweep.
+    /// The open members were asked to end since the last sweep.
     swept: bool,
     strikes: u32,
 }
@@ -131,7 +131,7 @@ impl Tracked {
     }
 }
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GroupJoiner {
     epoch: i32,
@@ -139,14 +139,14 @@ pub struct GroupJoiner {
     due: VecDeque<GroupId>,
     /// Groups of sub-jobs whose parent's group was stopped.
     condemned: BTreeSet<GroupId>,
-    /// Those with a request in flight.
+    /// Groups with a request in flight.
     busy: BTreeSet<GroupId>,
     over: usize,
     acting: bool,
 }
 
 impl GroupJoiner {
-    /// A machine for the term of `epoch`.
+    /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         Self {
@@ -201,13 +201,13 @@ impl GroupJoiner {
         self.advance(out);
     }
 
-    /// How many groups are not over.
+    /// Returns the number of groups that are not done.
     #[must_use]
     pub fn open(&self) -> usize {
         self.groups.len() - self.over
     }
 
-    /// An answer came: unless it led to another request, the group is not busy any more.
+    /// After an answer: the group is no longer busy unless the answer caused another request.
     fn let_go(&mut self, group: &GroupId) {
         match self.groups.get(group).map(|tracked| &tracked.doing) {
             None | Some(Doing::Nothing | Doing::Over) => drop(self.busy.remove(group)),
@@ -221,7 +221,7 @@ impl GroupJoiner {
         self.condemned.remove(group);
     }
 
-    /// Has the group looked at as soon as it is free.
+    /// Schedules a look at the group as soon as no request is in flight.
     fn wake(&mut self, group: GroupId) {
         let tracked = self.groups.entry(group.clone()).or_insert_with(Tracked::new);
         if tracked.doing == Doing::Over {
@@ -278,7 +278,7 @@ impl GroupJoiner {
                 tracked.doing = Doing::Committing(next, ops.clone());
                 out.push(Effect::Commit(group, ops));
             }
-            // They have been asked: until all of them have ended.
+            // The open members were already asked to end: wait until all of them have ended.
             Ok(Step::EndRest) if tracked.swept => self.wait(group, Some(sight.open)),
             Ok(Step::EndRest) => {
                 tracked.swept = true;
@@ -290,8 +290,8 @@ impl GroupJoiner {
         }
     }
 
-    /// Until so many members have ended. What was heard during the look may be counted in it, or not: rather one look too
-    /// many.
+    /// Waits until this many members have ended. Ends reported during the look may or may not be counted in it: an
+    /// extra look is better than a missing one.
     fn wait(&mut self, group: GroupId, ends: Option<u32>) {
         let Some(tracked) = self.groups.get_mut(&group) else { return };
         tracked.left = ends.map(|ends| ends.saturating_sub(tracked.heard));
@@ -311,7 +311,7 @@ impl GroupJoiner {
                 out.push(Effect::Advanced(group.clone(), *next));
                 self.wake(group);
             }
-            // Applied or not: the group tells.
+            // Applied or not: the next look shows it.
             Outcome::Unknown => self.interrupt(group),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(group),
             Outcome::Rejected(rejection) if rejection.is_fenced_out() => {
@@ -389,8 +389,8 @@ impl GroupJoiner {
         }
     }
 
-    /// On to what is still to be sent of those that were found, to the next members that are left, to another pass, or to
-    /// the end of it.
+    /// Continues with the unsent cancellations of the members that were found, then the next page of open members, then
+    /// another pass, or finishes.
     fn next_rest(&mut self, group: GroupId, out: &mut Vec<Effect>) {
         let Some(tracked) = self.groups.get_mut(&group) else { return };
         let Doing::Finding(pass) = &mut tracked.doing else { return };
@@ -408,7 +408,7 @@ impl GroupJoiner {
         }
     }
 
-    /// Until the session is back, or the next sweep.
+    /// Stops until the session is back or the next sweep.
     fn interrupt(&mut self, group: GroupId) {
         self.acting = false;
         if let Some(tracked) = self.groups.get_mut(&group) {
@@ -432,7 +432,7 @@ impl GroupJoiner {
                     out.push(Effect::Look(group));
                 }
                 Doing::Over => tracked.due = false,
-                // It is looked at when that is answered.
+                // A look follows the answer in flight.
                 Doing::Looking | Doing::Committing(..) | Doing::Finding(_) | Doing::Cancelling(_) => {
                     busy.push(group)
                 }

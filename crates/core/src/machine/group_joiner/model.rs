@@ -1,5 +1,5 @@
-//! Two leaders, one of which may be stale, and clients that submit, end and retry members, over one tree, in any order;
-//! replies are lost, writes applied late, hints dropped, and a look reads at three moments.
+//! Two leaders, one of which may be stale, and clients that submit, end and retry members, on one tree, in any order.
+//! Replies are lost, writes are applied late, hints are dropped, and a look reads at three different moments.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -17,7 +17,7 @@ use crate::{path, txn};
 const MEMBERS: u32 = 4;
 const NOW: WallMillis = WallMillis(9);
 
-/// Any numbers, from a seed.
+/// A pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -31,7 +31,7 @@ impl Dice {
     }
 }
 
-/// A group and its jobs in a ZooKeeper.
+/// A group and its jobs in a ZooKeeper model.
 struct Tree(ZooKeeper);
 
 impl Tree {
@@ -88,7 +88,7 @@ fn join() -> JobId {
     JobId::new("sum.join:@g").unwrap()
 }
 
-/// What a leader waits for: a look in one of its moments, or an answer.
+/// A pending request of a leader: a look in one of its phases, or another answer.
 enum Due {
     Look(Box<Sight>, u32),
     Looked(Look),
@@ -151,7 +151,7 @@ impl World {
         Self { tree, leaders, late: Vec::new(), joins: 0, dice: Dice(seed) }
     }
 
-    /// S7: looked at before each transaction that makes the join.
+    /// S7: checked before each transaction that creates the join.
     fn commit(&mut self, ops: &[Op]) -> Outcome<()> {
         let (places, marks, record) = (self.tree.places(), self.tree.marks(), self.tree.record().unwrap().0);
         let outcome = self.tree.commit(ops);
@@ -161,9 +161,13 @@ impl World {
             let (stopped, _) = self.tree.record().unwrap();
             if stopped.stopped.is_none() {
                 let ended = u32::try_from(marks.len()).unwrap();
-                assert_eq!((record.total, places.len()), (Some(ended), 0), "joined before all have ended");
+                assert_eq!(
+                    (record.total, places.len()),
+                    (Some(ended), 0),
+                    "the join was created before all members have ended"
+                );
             }
-            assert_eq!(self.joins, 1, "joined twice");
+            assert_eq!(self.joins, 1, "the join was created more than once");
         }
         for number in 0..MEMBERS {
             let open = self
@@ -254,7 +258,7 @@ impl World {
         }
     }
 
-    /// One thing that some leader waits for comes about, or is not answered.
+    /// Completes one pending request of a leader, or loses its answer.
     fn leader(&mut self, at: usize, honest: bool) {
         if self.leaders[at].due.is_empty() {
             return;
@@ -347,7 +351,7 @@ impl World {
         }
     }
 
-    /// From here on nothing is lost, and the second leader leads.
+    /// From here on nothing is lost, and the second leader is active.
     fn settle(&mut self) {
         let claim = Op::Set { path: path::EPOCH.to_owned(), data: Vec::new(), version: 1 };
         self.commit(&[claim]);
@@ -390,7 +394,7 @@ proptest! {
 
     /// S7, L3
     #[test]
-    fn a_group_is_joined_once_and_not_before_its_members_have_ended(seed: u64, fail_fast: bool, steps in 0usize..150) {
+    fn a_group_is_joined_once_and_only_after_its_members_have_ended(seed: u64, fail_fast: bool, steps in 0usize..150) {
         let mut world = World::new(seed, fail_fast);
         for _ in 0..steps {
             world.step();

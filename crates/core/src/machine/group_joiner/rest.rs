@@ -1,8 +1,8 @@
-//! Ending what is left of a group that was stopped.
+//! Ends the open members of a stopped group.
 //!
-//! The places tell which members are open. One that waits is cancelled, one that runs is asked to end, and one that has
-//! ended and whose sub-jobs have not is told by condemning their group. Each is fenced by what was read of it; whatever
-//! moved on meanwhile is met by another pass.
+//! The places show which members are open. A waiting member is cancelled, a running one is asked to end, and for one
+//! that has ended while its sub-jobs have not, the group of these sub-jobs is stopped. Each write is fenced by the
+//! versions that were read; members that have changed in the meantime are handled by another pass.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,22 +14,23 @@ use crate::outcome::Reason;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, EntryLocation, Op};
 
-/// Passes in a row: jobs that move under the leader's hands hold still sooner or later, and the next sweep looks again.
+/// Maximum passes in a row: jobs that change during a pass become stable sooner or later, and the next sweep tries
+/// again.
 const PASSES: u32 = 3;
 
-/// From which member on to look, by chunk and number.
+/// The position of the next member, by chunk and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cursor {
     /// The chunk.
     pub chunk: u32,
-    /// The first number in it.
+    /// The first number within the chunk.
     pub from: u32,
 }
 
 /// A member that has a place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rest {
-    /// Which job.
+    /// The job.
     pub job: JobId,
     /// Its record.
     pub record: Stored<JobRecord>,
@@ -37,23 +38,23 @@ pub struct Rest {
     pub location: MemberLocation,
 }
 
-/// Where an open member is.
+/// The location of an open member.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MemberLocation {
-    /// It waits.
+    /// The job waits.
     Waits(EntryLocation),
-    /// A worker has it: its assignment and that one's version.
+    /// A worker has the job: the assignment and its version.
     Assigned(WorkerId, Assignment, i32),
-    /// It moved while it was looked for, or is set aside.
+    /// The job moved during the search, or is in quarantine.
     Nowhere,
 }
 
-/// How far the members that are left have been gone through.
+/// Progress through the open members.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Pass {
-    /// What ends those that were found, as far as it is not sent.
+    /// Unsent operations that end the members found.
     left: VecDeque<(JobId, Vec<Op>)>,
-    /// The records of those that wait, as their end leaves them: a page's.
+    /// The final records of the waiting members of one page.
     ended: BTreeMap<JobId, JobRecord>,
     next: Option<Cursor>,
     missed: bool,
@@ -61,7 +62,8 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// These were found, and there may be more from `next` on. Gives back the groups of sub-jobs that they wait for.
+    /// Handles members that were found; more may follow from `next` on. Returns the groups of sub-jobs that they wait
+    /// for.
     pub(super) fn found(&mut self, rest: Vec<Rest>, next: Option<Cursor>, at: WallMillis) -> Vec<GroupId> {
         self.next = next;
         self.ended.clear();
@@ -81,7 +83,8 @@ impl Pass {
         nested
     }
 
-    /// This one was rejected: it is ended without what an operator's hand took away; else it moved on, and is found again.
+    /// Handles a rejection: the job is ended without the part that an operator changed; otherwise it has changed and is
+    /// found again.
     pub(super) fn rejected(&mut self, job: JobId, mut ops: Vec<Op>, at: usize, reason: &Reason) {
         match (txn::gone_part(&ops, at, reason), self.ended.get(&job)) {
             (Some(gone), Some(ended)) => {
@@ -92,7 +95,7 @@ impl Pass {
         }
     }
 
-    /// As many of them as a transaction takes; `None` when nothing is left to be sent.
+    /// Returns as many ends as fit into a transaction; `None` if there are none.
     pub(super) fn batch(&mut self, epoch: i32) -> Option<Batch<JobId>> {
         let mut batch = Batch::new(vec![txn::fence(epoch)]);
         while let Some((job, ops)) = self.left.pop_front() {
@@ -104,7 +107,7 @@ impl Pass {
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// Where to go on; `None` when it is over.
+    /// Returns the position to continue from; `None` when the passes are finished.
     pub(super) fn go_on(&mut self) -> Option<Cursor> {
         if let Some(next) = self.next.take() {
             return Some(next);
@@ -115,17 +118,17 @@ impl Pass {
     }
 }
 
-/// What ends a member.
+/// How a member is ended.
 enum Cancel {
-    /// This transaction, which leaves its record so.
+    /// By this transaction, with this final record.
     Waiting(JobId, Box<JobRecord>, Vec<Op>),
-    /// A word to its worker.
+    /// By the cancel flag for its worker.
     Flag(JobId, Op),
-    /// It has ended: this group of its sub-jobs has not.
+    /// The member has ended; this group of its sub-jobs has not.
     Nested(GroupId),
-    /// It has been asked already.
+    /// It was asked before.
     Asked,
-    /// Another pass.
+    /// It needs another pass.
     Missed,
 }
 
@@ -134,14 +137,14 @@ impl Rest {
         let Self { job, record, location } = self;
         let (record, version) = match record {
             Stored::Value(record, version) => (record, version),
-            // Somebody must mend it, or has deleted it: its place is theirs.
+            // An operator must repair it, or has deleted it, and is responsible for its place.
             Stored::Absent | Stored::Unreadable(_) => return Cancel::Asked,
         };
         if End::of(&record.state).is_some() {
             return if record.spawned {
                 Cancel::Nested(GroupId::of_sub_jobs(&job, &record))
             } else {
-                // Its place went with its end: the list was older.
+                // Its end deleted its place after the list was made.
                 Cancel::Asked
             };
         }

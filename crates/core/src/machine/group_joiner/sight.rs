@@ -1,23 +1,23 @@
-//! What a look at a group shows.
+//! The result of a look at a group.
 
 use crate::group::{End, GroupRecord};
 
-/// A look's answer.
+/// The answer to a look.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Look {
-    /// There is no such group.
+    /// The group does not exist.
     Absent,
-    /// Its record is not one that this build knows.
+    /// The record cannot be decoded by this build.
     Unreadable(String),
-    /// It was not answered.
+    /// The look was not answered.
     NotAnswered,
-    /// What there is.
+    /// The group.
     There(Box<Sight>),
 }
 
-/// What there is of a group. The record is read first, so that what is decided on its version is fenced against
-/// whatever raised it since; then the other jobs' marks; then the places; then the members' marks. A member that ends
-/// meanwhile is counted twice, never not at all.
+/// The state of a group. The reads have an order: first the record, so that a decision committed at its version is
+/// fenced against later changes; then the marks of the other jobs; then the places; then the marks of the members. A
+/// member that ends in the meantime is counted twice, but never missed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sight {
     /// The record.
@@ -34,17 +34,17 @@ pub struct Sight {
     pub ended: u32,
     /// Members that are open.
     pub open: u32,
-    /// A member that ended without success, if that matters to the group.
+    /// A member that ended without success, if the group fails fast.
     pub failed: Option<u32>,
-    /// How many members there are, exactly: counted by their numbers once the record said that none is added.
+    /// The exact number of members, counted by number after the record was closed.
     pub members: Option<u32>,
-    /// How many of the numbers below the total have ended; told once as many members have ended as there should be, for
-    /// what was deleted by hand and submitted again may have a mark of each life.
+    /// How many numbers below the total have ended. Known once the number of marks reaches the total, because a member
+    /// that was deleted by an operator and submitted again may have a mark of each life.
     pub below: Option<u32>,
 }
 
 impl Sight {
-    /// Of a group without a member.
+    /// Creates the state of a group without members.
     #[must_use]
     pub fn new(record: GroupRecord, version: i32) -> Self {
         Self {
@@ -61,8 +61,8 @@ impl Sight {
         }
     }
 
-    /// Whether members must be told by number: to find one that failed, to count them exactly, or because as many marks
-    /// stand as there are members.
+    /// Whether members must be listed by number: to find a failed one, to count them exactly, or because there are as
+    /// many marks as members.
     #[must_use]
     pub fn wants_numbers(record: &GroupRecord, ended: u32) -> bool {
         let open = record.stage == crate::group::Stage::Open;
@@ -70,9 +70,9 @@ impl Sight {
         open && (record.fail_fast || record.closed || complete)
     }
 
-    /// Whether all members have ended.
+    /// Returns whether all members have ended.
     pub(super) fn is_complete(&self, total: u32) -> bool {
-        // A group that was closed has as many members as were counted, whatever their numbers.
+        // A closed group has exactly the members that were counted, whatever their numbers.
         let ended = if self.record.closed { Some(self.ended) } else { self.below };
         self.open == 0 && ended.is_some_and(|ended| ended >= total)
     }

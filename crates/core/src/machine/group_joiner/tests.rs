@@ -1,4 +1,4 @@
-//! What a look makes of a group, and how answers that did not come are met.
+//! Tests of the decision after a look, and of lost answers.
 
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ fn sight(record: GroupRecord) -> Sight {
     Sight::new(record, 5)
 }
 
-/// The machine with this group seen, and what a look that shows this leads to.
+/// Returns the machine with this group seen, and the effects of a look with this result.
 fn looked(sight: Sight) -> (GroupJoiner, Vec<Effect>) {
     let mut joiner = GroupJoiner::new(7);
     let mut out = Vec::new();
@@ -50,7 +50,7 @@ fn looked(sight: Sight) -> (GroupJoiner, Vec<Effect>) {
     (joiner, out)
 }
 
-/// What is committed, as short text.
+/// Returns the committed operations as short text.
 fn committed(out: &[Effect]) -> Vec<String> {
     let ops = out.iter().find_map(|effect| match effect {
         Effect::Commit(_, ops) => Some(ops),
@@ -67,7 +67,7 @@ fn committed(out: &[Effect]) -> Vec<String> {
 
 /// S7
 #[test]
-fn a_sealed_group_whose_members_have_all_ended_gets_its_join_in_one_transaction() {
+fn a_complete_sealed_group_gets_its_join_in_one_transaction() {
     let complete = Sight { ended: 2, below: Some(2), ..sight(GroupRecord { total: Some(2), ..record() }) };
     let (_, out) = looked(complete);
     let join = JobId::new("sum.join:@g").unwrap();
@@ -82,9 +82,9 @@ fn a_sealed_group_whose_members_have_all_ended_gets_its_join_in_one_transaction(
     );
 }
 
-/// S7: what was deleted by hand and submitted again has a mark of each life.
+/// S7: a member that was deleted by an operator and submitted again has a mark of each life.
 #[test]
-fn as_many_marks_as_members_are_not_enough_when_they_are_not_of_all_of_them() {
+fn marks_are_counted_by_member_and_not_by_number_of_marks() {
     let twice = Sight { ended: 2, below: Some(1), ..sight(GroupRecord { total: Some(2), ..record() }) };
     assert_eq!(looked(twice).1, []);
     let open =
@@ -93,7 +93,7 @@ fn as_many_marks_as_members_are_not_enough_when_they_are_not_of_all_of_them() {
 }
 
 #[test]
-fn a_group_that_fails_fast_and_has_no_join_admits_nobody_from_then_on() {
+fn a_stopped_group_without_a_join_admits_no_further_members() {
     let plain = GroupRecord { fail_fast: true, join: false, ..record() };
     let (mut joiner, out) = looked(Sight { ended: 1, open: 1, failed: Some(0), ..sight(plain) });
     assert_eq!(committed(&out).len(), 2);
@@ -119,7 +119,7 @@ fn a_group_without_a_total_or_with_members_left_waits() {
 }
 
 #[test]
-fn it_is_looked_at_again_when_as_many_have_ended_as_were_left() {
+fn the_next_look_follows_when_the_open_members_have_ended() {
     let (mut joiner, _) = looked(Sight { ended: 1, ..sight(GroupRecord { total: Some(4), ..record() }) });
     let mut out = Vec::new();
     for number in 0..3 {
@@ -130,7 +130,7 @@ fn it_is_looked_at_again_when_as_many_have_ended_as_were_left() {
 }
 
 #[test]
-fn ends_that_a_look_may_not_have_counted_are_met_by_another_look() {
+fn ends_during_a_look_cause_another_look() {
     let (mut joiner, _) = looked(Sight { ended: 0, ..sight(GroupRecord { total: Some(1), ..record() }) });
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Changed(id()), &mut out);
@@ -142,7 +142,7 @@ fn ends_that_a_look_may_not_have_counted_are_met_by_another_look() {
 }
 
 #[test]
-fn the_first_failure_of_a_group_that_fails_fast_joins_it_at_once() {
+fn the_first_failure_of_a_fail_fast_group_joins_it_immediately() {
     let failed = Sight {
         ended: 1,
         open: 4,
@@ -163,7 +163,7 @@ fn the_first_failure_of_a_group_that_fails_fast_joins_it_at_once() {
 }
 
 #[test]
-fn what_is_left_of_a_stopped_group_is_cancelled_behind_the_epoch() {
+fn open_members_of_a_stopped_group_are_cancelled_with_the_epoch_check() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
     let (mut joiner, out) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
@@ -190,9 +190,9 @@ fn what_is_left_of_a_stopped_group_is_cancelled_behind_the_epoch() {
     assert_eq!(paths[4], path::mark(&id(), Mark::Member(1), End::Cancelled));
 }
 
-/// A member that waits for its next attempt, and whose last one made sub-jobs.
+/// A member that waits for its next attempt, and whose last attempt created sub-jobs.
 #[test]
-fn a_waiting_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place() {
+fn a_waiting_parent_whose_sub_jobs_group_an_operator_deleted_ends_its_own_place() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
     let (mut joiner, _) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
     let member = Membership { group: id(), role: Role::Member(1), counted: true };
@@ -223,7 +223,7 @@ fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded(
     assert_eq!(out, [], "the parent may submit more");
     let ended = Sight { parent: Some(End::Succeeded), ended: 2, ..sight(sub_jobs()) };
     let (mut joiner, out) = looked(ended.clone());
-    assert_eq!(committed(&out).len(), 2, "nobody is let in any more");
+    assert_eq!(committed(&out).len(), 2, "the group admits no further members");
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
     let [Effect::Advanced(_, closed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
@@ -235,7 +235,7 @@ fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded(
     let [Effect::Advanced(_, sealed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(sealed.total, Some(2));
     let (_, out) = looked(Sight { record: sealed.clone(), members: Some(2), ..ended });
-    assert_eq!(committed(&out).len(), 4, "its join");
+    assert_eq!(committed(&out).len(), 4, "the join is created");
 }
 
 #[test]
@@ -277,25 +277,25 @@ fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
     assert_eq!(committed(&out).len(), 2);
 }
 
-/// L3: it would be done at the next sweep only.
+/// L3: otherwise the group would be done only at the next sweep.
 #[test]
-fn the_last_end_of_a_stopped_groups_rest_that_a_look_may_not_have_counted_is_met_by_another_look() {
+fn the_last_end_of_a_stopped_group_during_a_look_causes_another_look() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
     let runs = Sight { join: Some(End::Succeeded), open: 1, ..sight(stopped) };
     let look = || Event::Looked(id(), Look::There(Box::new(runs.clone())));
     let (mut joiner, _) = looked(runs.clone());
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((Vec::new(), None))), &mut out);
-    assert_eq!(out, [Effect::Look(id())], "it was asked before");
+    assert_eq!(out, [Effect::Look(id())], "the member was asked before");
     joiner.handle(NOW, Event::Ended(id(), Mark::Member(1), End::Succeeded), &mut out);
     joiner.handle(NOW, look(), &mut out);
     assert_eq!(out, [Effect::Look(id()), Effect::Look(id())]);
     joiner.handle(NOW, look(), &mut out);
-    assert_eq!(out.len(), 2, "if it runs still, its end is waited for");
+    assert_eq!(out.len(), 2, "if the member still runs, the group waits for its end");
 }
 
 #[test]
-fn whatever_became_of_a_transaction_the_group_is_looked_at_again() {
+fn any_outcome_of_a_transaction_is_followed_by_another_look() {
     let complete = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
     let stale = |at| Outcome::Rejected(Rejection { at, reason: Reason::BadVersion });
     let (mut joiner, _) = looked(complete());
@@ -305,7 +305,7 @@ fn whatever_became_of_a_transaction_the_group_is_looked_at_again() {
     let (mut joiner, _) = looked(complete());
     out.clear();
     joiner.handle(NOW, Event::Committed(id(), Outcome::Unknown), &mut out);
-    assert_eq!(out, [], "not before the session is back");
+    assert_eq!(out, [], "no look before the session is back");
     joiner.handle(NOW, Event::Resync, &mut out);
     assert_eq!(out, [Effect::Look(id())]);
     let (mut joiner, _) = looked(complete());
@@ -315,7 +315,7 @@ fn whatever_became_of_a_transaction_the_group_is_looked_at_again() {
 }
 
 #[test]
-fn a_group_that_cannot_be_taken_on_says_so_and_waits_for_the_sweep() {
+fn a_group_that_cannot_advance_is_reported_and_waits_for_the_sweep() {
     let empty = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
     let complete = || Look::There(Box::new(empty()));
     let (mut joiner, _) = looked(empty());
@@ -334,7 +334,7 @@ fn a_group_that_cannot_be_taken_on_says_so_and_waits_for_the_sweep() {
 }
 
 #[test]
-fn a_parent_without_a_place_does_not_hold_up_its_sub_jobs_group() {
+fn a_parent_without_a_place_does_not_block_its_sub_jobs_group() {
     let joining = GroupRecord { stage: Stage::Finishing, ..sub_jobs() };
     let over = Sight { parent: Some(End::Succeeded), finish: Some(End::Succeeded), ..sight(joining) };
     let (mut joiner, out) = looked(over.clone());
@@ -344,11 +344,11 @@ fn a_parent_without_a_place_does_not_hold_up_its_sub_jobs_group() {
     joiner.handle(NOW, Event::Committed(id(), gone), &mut out);
     out.clear();
     joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(over))), &mut out);
-    assert_eq!(committed(&out).len(), 3, "its mark is made all the same");
+    assert_eq!(committed(&out).len(), 3, "its mark is created anyway");
 }
 
 #[test]
-fn a_member_that_ended_and_whose_sub_jobs_have_not_condemns_their_group() {
+fn an_ended_member_with_open_sub_jobs_stops_their_group() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
     let (mut joiner, _) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
     let member = Membership { group: id(), role: Role::Member(1), counted: true };
@@ -367,7 +367,7 @@ fn a_member_that_ended_and_whose_sub_jobs_have_not_condemns_their_group() {
 }
 
 #[test]
-fn a_group_that_is_done_is_not_looked_at_again() {
+fn a_done_group_causes_no_further_look() {
     let (mut joiner, out) = looked(sight(GroupRecord { stage: Stage::Done { at: NOW }, ..record() }));
     assert_eq!((out.len(), joiner.open()), (0, 0));
     let mut out = Vec::new();

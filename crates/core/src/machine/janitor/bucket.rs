@@ -1,21 +1,21 @@
-//! What is remembered of a bucket: enough to tell whether something in it can be due, without reading it.
+//! Facts about a bucket: enough to decide, without reading it, whether a record in it can be due.
 
 use std::time::Duration;
 
 use crate::retention::Retention;
 use crate::time::WallMillis;
 
-/// The slack is this part of the shortest retention: a record is read about so often while it is kept, and goes at most
-/// that much late.
+/// The slack is this fraction of the shortest retention. A record is read about this many times while it is kept,
+/// and is removed at most one slack late.
 const PARTS: u32 = 8;
 
-/// Bounds of the slack: one that is shorter would save nothing, one that is longer would be noticed by people.
+/// Bounds of the slack. A shorter slack would save nothing; a longer one would be visible to users.
 const SLACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
 
-/// How often a bucket with more records than its share is looked at, although it does not grow: its jobs may have ended.
+/// Interval between scans of a bucket that is above its share but does not grow: its open jobs may have ended.
 const OVERFULL: Duration = Duration::from_secs(60);
 
-/// Each look that removes nothing doubles that, up to about an hour.
+/// Each scan that removes nothing doubles that interval, up to about an hour.
 const MOST_BARREN: u32 = 6;
 
 /// See the [module](self).
@@ -23,17 +23,17 @@ const MOST_BARREN: u32 = 6;
 pub(super) struct Facts {
     count: usize,
     looked: Option<Looked>,
-    /// Looks in a row that removed nothing.
+    /// Consecutive scans that removed nothing.
     barren: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Looked {
-    /// When it was looked at.
+    /// When it was scanned.
     at: WallMillis,
-    /// Records that it had after that.
+    /// Number of records left after that scan.
     left: usize,
-    /// Nothing in it goes by its age before.
+    /// No record is due by its age before this time.
     due: WallMillis,
 }
 
@@ -49,7 +49,7 @@ impl Facts {
         self.looked = None;
     }
 
-    /// It was looked at; `due` is when the first of what is left of it is, as far as that is known.
+    /// Records a scan; `due` is the earliest known due time of the records that are left.
     pub(super) fn looked(
         &mut self,
         left: usize,
@@ -60,16 +60,16 @@ impl Facts {
     ) {
         self.barren = if removed { 0 } else { self.barren + 1 };
         let shortest = retention.shortest();
-        // What is open, or not there yet, ends later than now.
+        // A job that is open, or not submitted yet, ends later than now.
         let first = due.map_or(at + shortest, |due| due.min(at + shortest)).max(at);
         let due = first + (shortest / PARTS).clamp(SLACK.0, SLACK.1);
         self.count = left;
         self.looked = Some(Looked { at, left, due });
     }
 
-    /// Whether something in it may be due by its age.
+    /// Whether a record in it may be due by its age.
     pub(super) fn has_aged(&self, wall: WallMillis) -> bool {
-        // A clock that was set back says nothing about what was due by it.
+        // If the clock was set back, `due` is not reliable.
         let aged = |looked: &Looked| wall >= looked.due || wall < looked.at;
         self.count > 0 && self.looked.as_ref().is_none_or(aged)
     }
@@ -78,14 +78,14 @@ impl Facts {
         let Some(looked) = &self.looked else { return self.count > 0 };
         let share = retention.per_bucket();
         let grown = self.count >= looked.left + 1 + share / PARTS as usize;
-        // Of jobs that all wait nothing goes: looking is not worth it so often.
+        // If all of its jobs are open, no record can be removed: frequent scans are not worth their cost.
         let often = OVERFULL * 2_u32.pow(self.barren.saturating_sub(1).min(MOST_BARREN));
         let overfull = self.count > share && (grown || wall.since(looked.at) >= often);
         overfull || self.has_aged(wall)
     }
 
-    /// How many records a bucket is brought down to when it has more than its share: somewhat fewer, so that it is read
-    /// once for many that come, not for each.
+    /// The number of records to which a bucket above its share is reduced. It is somewhat below the share, so that
+    /// the bucket is read once per many new records instead of once per record.
     pub(super) fn target(retention: &Retention) -> usize {
         let share = retention.per_bucket();
         share - share / PARTS as usize
@@ -112,10 +112,10 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn a_bucket_is_looked_at_once_and_then_when_something_in_it_can_be_due() {
+    fn a_bucket_is_scanned_once_and_then_when_a_record_can_be_due() {
         assert!(Facts { count: 1, ..Facts::default() }.is_due(&Retention::default(), NOW));
         let open = facts(10, 10, None);
-        assert!(!due_after(&open, 24 * HOUR), "what ends now is kept for a day, and an hour more");
+        assert!(!due_after(&open, 24 * HOUR), "a job that ends now is kept for a day and the slack");
         assert!(due_after(&open, 25 * HOUR));
         let soon = facts(10, 10, Some(NOW + 2 * HOUR));
         assert!(!due_after(&soon, 2 * HOUR) && due_after(&soon, 3 * HOUR));
@@ -127,16 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_above_its_share_is_looked_at_when_it_has_grown_and_once_a_minute() {
+    fn a_bucket_above_its_share_is_scanned_when_it_grows_and_once_a_minute() {
         let minute = Duration::from_secs(60);
-        assert!(!due_after(&facts(2_600, 2_500, None), minute / 2), "a hundred more are not worth a read");
-        assert!(due_after(&facts(2_600, 2_500, None), minute), "those that were open may have ended");
+        assert!(!due_after(&facts(2_600, 2_500, None), minute / 2), "100 new records are not worth a scan");
+        assert!(due_after(&facts(2_600, 2_500, None), minute), "open jobs may have ended");
         assert!(due_after(&facts(2_813, 2_500, None), Duration::ZERO));
-        assert!(!due_after(&facts(2_500, 100, None), minute), "within its share");
+        assert!(!due_after(&facts(2_500, 100, None), minute), "the bucket is within its share");
     }
 
     #[test]
-    fn a_bucket_above_its_share_of_which_nothing_goes_is_looked_at_less_and_less() {
+    fn scans_that_remove_nothing_become_less_frequent() {
         let mut facts = facts(2_600, 2_500, None);
         for (barren, minutes) in [(1, 1), (2, 2), (3, 4), (4, 8)] {
             facts.looked(2_600, None, false, &Retention::default(), NOW);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_starts_over() {
+    fn a_bucket_is_scanned_again_after_the_clock_was_set_back() {
         assert!(facts(1, 1, None).is_due(&Retention::default(), WallMillis(NOW.0 - 1)));
     }
 }

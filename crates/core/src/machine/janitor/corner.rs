@@ -1,14 +1,16 @@
-//! What is left in the corners: notes of quarantine whose record is gone, and containers that nobody used.
+//! Corners: quarantine notes without a record, and containers that were never used.
 //!
-//! ZooKeeper removes a container once its last child has gone, and passes over one that never had a child: that of a client
-//! which ended between making it and submitting. Such a one is empty after [`UNUSED`]. A container that is removed while
-//! somebody is about to use it is made again, as after ZooKeeper's own removal; one that has a child is refused.
+//! ZooKeeper removes a container after its last child is deleted, but never a container that had no child. Such a
+//! container remains if a client ends between creating it and submitting. It is considered unused when it is empty
+//! and [`UNUSED`] old. If a client is about to use a container that is removed, the client creates it again, as
+//! after ZooKeeper's own removal. The delete of a container with a child is rejected.
 //!
-//! A note goes with the assertion that there is no record, so that a job that was submitted anew under its id keeps it.
+//! A note is deleted together with a check that its record is absent, so that a job resubmitted under the same id
+//! keeps its note.
 //!
-//! **One corner a round**, so that each has one list more: the notes and the delayed minutes in turn every [`SHARED`] rounds, a
-//! bucket of lanes in the others. So notes are looked at about every eighty seconds, and lanes about every 25 minutes. Memory
-//! is that list.
+//! **One corner per round**, so that a round has one extra list. Every [`SHARED`] rounds the corner is the notes or
+//! the delayed minutes, in turn; in the other rounds it is a bucket of lanes. So notes are checked about every 80
+//! seconds, and each bucket of lanes about every 25 minutes. That list is the only memory used.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,16 +23,16 @@ use crate::path::{self, Bucket};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
-/// A container without children is not in use after that: its client has long given up, or made it again.
+/// Age after which an empty container is unused: its client has long given up, or has created it again.
 pub const UNUSED: Duration = Duration::from_secs(3_600);
 
-/// Of so many rounds one is not for lanes, of which there are 256 buckets.
+/// One of this many rounds is not for lanes, which have 256 buckets.
 const SHARED: usize = 8;
 
-/// What a stat tells: when a znode was made or last set, by ZooKeeper's clock, and how many children it has.
+/// Result of a stat: when the znode was created or last set, by ZooKeeper's clock, and its number of children.
 pub type Stat = (WallMillis, usize);
 
-/// Which.
+/// The corner of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Corner {
     Delayed,
@@ -39,7 +41,7 @@ pub(super) enum Corner {
 }
 
 impl Corner {
-    /// That of the n-th round.
+    /// Returns the corner of the n-th round.
     pub(super) fn nth(n: usize) -> Self {
         let (turn, within) = (n / SHARED, n % SHARED);
         match (within, turn % 2) {
@@ -61,7 +63,7 @@ impl Corner {
     }
 }
 
-/// A look at one.
+/// The scan of one corner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Tidying {
     corner: Corner,
@@ -78,14 +80,14 @@ impl Tidying {
         self.left = names.into();
     }
 
-    /// What is to be looked at next, at most [`READ`]: containers, or the records that notes are about. `None` when it is
-    /// over.
+    /// Returns the next paths to stat, at most [`READ`]: containers, or the records of notes. `None` when the scan
+    /// is finished.
     pub(super) fn next(&mut self) -> Option<Vec<String>> {
         self.asked = self.left.drain(..self.left.len().min(READ)).collect();
         let corner = self.corner;
         let of = |name: &String| match corner {
             Corner::Delayed | Corner::Lanes(_) => Some(format!("{}/{name}", corner.path())),
-            // What is no job's is somebody's own.
+            // A name that is not a job id belongs to another application.
             Corner::Notes => JobId::new(name).ok().map(|job| path::record(&job)),
         };
         self.asked.retain(|name| of(name).is_some());

@@ -1,5 +1,4 @@
-//! What the janitor hears and what it wants done. It has one request in flight, so each answer is that of the last
-//! effect.
+//! Events and effects of the janitor. It has one request in flight, so each answer belongs to the last effect.
 
 use std::time::Duration;
 
@@ -11,38 +10,38 @@ use crate::retention::Retention;
 use crate::time::WallMillis;
 use crate::txn::Batch;
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The time of the last [`Effect::Rest`] or [`Effect::Idle`] is over, or the session serves again.
+    /// The delay of the last [`Effect::Rest`] or [`Effect::Idle`] has passed, or the session is usable again.
     Go,
-    /// The settings were read, and when `/epoch` was set by ZooKeeper's clock: `None` for what is absent or cannot be
-    /// read; `Err` was not answered.
+    /// The settings were read, together with the modification time of `/epoch` by ZooKeeper's clock. `None`: absent
+    /// or unreadable. `Err`: no answer.
     Settings(Result<(Option<Retention>, Option<WallMillis>), ()>),
-    /// How many children these buckets have; 0 for one that is not there.
+    /// Child counts of these buckets; 0 for an absent bucket.
     Counted(Shelf, Vec<Bucket>, Result<Vec<usize>, ()>),
     /// The names in a bucket.
     Listed(Shelf, Bucket, Result<Vec<String>, ()>),
-    /// Records were read, in the order in which they were asked for.
+    /// Records were read, in the order of the request.
     Read(Vec<JobId>, Result<Vec<Found>, ()>),
-    /// Groups were read, in the order in which they were asked for.
+    /// Groups were read, in the order of the request.
     Groups(Vec<GroupId>, Result<Vec<FoundGroup>, ()>),
-    /// Children were listed, in the order in which they were asked for.
+    /// Children were listed, in the order of the request.
     Names(Result<Vec<Option<Vec<String>>>, ()>),
-    /// Znodes were looked at, in the order in which they were asked for; `None` is absent.
+    /// The stats of znodes were read, in the order of the request; `None` is absent.
     Stats(Result<Vec<Option<Stat>>, ()>),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<String>, Outcome<()>),
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Say [`Event::Go`] after this time.
+    /// Send [`Event::Go`] after this time.
     Rest(Duration),
-    /// The round is over: say [`Event::Go`] after [`ROUND`](super::ROUND), or when the session serves again.
+    /// The round is over: send [`Event::Go`] after [`ROUND`](super::ROUND), or when the session is usable again.
     Idle,
-    /// Read the settings and `/epoch`, after the server has caught up with the ensemble.
+    /// Read the settings and `/epoch`, after a sync with the ZooKeeper leader.
     Settings,
     /// Count the children of these buckets, at most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
     Count(Shelf, Vec<Bucket>),
@@ -52,14 +51,14 @@ pub enum Effect {
     Read(Vec<JobId>),
     /// Read these groups, at most [`READ`](super::READ).
     Groups(Vec<GroupId>),
-    /// List the children of these, at most two.
+    /// List the children of these znodes, at most two.
     Names(Vec<String>),
-    /// Look at these znodes, at most [`READ`](super::READ).
+    /// Stat these znodes, at most [`READ`](super::READ).
     Stat(Vec<String>),
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<String>),
-    /// So many records were removed.
+    /// This many records were removed.
     Removed(usize),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
 }

@@ -1,5 +1,5 @@
-//! What the janitor finds in ZooKeeper: two shelves of buckets, and the records on them as far as it needs them.
-//! Bytes that this build cannot read are never anybody's to remove.
+//! What the janitor finds in ZooKeeper: two shelves of buckets, and the parts of their records that it needs. Bytes
+//! that this build cannot read are never removed.
 
 use crate::group::GroupRecord;
 use crate::job::{JobRecord, JobState, Verdict};
@@ -8,37 +8,37 @@ use crate::path::Bucket;
 use crate::time::WallMillis;
 use crate::wire;
 
-/// A record that was read.
+/// The result of reading one record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Found {
-    /// It is not there.
+    /// The record is absent.
     Absent,
-    /// It cannot be read, or its job is not over: nothing to do.
+    /// The record cannot be read, or its job is open: it stays.
     Left,
-    /// Its job is over.
+    /// The job is terminal.
     Over {
         /// The version that was read.
         version: i32,
-        /// How it ended.
+        /// The verdict of the job.
         verdict: Verdict,
-        /// When, by the clock of whoever ended it.
+        /// When the job ended, by the clock of the process that ended it.
         at: WallMillis,
-        /// When, by ZooKeeper's clock.
+        /// When the record was last modified, by ZooKeeper's clock.
         modified: WallMillis,
-        /// Whether it goes with a group: its own, or that of its sub-jobs.
+        /// Whether the record is removed with a group: the job's own, or that of its sub-jobs.
         grouped: bool,
-        /// Whether its group counts its end. One that was retried after its group went on is for itself.
+        /// Whether its group counts its end. A job that was retried after its group had advanced is independent of it.
         counted: bool,
-        /// The group of its sub-jobs, if it has any.
+        /// The group of the job's sub-jobs, if it has any.
         sub_jobs: Option<GroupId>,
     },
 }
 
-/// A group that was read: what it says, at which version, and when ZooKeeper's clock was when it was set. `None` if it
-/// is not there, or cannot be read.
+/// The result of reading one group: its record, its version, and its modification time by ZooKeeper's clock. `None`
+/// if the group is absent or cannot be read.
 pub type FoundGroup = Option<(GroupRecord, i32, WallMillis)>;
 
-/// What there are buckets of.
+/// The two trees that have buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shelf {
     /// Records of jobs.
@@ -55,7 +55,7 @@ impl Shelf {
         }
     }
 
-    /// The znode of one of its buckets.
+    /// Returns the path of one of its buckets.
     #[must_use]
     pub fn path(self, bucket: Bucket) -> String {
         match self {
@@ -66,8 +66,8 @@ impl Shelf {
 }
 
 impl Found {
-    /// From a znode's data, version and time of modification. Bytes that this build cannot read stay: a newer one may,
-    /// or an operator may repair them.
+    /// Decodes a znode's data, version and modification time. A record that this build cannot read stays, because a
+    /// newer build may read it or an operator may repair it.
     #[must_use]
     pub fn of(job: &JobId, data: &[u8], version: i32, modified: WallMillis) -> Self {
         let Ok(record) = wire::decode::<JobRecord>(data) else { return Self::Left };

@@ -1,23 +1,23 @@
-//! One look at a bucket of groups: which of them go, with the records of their jobs.
+//! One scan of a bucket of groups: decides which groups to remove, with the records of their jobs.
 //!
-//! A group keeps the records of its jobs together: its join reads them all, and a member that is submitted again is the
-//! same job only while its record is there. So they go together: once the group is done, no member is open, and the
-//! longest of the times is over that are set for how they ended.
+//! A group keeps the records of its jobs together: its join reads all of them, and a resubmitted member is the same
+//! job only while its record exists. So they are removed together, when three conditions hold: the group is done,
+//! no member is open, and the longest retention of its jobs' verdicts has passed.
 //!
 //! ```text
-//!  read the groups ─▶ of each that is done: chunks ─▶ survey them ─▶ of each chunk: marks, with their records
-//!                                              │                       ─▶ the rest, and the group's record last
-//!                                              └─ a member is open, or too young: not yet
+//!  read the groups ─▶ for each done group: chunks ─▶ survey them ─▶ for each chunk: marks, with their records
+//!                                             │                       ─▶ the rest, and the group's record last
+//!                                             └─ a member is open, or too recent: not yet
 //! ```
 //!
-//! So does the record of the parent of sub-jobs: while it is there, its id has no second life, whose sub-jobs would be
-//! taken for these.
+//! The record of a parent of sub-jobs is removed with the group of these sub-jobs. While the record exists its id
+//! cannot be reused, so the sub-jobs of a new job with that id are never mixed up with this group.
 //!
-//! A job that was retried after its group had gone on is for itself: its record is kept for its own time, and if it has
-//! sub-jobs it goes with their group.
+//! A job that was retried after its group had advanced is independent: its record is kept for its own retention. If it
+//! has sub-jobs, it is removed with their group.
 //!
-//! The group's record goes last, so that what was interrupted is found again. A member that was retried after the join and
-//! is open stays, with its mark, and with it what is left of the group.
+//! The group's record is removed last, so that an interrupted removal is found again. A member that was retried
+//! after the join and is open stays, with its mark and the rest of the group.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) struct Groups {
     due: Option<WallMillis>,
 }
 
-/// A group that is done.
+/// A group whose stage is done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Tree {
     id: GroupId,
@@ -50,44 +50,44 @@ struct Tree {
     version: i32,
     ended: WallMillis,
     chunks: Vec<u32>,
-    /// Marks that are not of members.
+    /// Marks of jobs other than members.
     marks: Vec<(Mark, End)>,
     kept: Duration,
     step: Step,
-    /// Something of it stays.
+    /// Set when a part of the group must stay.
     stays: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Step {
-    /// Its chunks are asked for.
+    /// Lists the chunks.
     Chunks,
-    /// Places and marks of this chunk are.
+    /// Lists the places and marks of this chunk.
     Survey(usize),
-    /// Marks of this chunk are.
+    /// Lists the marks of this chunk.
     Marks(usize),
-    /// Records of this chunk's members are.
+    /// Reads the records of this chunk's members.
     Members(usize, VecDeque<(u32, End)>, Vec<(u32, End)>),
-    /// The records of its other jobs are.
+    /// Reads the records of the group's other jobs.
     Rest,
-    /// The last removal is.
+    /// Sends the last removal.
     Last,
 }
 
-/// What is next.
+/// The next request of a scan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Read these groups.
     Groups(Vec<GroupId>),
-    /// List the children of these.
+    /// List the children of these znodes.
     Names(Vec<String>),
     /// Read these records.
     Read(Vec<JobId>),
-    /// Nothing.
+    /// The scan is finished.
     Done { bucket: Bucket, left: usize, due: Option<WallMillis> },
 }
 
-/// Removals, each with what it is called.
+/// Removals, each with its label.
 pub(super) type Removals = Vec<(String, Vec<Op>)>;
 
 impl Groups {
@@ -124,7 +124,7 @@ impl Groups {
         }
     }
 
-    /// Groups were read.
+    /// Handles groups that were read.
     pub(super) fn groups(
         &mut self,
         found: Vec<(GroupId, FoundGroup)>,
@@ -146,7 +146,7 @@ impl Groups {
         }
     }
 
-    /// Children were listed, in the order in which they were asked for.
+    /// Handles lists of children, in the order of the request.
     pub(super) fn names(
         &mut self,
         names: Vec<Option<Vec<String>>>,
@@ -172,7 +172,7 @@ impl Groups {
                     tree.kept = tree.kept.max(retention.of_end(end));
                 }
                 if !places.is_empty() || !tree.is_due(wall) {
-                    // With an open member it is due once that has ended, which nobody knows.
+                    // With an open member the group is due after that member ends, at an unknown time.
                     let due = tree.ended + tree.kept;
                     self.tree = None;
                     self.later(due);
@@ -186,13 +186,13 @@ impl Groups {
                 tree.step = Step::Members(at, members, Vec::new());
                 return tree.members_removed();
             }
-            // Of a question that was not asked.
+            // The answer to a request that was not sent.
             Step::Members(..) | Step::Rest | Step::Last => {}
         }
         Removals::default()
     }
 
-    /// Records were read, in the order in which they were asked for.
+    /// Handles records that were read, in the order of the request.
     pub(super) fn read(&mut self, found: Vec<Found>, retention: &Retention, wall: WallMillis) -> Removals {
         let Some(tree) = &mut self.tree else { return Removals::default() };
         let (id, kind) = (tree.id.clone(), tree.record.kind.clone());
@@ -228,7 +228,7 @@ impl Groups {
                         Found::Over { version, sub_jobs, .. } if tree.takes(&job, sub_jobs.as_ref()) => {
                             records.push((job, version));
                         }
-                        // A parent that was retried since has other sub-jobs, or none.
+                        // A parent that was retried since then has other sub-jobs, or none.
                         Found::Absent | Found::Over { .. } => {}
                         Found::Left => tree.stays |= !tree.is_parent(&job),
                     }
@@ -246,7 +246,7 @@ impl Groups {
         }
     }
 
-    /// A removal was carried out; `whole` unless something of it was left out.
+    /// Handles a committed removal. `whole` is false if an operation was taken out of it.
     pub(super) fn removed(&mut self, whole: bool) -> Removals {
         let Some(tree) = &mut self.tree else { return Removals::default() };
         tree.stays |= !whole;
@@ -282,7 +282,7 @@ impl Tree {
         };
     }
 
-    /// What comes after a page of members.
+    /// Decides the step after a page of members.
     fn members_removed(&mut self) -> Removals {
         let Step::Members(at, left, _) = &self.step else { return Removals::default() };
         if !left.is_empty() {
@@ -298,7 +298,8 @@ impl Tree {
         parts.map(|op| (op.path().to_owned(), vec![op])).into()
     }
 
-    /// Its jobs that are no members: its join, its parent's finished job, and the parent, if no group counts that.
+    /// Returns the group's jobs that are not members: its join, its parent's finished job, and the parent unless an
+    /// outer group counts it.
     fn others(&self) -> Vec<JobId> {
         let parent = self.record.parent.as_ref();
         let finish = parent.map(|parent| parent.finish_id(&self.id));
@@ -313,13 +314,14 @@ impl Tree {
         self.record.parent.as_ref().is_some_and(|parent| parent.job == *job)
     }
 
-    /// Whether a record goes with this group: of the parent, if these are the sub-jobs that it has.
+    /// Whether a record is removed with this group. A parent is removed only if this is the group of its current
+    /// sub-jobs.
     fn takes(&self, job: &JobId, sub_jobs: Option<&GroupId>) -> bool {
         !self.is_parent(job) || sub_jobs == Some(&self.id)
     }
 }
 
-/// Whether a job that its group does not count ended too short a while ago.
+/// Whether a job that its group does not count is still within its retention.
 fn is_kept(found: &Found, retention: &Retention, wall: WallMillis) -> bool {
     match found {
         Found::Over { counted: false, verdict, at, modified, .. } => {

@@ -1,4 +1,4 @@
-//! One look at a bucket: which of its records go.
+//! One scan of a bucket of jobs: decides which records to remove.
 
 use std::collections::VecDeque;
 
@@ -17,12 +17,12 @@ pub(super) struct Look {
     listed: usize,
     unread: VecDeque<JobId>,
     over: Vec<Over>,
-    /// Those that go, the oldest last; `None` until all are read.
+    /// Records to remove, the oldest last; `None` until all are read.
     going: Option<Vec<Over>>,
     removed: bool,
 }
 
-/// A record of a job that is over. The order is that of the ends.
+/// The record of a terminal job, ordered by the time of its end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Over {
     ended: WallMillis,
@@ -31,27 +31,27 @@ struct Over {
     version: i32,
 }
 
-/// What is next in a look.
+/// The next step of a scan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Read these.
+    /// Read these records.
     Read(Vec<JobId>),
-    /// Remove these, at these versions.
+    /// Remove these records, at these versions.
     Remove(Vec<(JobId, i32)>),
-    /// Nothing: so many are left, and the first of them that is over is due then.
+    /// The scan is finished: `left` records remain, and the first terminal one is due at `due`.
     Done { bucket: Bucket, left: usize, due: Option<WallMillis>, removed: bool },
 }
 
 impl Look {
     pub(super) fn new(bucket: Bucket, names: &[String]) -> Self {
-        // A name that is not an id is not a job's.
+        // A name that is not an id is not a job.
         let unread = names.iter().filter_map(|name| JobId::new(name).ok()).collect();
         Self { bucket, listed: names.len(), unread, over: Vec::new(), going: None, removed: false }
     }
 
     pub(super) fn read(&mut self, job: JobId, found: Found, retention: &Retention, wall: WallMillis) {
         match found {
-            // A group keeps the records of its jobs, and they go with it.
+            // A group keeps the records of its jobs; they are removed with the group.
             Found::Absent | Found::Left | Found::Over { grouped: true, .. } => {}
             Found::Over { version, verdict, at, modified, grouped: false, counted: _, sub_jobs: _ } => {
                 let ended = ended(at, modified, wall);
@@ -79,7 +79,7 @@ impl Look {
     }
 }
 
-/// Takes out those that go, the oldest last: what is due, and of more than the share the oldest.
+/// Takes out the records to remove, the oldest last: those that are due, and the oldest beyond the bucket's share.
 fn split(over: &mut Vec<Over>, retention: &Retention, wall: WallMillis) -> Vec<Over> {
     over.sort_unstable();
     let share = retention.per_bucket();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_for_longer_than_its_end_is_kept_goes() {
+    fn records_past_their_retention_are_removed() {
         let found = vec![
             Found::Left,
             over(Verdict::Cancelled, MINUTE),
@@ -165,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn of_more_than_the_share_the_oldest_go_and_those_that_ended_just_now_stay() {
+    fn above_the_share_the_oldest_records_are_removed_and_recent_ends_stay() {
         // A share of 8, brought down to 7.
         let found = (0..12).map(|n| over(Verdict::Dead, MINUTE + n)).collect();
         let (gone, _) = look(&retention(256 * 8), found);
-        assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest are the last here");
+        assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest jobs have the highest numbers");
         let young = (0..12).map(|n| over(Verdict::Dead, MINUTE - 1 - n)).collect();
         assert_eq!(look(&retention(256 * 8), young).0, []);
     }
@@ -183,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn of_two_clocks_the_later_counts_and_one_that_is_far_ahead_does_not() {
+    fn the_later_of_two_clocks_counts_unless_it_is_far_ahead() {
         let (year, past) = (365 * 24 * 60 * MINUTE, WallMillis(NOW.0 - 5));
         assert_eq!(ended(past, NOW, NOW), NOW);
         assert_eq!(ended(NOW, past, NOW), NOW);
-        assert_eq!(ended(WallMillis(NOW.0 + year), past, NOW), past, "the worker's is wrong");
-        assert_eq!(ended(past, WallMillis(NOW.0 + year), NOW), past, "ZooKeeper's is");
-        assert_eq!(ended(WallMillis(1), NOW, NOW), NOW, "a worker whose clock began anew");
+        assert_eq!(ended(WallMillis(NOW.0 + year), past, NOW), past, "the worker's clock is wrong");
+        assert_eq!(ended(past, WallMillis(NOW.0 + year), NOW), past, "ZooKeeper's clock is wrong");
+        assert_eq!(ended(WallMillis(1), NOW, NOW), NOW, "the worker's clock was reset");
     }
 }

@@ -1,47 +1,49 @@
-//! The janitor: removes what nobody needs any more, above all the records of jobs that are over.
+//! The janitor: removes records that are past their retention, and other znodes that are no longer needed.
 //!
 //! ```text
 //!          every ROUND                                  256 buckets
 //!  Resting ───────────▶ settings ─▶ counts ─▶ choose ─┬─▶ list ─▶ read … ─▶ remove … ─┐
 //!     ▲                    │           │         ▲    │                               │
-//!     │   not answered     │           │         └────┼───────── next bucket ─────────┘
-//!     └────────────────────┴───────────┴──────────────┘ none is due
+//!     │   no answer        │           │         └────┼───────── next bucket ─────────┘
+//!     └────────────────────┴───────────┴──────────────┘ no bucket is due
 //! ```
 //!
-//! **What is removed.** A record whose job is over, at the version that was read, behind the check of the epoch. A job
-//! that was retried meanwhile has another version, and stays. If the reply to a removal is lost, the bucket is looked at
-//! again: what is there still is removed then.
+//! **Removal.** The record of a terminal job, at the version that was read, behind the epoch check. A job
+//! that was retried in the meantime has another version and stays. If the reply to a removal is lost, the janitor
+//! scans the bucket again and removes the records that still exist.
 //!
-//! **When a job ended** is told by two clocks: the wall clock of whoever ended it, in the record, and ZooKeeper's, in the
-//! znode's time of modification. The later of the two counts, so that one that is behind shortens nobody's retention,
-//! unless it is ahead of this leader's clock by more than [`WRONG_AHEAD`], so that one that is far ahead keeps nothing
-//! for ever.
+//! **When a job ended** is decided from two clocks: the wall clock of the process that ended the job (stored in the
+//! record) and ZooKeeper's clock (the znode's modification time). The later of the two counts, so that a clock that
+//! is behind does not shorten the retention. A time more than [`WRONG_AHEAD`] ahead of the leader's clock is
+//! ignored, so that a clock far ahead does not keep a record forever.
 //!
-//! **What time it is** is told by this leader's clock, and borne out by ZooKeeper's: the later of its own claim's time and
-//! of all ends that were read, and what has passed since. So a leader whose clock is ahead removes nothing early. (One
-//! that was started again long after its claim, in a namespace where nothing ends, is late.)
+//! **The current time** is the leader's clock, limited by ZooKeeper's: it is at most the latest ZooKeeper time seen
+//! (the time of the leader's own claim, or of any end that was read) plus the monotonic time since then. So a
+//! leader whose clock is ahead removes nothing early. (A leader that restarts long after its claim, in a namespace
+//! where no job ends, removes records late.)
 //!
-//! **What is read.** Nobody watches records. Of each bucket the machine remembers three numbers (`bucket`): when its
-//! next record is due, how many it had and when that was. A bucket is listed and read only when something in it can be
-//! due, and then not more often than a slack allows, so that a record is read about ten times in its life, however many
-//! there are. The count of each bucket is asked for in every round, by three requests.
+//! **Reads.** Records are not watched. For each bucket the machine keeps three numbers (`bucket`): when its
+//! next record is due, its last record count, and when that was counted. It lists and reads a bucket only when a
+//! record in it can be due, and at most as often as a slack allows. So each record is read about ten times in its
+//! life, whatever the number of records. Every round asks for the counts of all buckets, in three requests.
 //!
-//! **Where it begins** is another bucket in each term (`STRIDE`), of jobs and of groups by turns: a term that is shorter
-//! than a pass over all of them would always clean the same ones, and never come to the last. So it is with corners.
+//! **Where a pass begins.** Each term begins with another bucket (`STRIDE`), and terms alternate between jobs and
+//! groups. Otherwise a term shorter than a full pass would always clean the same buckets and never reach the last
+//! ones. The same holds for corners.
 //!
-//! **Corners**: notes of quarantine whose record is gone, and containers that were never used, one corner a round: see
-//! `corner`.
+//! **Corners**: quarantine notes without a record, and containers that were never used. Each round checks one
+//! corner: see `corner`.
 //!
-//! **Groups** go as a whole, with the records of their jobs: see `group`. The record of a job of a group is passed over
-//! here.
+//! **Groups** are removed as a whole, with the records of their jobs: see `group`. The scan of a job bucket skips
+//! the records of jobs that belong to a group.
 //!
-//! **At what pace.** One request at a time, and after each a rest as long as it took: the janitor has at most half of one
-//! place in ZooKeeper's queue, where the assigner has four, and less of it when ZooKeeper is slow. That is still
-//! thousands of records a second, as many as one leader assigns.
+//! **Pace.** One request at a time, followed by a rest of the same length. The janitor uses at most half of one
+//! request slot, where the assigner uses four, and slows down with ZooKeeper. That is still thousands of records
+//! per second, as many as one leader assigns.
 //!
-//! Limits: memory is one bucket's list, [`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES) ids with their times,
-//! and [`READ`] records at a time; or one corner's list, as long as the lanes of a bucket, the delayed minutes or the notes
-//! are many.
+//! Limits: the machine holds one bucket's list ([`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES) ids with
+//! their times) and [`READ`] records at a time; or one corner's list, whose length is the number of lanes of a
+//! bucket, delayed minutes or notes.
 
 mod bucket;
 mod corner;
@@ -68,60 +70,60 @@ use corner::{Corner, Tidying};
 use group::{Groups, Removals};
 use look::{Look, Next};
 
-/// How often the counts of buckets are asked for, and the settings: what was set holds after that.
+/// Interval at which the settings and the bucket counts are read. New settings apply from the next read.
 pub const ROUND: Duration = Duration::from_secs(5);
 
-/// Records of one read, and of one removal.
+/// Maximum number of records per read and per removal.
 pub const READ: usize = MAX_READ_BATCH;
 
-/// A clock that is ahead by more than this is wrong, and what it said is not believed.
+/// A timestamp that is ahead of the leader's clock by more than this is considered wrong and ignored.
 pub const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 
-/// How many buckets lie between those that two terms in a row of one shelf begin with: odd, so that 512 terms begin with
-/// each of both shelves once.
+/// Distance between the first buckets of two consecutive terms of one shelf. It is odd, so that 512 terms begin
+/// once with each bucket of both shelves.
 const STRIDE: usize = 97;
 
-/// Rest after a request that took no time that the clock shows.
+/// Minimum rest after a request, also after one that took less than a clock tick.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Janitor {
     epoch: i32,
-    /// The shelf and the bucket that this term begins with.
+    /// The shelf and the bucket at which this term begins.
     begins: Shelf,
     first: usize,
     retention: Retention,
     buckets: Vec<Facts>,
     groups: Vec<Facts>,
-    /// Counts the rounds, for the corner of the next.
+    /// Counts the rounds; selects the corner of the next round.
     corner: usize,
     step: Step,
     /// When the request in flight was sent.
     asked: Option<Millis>,
-    /// Nothing is asked for before.
+    /// No request is sent before this time.
     rest: Millis,
-    /// The latest that ZooKeeper's clock was seen to show, and when.
+    /// The latest time read from ZooKeeper's clock, and the monotonic time at which it was read.
     seen: (WallMillis, Millis),
 }
 
-/// What is done next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Step {
     /// Begin a round.
     Settings,
-    /// Count the buckets from this one on.
+    /// Count the buckets from this index on.
     Count(Shelf, usize),
-    /// Look for a bucket that is due, from this one of the term's order on.
+    /// Find a due bucket, from this position of the term's order on.
     Choose(Shelf, usize),
     Look(At),
-    /// A batch is to be sent (again), and whether something was taken out of it.
+    /// Send a batch (again). The flag is false if an operation was taken out of it.
     Send(At, Batch<String>, bool),
-    /// It was sent.
+    /// The batch was sent.
     Sent(At, bool),
 }
 
-/// What is looked at.
+/// The object of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum At {
     Jobs(Look),
@@ -130,7 +132,7 @@ enum At {
 }
 
 impl Janitor {
-    /// A machine for the term of `epoch`. Begins with the first [`Event::Go`].
+    /// Creates the machine for the term of `epoch`. It begins with the first [`Event::Go`].
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         let term = epoch.unsigned_abs();
@@ -150,7 +152,7 @@ impl Janitor {
         }
     }
 
-    /// Handles one event: `now` paces, `wall` decides what is due.
+    /// Handles one event: `now` controls the pace, `wall` decides which records are due.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         if event == Event::Go {
             return self.advance(now, self.trusted(now, wall), out);
@@ -171,13 +173,13 @@ impl Janitor {
         }
     }
 
-    /// The time, as far as ZooKeeper's clock bears it out.
+    /// Returns the wall time, limited by what ZooKeeper's clock confirms.
     fn trusted(&self, now: Millis, wall: WallMillis) -> WallMillis {
         let (at, seen) = self.seen;
         wall.min(at + now.since(seen))
     }
 
-    /// What was just written tells ZooKeeper's time: its own claim first, then every end that is read.
+    /// Learns ZooKeeper's time from recent writes: first from the leader's own claim, then from every end that is read.
     fn see(&mut self, now: Millis, event: &Event) {
         let latest = match event {
             Event::Settings(Ok((_, claimed))) => *claimed,
@@ -214,7 +216,7 @@ impl Janitor {
         let retention = &self.retention;
         match (event, step) {
             (Event::Settings(settings), _) => {
-                // Nothing is removed that nobody said how long to keep.
+                // Without a readable retention setting nothing is removed.
                 let retention = settings?.0.ok_or(Unanswered)?;
                 if self.retention != retention {
                     self.retention = retention;
@@ -269,7 +271,7 @@ impl Janitor {
             (Event::Committed(batch, outcome), Step::Sent(at, whole)) => {
                 self.committed(at, batch, whole, outcome, out)
             }
-            // Of a request that this machine did not send.
+            // Answers to requests that this machine did not send.
             (
                 Event::Read(..)
                 | Event::Groups(..)
@@ -289,7 +291,7 @@ impl Janitor {
         }
     }
 
-    /// What a look wants removed: it goes on after that.
+    /// Commits the removals of a scan; the scan continues after that.
     fn remove(&self, at: At, removals: Removals) -> Step {
         if removals.is_empty() {
             return Step::Look(at);
@@ -297,7 +299,7 @@ impl Janitor {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for (what, ops) in removals {
             let fits = batch.push(what, ops).is_ok();
-            debug_assert!(fits, "a hundred members are far below any budget");
+            debug_assert!(fits, "100 members are far below the budget of a batch");
         }
         Step::Send(at, batch, true)
     }
@@ -312,13 +314,13 @@ impl Janitor {
     ) -> Result<Step, Unanswered> {
         let rejection = match outcome {
             Outcome::Applied(()) => {
-                // A record that is only asserted to be absent is deleted at no version.
+                // A delete without a version belongs to an absence check and removes no record.
                 let removed = |op: &&Op| matches!(op, Op::Delete { path, version: Some(_) } if path.starts_with(path::JOBS));
                 let records = batch.ops().filter(removed).count();
                 out.push(Effect::Removed(records));
                 return Ok(self.go_on(at, whole));
             }
-            // Removed or not: the bucket is looked at anew, because nothing was noted of this look.
+            // Unknown outcome: the next round scans the bucket again, because this scan updated no facts.
             Outcome::Unknown => return Err(Unanswered),
             Outcome::Rejected(rejection) => rejection,
         };
@@ -327,7 +329,7 @@ impl Janitor {
         }
         match batch.locate(rejection.at) {
             Some(Locus::Group { group, .. }) => {
-                // Retried, or removed by hand, or with a child that is not ours. It stays as it is.
+                // The job was retried, its record was removed manually, or the znode has a foreign child. It stays.
                 batch.remove(group);
                 Ok(if batch.is_empty() { self.go_on(at, false) } else { Step::Send(at, batch, false) })
             }
@@ -376,7 +378,7 @@ impl Janitor {
                     for (job, version) in records {
                         let op = txn::remove_record(&job, version);
                         let fits = batch.push(op.path().to_owned(), vec![op]).is_ok();
-                        debug_assert!(fits, "a hundred removals are far below any budget");
+                        debug_assert!(fits, "100 removals are far below the budget of a batch");
                     }
                     self.step = Step::Sent(At::Jobs(look), true);
                     Effect::Commit(batch)
@@ -410,14 +412,14 @@ impl Janitor {
                 self.step = Step::Sent(at, whole);
                 Effect::Commit(batch)
             }
-            // Nothing is asked, so nothing was sent: that of a term that is over. Begin anew.
+            // No request is in flight, so this step is left from an interrupted request. Begin a new round.
             Step::Sent(..) => Effect::Settings,
         };
         self.asked = Some(now);
         out.push(effect);
     }
 
-    /// Where a bucket stands in this term's order.
+    /// Returns the position of a bucket in this term's order.
     fn position(&self, bucket: Bucket) -> usize {
         (bucket.index() + usize::from(BUCKETS) - self.first) % usize::from(BUCKETS)
     }
@@ -435,14 +437,14 @@ impl Janitor {
         });
         match (due, shelf) {
             (Some(bucket), _) => {
-                // Answered, it becomes a look; unanswered, a round begins.
+                // An answer turns this step into a scan; without an answer a new round begins.
                 self.step = Step::Choose(shelf, self.position(bucket));
                 self.asked = Some(now);
                 out.push(Effect::List(shelf, bucket));
             }
             (None, shelf) if shelf == self.begins => self.choose(shelf.other(), 0, now, wall, out),
             (None, Shelf::Jobs | Shelf::Groups) => {
-                // The next round goes on, whatever becomes of this one.
+                // The next round takes the next corner, whatever the outcome of this one.
                 let corner = Corner::nth(self.corner);
                 self.corner = self.corner.wrapping_add(1);
                 self.step = Step::Look(At::Corner(Tidying::new(corner)));
@@ -453,13 +455,13 @@ impl Janitor {
     }
 }
 
-/// When it ended, of what two clocks say: the later, unless it is wrong.
+/// Decides when a job ended, from two clocks: the later time, unless it is too far ahead.
 fn ended(at: WallMillis, modified: WallMillis, wall: WallMillis) -> WallMillis {
     let (early, late) = (at.min(modified), at.max(modified));
     if late > wall + WRONG_AHEAD { early } else { late }
 }
 
-/// The round cannot go on: the next one begins anew.
+/// The request has no usable answer: the next round begins from the start.
 struct Unanswered;
 
 impl From<()> for Unanswered {

@@ -1,24 +1,24 @@
-//! What waits in the queue, as the leader knows it.
+//! Tracks the waiting jobs of the queue for the leader.
 //!
-//! The job watcher feeds this machine hints (a watch reported a creation or a deletion under `/queue`) and
-//! facts (a bucket was listed, entries were read), and gets back which entries to read and what to tell the
-//! assigner. Hints arrive in the server's order; reads and lists overtake each other and them, so:
+//! The actor feeds this machine hints (a watch reported a creation or a deletion under `/queue`) and facts (a bucket
+//! was listed, entries were read). The machine decides which entries to read and what to report to the assigner. Hints
+//! arrive in the server's order, but reads, lists and hints can overtake each other. Therefore:
 //!
-//! * a read carries a ticket, and its answer counts only while the job's latest read has that ticket: a job
-//!   that was deleted, or deleted and queued again, meanwhile does not come back with its old entry;
-//! * a list carries the round in which it was asked for, and forgets only jobs that were known before: a job
-//!   that was created after the list was made is not forgotten because the list lacks it.
+//! * A read carries a ticket. Its answer counts only while the ticket is that of the job's latest read: a job that was
+//!   deleted, or deleted and queued again, in the meantime does not return with its old entry.
+//! * A list carries the round in which it was requested, and forgets only jobs known before that: a job created after
+//!   the list was made is not forgotten because the list lacks it.
 //!
 //! | state \ event | created | deleted | listed | not listed | read: entry | read: absent, unreadable | read failed |
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | unknown | read it | – | read it | – | stale, drop | stale, drop | – |
-//! | reading | read again | forget | keep | keep, the read tells | tell queued | forget | read again |
-//! | queued | read again | tell unqueued, forget | keep; after a new watch, tell unqueued and read again | tell unqueued, forget | stale, drop | stale, drop | – |
+//! | reading | read again | forget | keep | keep, the read decides | report queued | forget | read again |
+//! | queued | read again | report unqueued, forget | keep; after a new watch, report unqueued and read again | report unqueued, forget | stale, drop | stale, drop | – |
 //!
-//! Recovery: after a reconnection everything is listed again in a new round, and what was queued before and is listed
-//! is read again: it may have gone (assigned by a write whose reply was lost) and come again (failed and promoted) while
-//! nobody watched, and the assigner has forgotten it then. A sweep lists, too, and keeps what is known. Limits:
-//! [`READ_WINDOW`] reads in flight of [`MAX_READ_BATCH`] entries.
+//! Recovery: after a reconnection everything is listed again in a new round, and jobs that were queued before and are
+//! listed are read again. While the watch was lost, such a job may have left the queue (assigned by a write whose reply
+//! was lost) and returned (failed and promoted), and then the assigner has forgotten it. A sweep lists as well, and
+//! keeps the known jobs. Limits: [`READ_WINDOW`] reads in flight of [`MAX_READ_BATCH`] entries.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -28,41 +28,41 @@ use crate::job::QueueEntry;
 use crate::name::JobId;
 use crate::path::Bucket;
 
-/// Reads in flight: two keep the server busy while one is handled here; more only queue there.
+/// Reads in flight: two keep the server busy while one is handled here; more would only wait there.
 pub const READ_WINDOW: usize = 4;
 
 /// A job with its entry.
 pub type Queued = (JobId, QueueEntry);
 
-/// What the watcher saw.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch reported a new entry.
     Created(JobId),
-    /// A watch reported that an entry is gone.
+    /// A watch reported that an entry was deleted.
     Deleted(JobId),
-    /// The watch was set anew: what went and came before is unknown, so an entry that is listed may be another than the
-    /// one that was read. A [`Event::Resync`] follows.
+    /// The watch was set again: earlier changes are unknown, so a listed entry may differ from the one that was read.
+    /// An [`Event::Resync`] follows.
     Watched,
-    /// Everything is about to be listed again.
+    /// All buckets will be listed again.
     Resync,
-    /// A bucket was listed in the present round.
+    /// A bucket was listed in the current round.
     Listed {
-        /// Which.
+        /// The bucket.
         bucket: Bucket,
-        /// The round that was current when the list was asked for.
+        /// The round in which the list was requested.
         round: u32,
-        /// What it holds.
+        /// The jobs in the bucket.
         jobs: Vec<JobId>,
     },
-    /// A read was answered: each of its jobs, in any order; `None` is absent or unreadable.
+    /// A read was answered, with its jobs in any order; `None` is absent or unreadable.
     Read {
         /// The read's ticket.
         ticket: u64,
         /// The answers.
         entries: Vec<(JobId, Option<QueueEntry>)>,
     },
-    /// A read was not answered: these jobs are read again when reads are served again.
+    /// A read was not answered: these jobs are read again after the next resync.
     ReadFailed {
         /// The read's ticket.
         ticket: u64,
@@ -71,40 +71,40 @@ pub enum Event {
     },
 }
 
-/// What the watcher shall do.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Read these entries in one request.
     Read {
-        /// To be handed back with the answer.
+        /// Returned with the answer.
         ticket: u64,
         /// At most [`MAX_READ_BATCH`].
         jobs: Vec<JobId>,
     },
     /// These jobs wait for a worker.
     Queued(Vec<Queued>),
-    /// This job waits no longer: assigned, cancelled, or taken away.
+    /// This job no longer waits: assigned, cancelled, or deleted.
     Unqueued(JobId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum QueueEntryState {
-    /// To be read, or being read under the ticket.
+    /// Waiting for a read, or being read under the ticket.
     Reading { ticket: Option<u64>, round: u32 },
-    /// The assigner knows it.
+    /// Reported to the assigner.
     Queued { round: u32 },
 }
 
-/// The machine.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct JobWatcher {
-    /// By bucket, since buckets are listed one by one. None is empty.
+    /// By bucket, because buckets are listed one by one. No bucket is empty.
     jobs: BTreeMap<Bucket, ByJob<QueueEntryState>>,
     to_read: VecDeque<JobId>,
     reads: usize,
     halted: bool,
     round: u32,
-    /// What is known of before this round may have gone and come again unseen.
+    /// Entries known before this round may have been deleted and created again without being seen.
     unseen: u32,
     last_ticket: u64,
 }
@@ -144,19 +144,19 @@ impl JobWatcher {
         self.ask(out);
     }
 
-    /// The round that a list asked for now belongs to.
+    /// Returns the round of a list that is requested now.
     #[must_use]
     pub fn round(&self) -> u32 {
         self.round
     }
 
-    /// How many jobs are known to wait.
+    /// Returns the number of known jobs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.jobs.values().map(ByJob::len).sum()
     }
 
-    /// Whether none is.
+    /// Returns whether no job is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
@@ -188,7 +188,7 @@ impl JobWatcher {
         let known = self.jobs.get(&bucket).into_iter().flat_map(ByJob::iter);
         let older = known.filter_map(|(job, state)| match state {
             QueueEntryState::Queued { round: since } if *since < round => Some(job.clone()),
-            // Known since the list was asked for, or its read will tell.
+            // Known since the list was requested, or its read decides.
             QueueEntryState::Queued { .. } | QueueEntryState::Reading { .. } => None,
         });
         let mut gone = older.collect::<BTreeSet<_>>();
@@ -196,7 +196,7 @@ impl JobWatcher {
         for job in listed {
             gone.remove(&job);
             match self.state(&job) {
-                // The assigner may take it for assigned: by the entry that is there now it waits again.
+                // The assigner may consider the job assigned; report it again with its current entry.
                 Some(QueueEntryState::Queued { round: since }) if *since < unseen && *since < round => {
                     out.push(Effect::Unqueued(job.clone()));
                     self.want(job);
@@ -229,7 +229,7 @@ impl JobWatcher {
                         self.remove(&job);
                     }
                 },
-                // A later read will tell, or has told.
+                // A later read decides, or has decided.
                 QueueEntryState::Reading { .. } | QueueEntryState::Queued { .. } => {}
             }
         }
@@ -238,7 +238,7 @@ impl JobWatcher {
         }
     }
 
-    /// Asks for what is to be read: at once when nothing is in flight, by full batches while something is.
+    /// Sends reads: immediately when no other is in flight, otherwise only full batches.
     fn ask(&mut self, out: &mut Vec<Effect>) {
         while !self.halted
             && !self.to_read.is_empty()
@@ -250,7 +250,7 @@ impl JobWatcher {
             while jobs.len() < MAX_READ_BATCH
                 && let Some(job) = self.to_read.pop_front()
             {
-                // Deleted meanwhile, or asked for under an earlier place in the line.
+                // Skip a job that was deleted, or read from an earlier queue position.
                 if let Some(QueueEntryState::Reading { ticket: mine @ None, .. }) = self.state(&job) {
                     *mine = Some(ticket);
                     jobs.push(job);

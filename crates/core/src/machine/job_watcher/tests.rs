@@ -23,7 +23,7 @@ impl Bench {
         out
     }
 
-    /// A job that was created and read.
+    /// Creates a job and answers its read.
     fn queued(&mut self, name: &str) {
         let asked = self.handle(Event::Created(job(name)));
         let ticket = ticket(&asked);
@@ -40,13 +40,13 @@ fn ticket(effects: &[Effect]) -> u64 {
 }
 
 #[test]
-fn a_new_entry_is_read_at_once_and_told_when_read() {
+fn a_new_entry_is_read_immediately_and_then_reported() {
     Bench::default().queued("a");
 }
 
-/// Found by the simulator: the assigner had taken the first entry for assigned, and the job waited for ever.
+/// Found by the simulator: the assigner considered the first entry assigned, and the job waited forever.
 #[test]
-fn an_entry_that_went_and_came_while_nobody_watched_is_read_and_told_again() {
+fn an_entry_recreated_while_unwatched_is_read_and_reported_again() {
     let mut bench = Bench::default();
     bench.queued("a");
     let bucket = Bucket::of(&job("a"));
@@ -64,7 +64,7 @@ fn an_entry_that_went_and_came_while_nobody_watched_is_read_and_told_again() {
 }
 
 #[test]
-fn entries_gather_while_a_read_is_in_flight() {
+fn entries_accumulate_while_a_read_is_in_flight() {
     let mut bench = Bench::default();
     let first = ticket(&bench.handle(Event::Created(job("a"))));
     assert_eq!(bench.handle(Event::Created(job("b"))), []);
@@ -74,7 +74,7 @@ fn entries_gather_while_a_read_is_in_flight() {
 }
 
 #[test]
-fn a_job_deleted_while_it_was_read_is_not_told() {
+fn a_job_deleted_during_its_read_is_not_reported() {
     let mut bench = Bench::default();
     let ticket = ticket(&bench.handle(Event::Created(job("a"))));
     assert_eq!(bench.handle(Event::Deleted(job("a"))), []);
@@ -83,7 +83,7 @@ fn a_job_deleted_while_it_was_read_is_not_told() {
 }
 
 #[test]
-fn a_job_queued_again_while_it_was_read_is_told_with_its_new_entry_only() {
+fn a_job_requeued_during_its_read_is_reported_only_with_its_new_entry() {
     let mut bench = Bench::default();
     let old = ticket(&bench.handle(Event::Created(job("a"))));
     bench.handle(Event::Deleted(job("a")));
@@ -95,7 +95,7 @@ fn a_job_queued_again_while_it_was_read_is_told_with_its_new_entry_only() {
 }
 
 #[test]
-fn a_list_forgets_only_what_was_known_before_it_was_asked_for() {
+fn a_list_forgets_only_jobs_known_before_it_was_requested() {
     let mut bench = Bench::default();
     bench.queued("old");
     bench.handle(Event::Resync);
@@ -110,7 +110,7 @@ fn a_list_forgets_only_what_was_known_before_it_was_asked_for() {
 }
 
 #[test]
-fn a_list_reads_only_what_is_not_known() {
+fn a_list_reads_only_unknown_jobs() {
     let mut bench = Bench::default();
     bench.queued("a");
     bench.handle(Event::Resync);
@@ -120,7 +120,7 @@ fn a_list_reads_only_what_is_not_known() {
 }
 
 #[test]
-fn what_a_lost_connection_left_unread_is_read_after_the_resync() {
+fn unanswered_reads_are_repeated_after_the_resync() {
     let mut bench = Bench::default();
     let ticket = ticket(&bench.handle(Event::Created(job("a"))));
     assert_eq!(bench.handle(Event::ReadFailed { ticket, jobs: vec![job("a")] }), []);
@@ -129,7 +129,7 @@ fn what_a_lost_connection_left_unread_is_read_after_the_resync() {
 }
 
 #[test]
-fn an_unreadable_entry_is_forgotten_and_others_go_on() {
+fn an_unreadable_entry_is_forgotten_and_does_not_block_others() {
     let mut bench = Bench::default();
     let ticket = ticket(&bench.handle(Event::Created(job("bad"))));
     bench.handle(Event::Read { ticket, entries: vec![(job("bad"), None)] });
@@ -157,8 +157,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever the order of creations, deletions, answers and losses: once everything is answered, the
-    /// assigner was told exactly what is in the queue, with its latest entry.
+    /// Whatever the order of creations, deletions, answers and losses: once every request is answered, the assigner
+    /// knows exactly the jobs in the queue, each with its latest entry.
     #[test]
     fn the_backlog_converges_to_the_queue(steps in steps()) {
         let mut bench = Bench::default();
@@ -170,7 +170,7 @@ proptest! {
                      reads: &mut Reads| {
             for effect in bench.handle(event) {
                 match effect {
-                    // Answered with the queue as it is when the request is made.
+                    // The answer contains the queue at the time of the request.
                     Effect::Read { ticket, jobs } => reads.push_back((
                         ticket,
                         jobs.into_iter().map(|job| { let e = queue.get(&job).map(|n| entry(*n)); (job, e) }).collect(),

@@ -1,4 +1,4 @@
-//! Closing the attempt of a worker that hangs.
+//! Closes the attempt of a worker that hangs.
 
 use super::{AssignmentKey, Case};
 use crate::job::Ending;
@@ -7,18 +7,18 @@ use crate::name::{JobId, Kind, WorkerId};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
-/// An attempt that is taken from its worker.
+/// An attempt that is revoked from its worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Revocation {
-    /// From whom.
+    /// The worker.
     pub worker: WorkerId,
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Its kind.
+    /// The job's kind.
     pub kind: Kind,
-    /// Which attempt.
+    /// The attempt number.
     pub attempt: u32,
-    /// What becomes of the job.
+    /// The new state of the job.
     pub end: Recovered,
 }
 
@@ -28,8 +28,8 @@ impl Revocation {
     }
 }
 
-/// Nothing for what its worker, or the recovery, has to set right first: an assignment that cannot be read or stands for
-/// nothing. `gone` is what of its end an operator's hand did before.
+/// Builds the revocation. Returns `None` if the worker or the recovery must repair the state first: the assignment
+/// cannot be read, or belongs to no open attempt. `gone` lists the parts of the close that an operator already did.
 pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(Revocation, Vec<Op>)> {
     let Case { key: (worker, job), assignment, record, .. } = case;
     let Stored::Value(assignment, assignment_version) = assignment else { return None };

@@ -1,36 +1,38 @@
-//! Taking attempts from workers that live and give no sign of it: their handler hangs, or their whole runtime.
+//! Revokes attempts of live workers that show no sign of life: the handler or the whole runtime hangs.
 //!
-//! Each change of an assignment is a sign of life; the assignment says how long the next may take to come (its *lease*).
-//! Nobody's clock is compared with another's: a lease runs from when this leader *read* the assignment as it stands, by
-//! its own monotonic clock, and is over when the lease and [`LEASE_MARGIN`] have passed and it still stands so. Watches
-//! and lists only say where to look, and a new leader starts every clock afresh.
+//! Each change of an assignment is a sign of life, and the assignment states the maximum time to the next one (its
+//! *lease*). Clocks of different machines are never compared: a lease starts when this leader *reads* the
+//! assignment, by its own monotonic clock, and has expired when the lease and [`LEASE_MARGIN`] have passed without
+//! a change. Watches and lists only say which assignments to read, and a new leader restarts every lease.
 //!
 //! ```text
-//!            after LOOK_AFTER        read                lease + LEASE_MARGIN          stands as it stood
-//!  Unlooked ──────────────────▶ Looking ──▶ Standing ────────────────────────▶ Judging ──────────────────▶ Closing ──▶ gone
-//!     ▲                            │           │  ▲                               │                           │
-//!     └── a change was reported ◀──┴───────────┘  └──── another stand was read ◀──┘   it was renewed: look ◀──┘
+//!            after LOOK_AFTER        read                lease + LEASE_MARGIN          unchanged
+//!  Unlooked ──────────────────▶ Looking ──▶ Standing ────────────────────────▶ Judging ───────────▶ Closing ──▶ removed
+//!     ▲                            │           │  ▲                               │                    │
+//!     └── a change was reported ◀──┴───────────┘  └──── a changed one was read ◀──┘  renewed: Unlooked ◀─┘
 //! ```
 //!
-//! An attempt that is over within [`LOOK_AFTER`] costs no read, and most are.
+//! An attempt that ends within [`LOOK_AFTER`], as most do, costs no read.
 //!
-//! | a revocation that | means |
+//! | outcome of a revocation | meaning |
 //! | --- | --- |
-//! | is applied | the attempt is closed: a loss, or cancelled if that was asked for |
-//! | is rejected at the assignment, or the record | renewed, flagged, or closed meanwhile: look again |
-//! | is rejected at the turn, or at the group's part | an operator's hand was there: close at once without it |
-//! | is rejected at the epoch | the term is over |
-//! | was not sent, or has no reply | judge again once the session is back: what was closed is not there any more |
+//! | applied | the attempt is closed: a loss, or cancelled if a cancel was requested |
+//! | rejected at the assignment or the record | renewed, flagged or closed concurrently: read again |
+//! | rejected at the turn or the group's part | an operator changed that part: close immediately without it |
+//! | rejected at the epoch | the term is over |
+//! | not sent, or no reply | judge again once the session is back: a closed attempt has no assignment any longer |
 //!
-//! The multi deletes the assignment at the version that was judged, so a renewal that comes meanwhile wins; and it sets
-//! the record, so the hung run's result never commits (S9). A revocation that is applied after its read-back found nothing
-//! rejects the second one by the record's version.
+//! The multi deletes the assignment at the version that was judged, so a concurrent renewal wins. It also sets the
+//! record, so the result of the hung run never commits (S9). If a revocation is applied after its read-back found
+//! nothing, the record's version rejects the second one.
 //!
-//! The multi also sets the inbox ([`txn::shun`]), so that everybody can see who gets nothing for a while, and since when.
+//! The multi also sets the inbox ([`txn::shun`]), so that every client can see which worker gets no jobs for a
+//! while, and since when.
 //!
-//! What cannot be read is left alone: its worker sets it aside when it wakes, or the recovery when it dies.
+//! An unreadable assignment or record is left alone: its worker quarantines the job when it wakes, or the recovery
+//! does so when the worker dies.
 //!
-//! Limits: an entry for each job in an inbox, so for each slot in use; one read and one batch in flight.
+//! Limits: one entry per job in an inbox, that is, per slot in use; one read or one batch in flight.
 
 mod close;
 
@@ -47,20 +49,21 @@ use crate::txn::{self, Batch, Locus};
 
 pub use close::Revocation;
 
-/// From the first sight of an assignment to its first read: no lease is shorter.
+/// Delay from the first sight of an assignment to its first read: no lease is shorter.
 pub const LOOK_AFTER: Duration = crate::budget::MIN_LEASE;
 
-/// Beyond a lease: the worker's own clock started later by its read of the inbox, and it has its handler's grace and a
-/// transaction ahead. It knows better what became of the attempt, so it should be first.
+/// Added to each lease. The worker's own clock starts later, when it reads its inbox, and the worker still needs
+/// the handler's grace period and a transaction. The worker knows the outcome of the attempt better, so it should
+/// write first.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(2);
 
-/// Cases a read: two znodes each.
+/// Cases per read: each reads two znodes.
 pub const CASES: usize = MAX_READ_BATCH / 2;
 
 /// An assignment: its worker and its job.
 pub type AssignmentKey = (WorkerId, JobId);
 
-/// Which state of a znode: nobody has written it for as long as this is the same.
+/// Identifies one state of a znode: while it is the same, the znode was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stand {
     /// The transaction that created it.
@@ -69,71 +72,72 @@ pub struct Stand {
     pub version: i32,
 }
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch reported that an assignment was created or set.
     Changed(AssignmentKey),
-    /// A list showed one.
+    /// A list contained an assignment.
     Seen(AssignmentKey),
-    /// A watch reported that one is gone.
+    /// A watch reported that an assignment was deleted.
     Gone(AssignmentKey),
     /// The workers that have an inbox were listed.
     Inboxes(Vec<WorkerId>),
-    /// Assignments were looked at: how each stands, and for how long; `None` is absent or unreadable.
+    /// Assignments were read: the stand and the lease of each; `None` is absent or unreadable.
     Looked(Vec<(AssignmentKey, Option<(Stand, Duration)>)>),
-    /// Those whose lease is over were read.
+    /// Assignments with an expired lease were read.
     Judged(Vec<Case>),
-    /// A read of these was not answered.
+    /// A read of these assignments was not answered.
     ReadFailed(Vec<AssignmentKey>),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<Revocation>, Outcome<()>),
     /// Time has passed.
     Tick,
-    /// The session serves (again): list everything anew.
+    /// The session is usable (again): list everything.
     Resync,
 }
 
-/// An assignment whose lease is over, as it was read. The assignment first: a record is never older than it then.
+/// An assignment whose lease has expired. The assignment is read before the record, so the record
+/// is never older than the assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Case {
-    /// Which.
+    /// The worker and the job.
     pub key: AssignmentKey,
-    /// The transaction that created it; 0 when it is absent.
+    /// The transaction that created the assignment; 0 if it is absent.
     pub created: i64,
-    /// Itself.
+    /// The assignment.
     pub assignment: Stored<Assignment>,
-    /// Its job.
+    /// The record of the job.
     pub record: Stored<JobRecord>,
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// List the workers that have an inbox.
     ListInboxes,
-    /// List the inbox of this one.
+    /// List the inbox of this worker.
     List(WorkerId),
     /// Read these assignments, at most [`MAX_READ_BATCH`].
     Look(Vec<AssignmentKey>),
     /// Read these assignments and their records, at most [`CASES`].
     Judge(Vec<AssignmentKey>),
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<Revocation>),
-    /// An attempt was taken from its worker.
+    /// An attempt was revoked.
     Revoked(Revocation),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
 }
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LeaseWatcher {
     epoch: i32,
     entries: BTreeMap<AssignmentKey, Entry>,
-    /// Of those that are to be looked at or judged.
+    /// Assignments that need a first read or a judgement, by time.
     due: BTreeSet<(Millis, AssignmentKey)>,
-    /// What of their ends was taken away, or made, before, as a rejection said.
+    /// Parts of each close that an operator already deleted or created, learned from rejections.
     gone: BTreeMap<AssignmentKey, Vec<String>>,
     reading: bool,
     committing: bool,
@@ -156,7 +160,7 @@ struct Watched {
     over: Millis,
 }
 
-/// A read in flight, and whether what it reads has changed since.
+/// A read in flight, and whether its assignment has changed since the read was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Asked {
     Fresh,
@@ -164,7 +168,7 @@ enum Asked {
 }
 
 impl LeaseWatcher {
-    /// A machine for the term of `epoch`.
+    /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         Self {
@@ -178,7 +182,7 @@ impl LeaseWatcher {
         }
     }
 
-    /// Handles one event. `wall` is only written down, for people.
+    /// Handles one event. `wall` is only stored in the record, for display.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Changed(key) => self.changed(key, now),
@@ -214,19 +218,19 @@ impl LeaseWatcher {
         self.advance(now, out);
     }
 
-    /// When something is to be done next.
+    /// Returns when the next read is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Millis> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// How many assignments are known.
+    /// Returns the number of known assignments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is.
+    /// Returns whether no assignment is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -237,7 +241,7 @@ impl LeaseWatcher {
         self.put(key, Entry::Unlooked { due });
     }
 
-    /// Replaces an entry, and keeps what is due in step.
+    /// Replaces an entry and updates `due`.
     fn put(&mut self, key: AssignmentKey, entry: Entry) {
         self.forget_due(&key);
         match entry {
@@ -269,7 +273,7 @@ impl LeaseWatcher {
             Some(Entry::Looking(asked) | Entry::Judging(_, asked)) => *asked = Asked::Outdated,
             // The version in the multi decides.
             Some(Entry::Closing(_)) => {}
-            // It is looked at no later for it.
+            // The read stays due at the same time.
             Some(Entry::Unlooked { .. }) => {}
             Some(Entry::Standing(_)) | None => self.unlooked(key, now),
         }
@@ -282,7 +286,7 @@ impl LeaseWatcher {
                 self.put(key, Entry::Standing(Watched { stand, over: now + lease + LEASE_MARGIN }));
             }
             (Some(Entry::Looking(Asked::Fresh)), None) => self.forget(&key),
-            // Gone, or gone and back, while it was read.
+            // The assignment was deleted, or deleted and created again, during the read.
             (
                 Some(Entry::Unlooked { .. } | Entry::Standing(_) | Entry::Judging(..) | Entry::Closing(_))
                 | None,
@@ -294,7 +298,7 @@ impl LeaseWatcher {
     fn unread(&mut self, key: AssignmentKey, now: Millis) {
         match self.entries.get(&key) {
             Some(Entry::Looking(_) | Entry::Judging(_, Asked::Outdated)) => self.unlooked(key, now),
-            // Its time stays: what stands as it stood when the answer comes has not changed meanwhile.
+            // Keep the due time: if the next read shows the same stand, the assignment has not changed in between.
             Some(Entry::Judging(watched, Asked::Fresh)) => {
                 let watched = *watched;
                 self.put(key, Entry::Standing(watched));
@@ -332,7 +336,7 @@ impl LeaseWatcher {
                 continue;
             };
             self.put(key.clone(), Entry::Closing(watched));
-            // One that does not fit is due still.
+            // A revocation that does not fit stays due.
             if batch.push(revocation, ops).is_err() {
                 self.put(key, Entry::Standing(watched));
             }
@@ -377,7 +381,8 @@ impl LeaseWatcher {
                     if let Some(Entry::Closing(watched)) = self.entries.get(&key) {
                         let watched = *watched;
                         match txn::gone_part(&ops, op, &rejection.reason) {
-                            // Record and assignment, which come first, stand as they were judged: its lease is over still.
+                            // Record and assignment come first in the multi and were unchanged: the lease is still
+                            // expired.
                             Some(gone) => {
                                 self.gone.entry(key.clone()).or_default().push(gone);
                                 self.put(key, Entry::Standing(watched));
@@ -398,7 +403,7 @@ impl LeaseWatcher {
         }
     }
 
-    /// Unless it is back already, as another.
+    /// Forgets a closed assignment, unless it exists again as another one.
     fn closed(&mut self, key: &AssignmentKey) {
         if matches!(self.entries.get(key), Some(Entry::Closing(_))) {
             self.forget(key);
@@ -423,12 +428,12 @@ impl LeaseWatcher {
             match self.entries.get(key) {
                 Some(Entry::Standing(_)) if judge.len() < CASES => judge.push(key.clone()),
                 Some(Entry::Unlooked { .. }) if look.len() < MAX_READ_BATCH => look.push(key.clone()),
-                // The next read takes it.
+                // The next read includes it.
                 Some(Entry::Standing(_) | Entry::Unlooked { .. }) => break,
                 Some(Entry::Looking(_) | Entry::Judging(..) | Entry::Closing(_)) | None => {}
             }
         }
-        // One at a time; what is hung has waited the longer.
+        // One read at a time; expired leases have waited longer, so they come first.
         if !judge.is_empty() {
             for key in &judge {
                 if let Some(Entry::Standing(watched)) = self.entries.get(key) {

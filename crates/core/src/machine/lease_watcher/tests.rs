@@ -62,7 +62,7 @@ impl Leader {
         self.on(Event::Tick)
     }
 
-    /// One assignment that was looked at just now.
+    /// A leader that has just read one assignment.
     fn standing() -> Self {
         let mut leader = Self::new();
         assert_eq!(leader.on(Event::Changed(key(1))), []);
@@ -71,14 +71,14 @@ impl Leader {
         leader
     }
 
-    /// One whose lease is over and which is being judged.
+    /// A leader that judges one assignment with an expired lease.
     fn judging() -> Self {
         let mut leader = Self::standing();
         assert_eq!(leader.after(LEASE + LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
         leader
     }
 
-    /// One that is being closed.
+    /// A leader that is closing one attempt.
     fn closing() -> (Self, Batch<Revocation>) {
         let mut leader = Self::judging();
         let batch = committed(leader.on(Event::Judged(vec![case(1, 0)])));
@@ -89,7 +89,7 @@ impl Leader {
 fn committed(mut effects: Vec<Effect>) -> Batch<Revocation> {
     match (effects.pop(), effects.as_slice()) {
         (Some(Effect::Commit(batch)), []) => batch,
-        other => panic!("one commit, not {other:?}"),
+        other => panic!("expected one commit, got {other:?}"),
     }
 }
 
@@ -98,7 +98,7 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
 }
 
 #[test]
-fn an_attempt_that_is_over_soon_is_never_read() {
+fn a_short_attempt_is_never_read() {
     let mut leader = Leader::new();
     leader.on(Event::Changed(key(1)));
     leader.on(Event::Gone(key(1)));
@@ -106,10 +106,10 @@ fn an_attempt_that_is_over_soon_is_never_read() {
 }
 
 #[test]
-fn an_attempt_that_gives_no_sign_of_life_is_closed_behind_every_fence() {
+fn an_attempt_without_a_sign_of_life_is_closed_with_every_fence() {
     let mut leader = Leader::standing();
     let almost = LEASE + LEASE_MARGIN - Duration::from_millis(1);
-    assert_eq!(leader.after(almost), [], "not before");
+    assert_eq!(leader.after(almost), [], "the lease has not expired yet");
     assert_eq!(leader.after(Duration::from_millis(1)), [Effect::Judge(vec![key(1)])]);
     let batch = committed(leader.on(Event::Judged(vec![case(1, 0)])));
     let ops: Vec<Op> = batch.ops().cloned().collect();
@@ -126,19 +126,19 @@ fn an_attempt_that_gives_no_sign_of_life_is_closed_behind_every_fence() {
 }
 
 #[test]
-fn a_sign_of_life_begins_the_lease_anew() {
+fn a_sign_of_life_restarts_the_lease() {
     let mut leader = Leader::standing();
     leader.after(LEASE);
     leader.on(Event::Changed(key(1)));
     assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
     leader.on(Event::Looked(vec![(key(1), Some((stand(1), LEASE)))]));
-    assert_eq!(leader.after(LEASE), [], "by the old lease it would be over");
+    assert_eq!(leader.after(LEASE), [], "the old lease would have expired");
     assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
 }
 
-/// The change of which no watch told, as after a reconnection.
+/// A change without a watch event, as after a reconnection.
 #[test]
-fn a_sign_of_life_that_no_watch_reported_is_seen_before_the_attempt_is_closed() {
+fn a_sign_of_life_without_a_watch_event_is_seen_before_the_close() {
     for another in [stand(1), Stand { created: 50, version: 0 }] {
         let mut leader = Leader::judging();
         let renewed = Case { created: another.created, ..case(1, another.version) };
@@ -149,7 +149,7 @@ fn a_sign_of_life_that_no_watch_reported_is_seen_before_the_attempt_is_closed() 
 }
 
 #[test]
-fn a_sign_of_life_while_it_is_judged_or_looked_at_makes_it_looked_at_again() {
+fn a_sign_of_life_during_a_read_causes_another_read() {
     let mut leader = Leader::judging();
     leader.on(Event::Changed(key(1)));
     assert_eq!(leader.on(Event::Judged(vec![case(1, 0)])), []);
@@ -160,7 +160,7 @@ fn a_sign_of_life_while_it_is_judged_or_looked_at_makes_it_looked_at_again() {
 }
 
 #[test]
-fn a_revocation_that_a_renewal_overtook_is_rejected_and_the_lease_runs_anew() {
+fn a_revocation_overtaken_by_a_renewal_is_rejected_and_the_lease_restarts() {
     let (mut leader, batch) = Leader::closing();
     assert_eq!(leader.on(Event::Committed(batch, rejected(2, Reason::BadVersion))), []);
     assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
@@ -169,32 +169,32 @@ fn a_revocation_that_a_renewal_overtook_is_rejected_and_the_lease_runs_anew() {
 }
 
 #[test]
-fn one_that_was_closed_meanwhile_does_not_hold_up_the_others() {
+fn a_concurrently_closed_attempt_does_not_block_the_others() {
     let mut leader = Leader::new();
     (1..=3).for_each(|n| drop(leader.on(Event::Changed(key(n)))));
     leader.after(LOOK_AFTER);
     leader.on(Event::Looked((1..=3).map(|n| (key(n), Some((stand(0), LEASE)))).collect()));
     leader.after(LEASE + LEASE_MARGIN);
     let batch = committed(leader.on(Event::Judged((1..=3).map(|n| case(n, 0)).collect())));
-    // The fence, then four operations for each.
+    // The fence, then four operations per revocation.
     let rest = committed(leader.on(Event::Committed(batch, rejected(1 + 4, Reason::BadVersion))));
     assert_eq!(rest.keys().map(|r| r.job.as_str()).collect::<Vec<_>>(), ["job-1", "job-3"]);
     assert_eq!(leader.on(Event::Committed(rest, Outcome::Applied(()))).len(), 2);
     assert_eq!(leader.machine.len(), 1);
 }
 
-/// What if the reply is lost?
+/// A lost reply.
 #[test]
 fn a_revocation_without_a_reply_is_judged_again_once_the_session_is_back() {
     for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
         let (mut leader, batch) = Leader::closing();
         assert_eq!(leader.on(Event::Committed(batch, outcome.clone())), []);
-        assert_eq!(leader.after(LEASE), [], "nothing is sent meanwhile");
+        assert_eq!(leader.after(LEASE), [], "nothing is sent while the session is disturbed");
         let out = leader.on(Event::Resync);
         assert_eq!(out, [Effect::ListInboxes, Effect::Judge(vec![key(1)])]);
         let applied = Case { assignment: Stored::Absent, created: 0, ..case(1, 0) };
         assert_eq!(leader.on(Event::Judged(vec![applied])), []);
-        assert!(leader.machine.is_empty(), "it was applied");
+        assert!(leader.machine.is_empty(), "the revocation was applied");
     }
 }
 
@@ -214,7 +214,7 @@ fn a_claim_by_another_ends_the_term() {
 
 /// S12
 #[test]
-fn one_that_a_client_cancelled_ends_as_cancelled() {
+fn a_revoked_attempt_with_a_cancel_flag_ends_as_cancelled() {
     let mut leader = Leader::judging();
     let flagged = Assignment { cancel: true, ..assignment() };
     let case = Case { assignment: Stored::Value(flagged, 0), ..case(1, 0) };
@@ -224,7 +224,7 @@ fn one_that_a_client_cancelled_ends_as_cancelled() {
 }
 
 #[test]
-fn the_last_allowed_loss_makes_the_job_dead_and_what_the_attempt_left_stays() {
+fn the_last_allowed_loss_makes_the_job_dead_and_keeps_its_progress() {
     let mut leader = Leader::judging();
     let said = crate::job::Progress::default().with_checkpoint(*b"7").unwrap();
     let left = Assignment { progress: Some(said.clone()), ..assignment() };
@@ -244,7 +244,7 @@ fn the_last_allowed_loss_makes_the_job_dead_and_what_the_attempt_left_stays() {
     assert_eq!(closed.progress, Some(said));
 }
 
-/// The last allowed loss of this one, which is a member with sub-jobs, in a lane.
+/// The last allowed loss of a job that is a member, has sub-jobs, and has a lane.
 fn last_loss() -> Case {
     let membership =
         Membership { group: GroupId::new("outer").unwrap(), role: Role::Member(3), counted: true };
@@ -254,9 +254,10 @@ fn last_loss() -> Case {
     Case { record: Stored::Value(record, 5), ..case(1, 0) }
 }
 
-/// S7: its turn, the group of its sub-jobs, and its own place and mark. None of them keeps it with a worker that hangs.
+/// S7: the turn, the group of the sub-jobs, or the job's own place and mark were changed. None of them keeps the
+/// job at a hung worker.
 #[test]
-fn a_job_whose_turn_or_group_was_changed_by_a_hand_is_closed_at_once_without_it() {
+fn a_close_omits_the_turn_or_group_parts_that_an_operator_changed() {
     let mut leader = Leader::judging();
     let mut batch = committed(leader.on(Event::Judged(vec![last_loss()])));
     let mut gone = Vec::new();
@@ -265,7 +266,7 @@ fn a_job_whose_turn_or_group_was_changed_by_a_hand_is_closed_at_once_without_it(
         gone.push(batch.ops().nth(at).unwrap().path().to_owned());
         let reason = if left == 0 { Reason::NodeExists } else { Reason::NoNode };
         let out = leader.on(Event::Committed(batch, rejected(at, reason)));
-        assert_eq!(out, [Effect::Judge(vec![key(1)])], "its lease is over still");
+        assert_eq!(out, [Effect::Judge(vec![key(1)])], "the lease is still expired");
         batch = committed(leader.on(Event::Judged(vec![last_loss()])));
     }
     let (_, job) = key(1);
@@ -278,13 +279,13 @@ fn a_job_whose_turn_or_group_was_changed_by_a_hand_is_closed_at_once_without_it(
         crate::path::mark(&outer, Mark::Member(3), End::Dead),
     ];
     assert_eq!(gone, expected);
-    assert_eq!(batch.ops().count(), 4, "the fence, the record, the assignment, and a word of its worker");
+    assert_eq!(batch.ops().count(), 4, "the fence, the record, the assignment and the inbox");
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Dead));
 }
 
 #[test]
-fn what_cannot_be_read_or_stands_for_nothing_is_left_to_its_worker() {
+fn an_unreadable_or_stale_assignment_is_left_to_its_worker() {
     let over = record().cancel(WALL);
     let odd = [
         Case { assignment: Stored::Unreadable("x".into()), ..case(1, 0) },
@@ -298,12 +299,12 @@ fn what_cannot_be_read_or_stands_for_nothing_is_left_to_its_worker() {
         assert_eq!(leader.on(Event::Judged(vec![odd])), []);
         assert_eq!(leader.after(LEASE * 9), []);
         leader.on(Event::Seen(key(1)));
-        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])], "the next sweep looks again");
+        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])], "the next sweep reads it again");
     }
 }
 
 #[test]
-fn a_new_leader_starts_every_clock_afresh() {
+fn a_new_leader_restarts_every_lease() {
     let mut leader = Leader::new();
     leader.now = Millis(1_000_000);
     assert_eq!(leader.on(Event::Inboxes(vec![key(1).0])), [Effect::List(key(1).0)]);
@@ -329,7 +330,7 @@ fn reads_are_bounded_and_one_at_a_time() {
 enum Step {
     Wait(u16),
     Renew,
-    /// Renewed, and no watch tells.
+    /// Renewed without a watch event.
     RenewUnseen,
     Answer,
     Lose,
@@ -349,10 +350,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever is seen and lost: no attempt is closed earlier than its lease after its last change, and what is committed
-    /// names the version that stands, or is rejected.
+    /// Whatever is seen or lost: no attempt is closed before its lease has passed since its last change, and each
+    /// commit names the stored version or is rejected.
     #[test]
-    fn nothing_is_revoked_within_its_lease(steps in steps()) {
+    fn no_attempt_is_revoked_within_its_lease(steps in steps()) {
         let mut leader = Leader::new();
         let (mut version, mut changed_at) = (0, leader.now);
         leader.on(Event::Changed(key(1)));
@@ -390,7 +391,7 @@ proptest! {
             asked.extend(out.into_iter().filter(|effect| {
                 matches!(effect, Effect::Look(_) | Effect::Judge(_) | Effect::Commit(_))
             }));
-            prop_assert!(asked.len() <= 1, "one at a time");
+            prop_assert!(asked.len() <= 1, "one request at a time");
         }
     }
 }

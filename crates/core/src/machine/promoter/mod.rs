@@ -1,17 +1,16 @@
-//! Moving jobs whose time has come from the delayed ones to the queue.
+//! Moves due jobs from the delayed entries to the queue.
 //!
-//! Delayed jobs stand in one znode per minute, so the leader knows only those of the minutes that have come or
-//! come next ([`HORIZON`]); a million jobs of next month cost it nothing. At each minute it lists the minutes
-//! and loads the ones that are new within the horizon.
+//! Delayed jobs are stored in one parent znode per minute, so the leader knows only the minutes that have come and the
+//! next ones ([`HORIZON`]): a million jobs of the next month cost nothing. Every minute the leader lists the minutes
+//! and loads the new ones within the horizon.
 //!
-//! The due time is compared with this leader's wall clock and was written by another's: a skew between the two
-//! shifts a backoff by as much, and nothing else. A promotion whose reply is lost is forgotten with what was known of
-//! its entries: after the session is back all are listed, and read, anew, for one that is known may have gone and come again with
-//! another attempt meanwhile. A late copy of it finds the entry gone. That it
-//! does not find the entry of a later attempt, in the same minute, is by ZooKeeper's order: a session's requests are
-//! applied in the order in which they were sent, or not at all.
+//! The due time is compared with this leader's wall clock but was written with another one: the skew shifts the due
+//! time by the same amount and has no other effect. When the reply to a promotion is lost, its entries are forgotten:
+//! once the session is back, all entries are listed and read again, because a known entry may have been deleted and
+//! created again with another attempt. A late promotion finds its entry absent. It cannot find the entry of a later
+//! attempt in the same minute, because ZooKeeper applies the requests of a session in their order or not at all.
 //!
-//! Limits: [`BATCH`] jobs a batch, one batch and one read in flight.
+//! Limits: [`BATCH`] jobs per batch, one batch and one read in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,42 +21,42 @@ use crate::outcome::Outcome;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Locus};
 
-/// Minutes beyond the present one that are known: the next, so that its first second is not late.
+/// Number of minutes after the current one that are loaded: the next, so that its first second is on time.
 pub const HORIZON: u64 = 1;
 
-/// Jobs a batch.
+/// Jobs per batch.
 pub const BATCH: usize = 100;
 
 /// A delayed entry: its minute and its job.
 pub type DelayedKey = (u64, JobId);
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A watch reported a new or changed delayed entry: what is known of it is of the past.
+    /// A watch reported a new or changed delayed entry: the known one is outdated.
     Created(DelayedKey),
-    /// A list showed a delayed entry.
+    /// A list contained a delayed entry.
     Seen(DelayedKey),
-    /// A watch reported that one is gone.
+    /// A watch reported that an entry was deleted.
     Gone(DelayedKey),
-    /// The minutes that have jobs were listed.
+    /// The minutes with delayed jobs were listed.
     Minutes(Vec<u64>),
     /// Entries were read: `None` is absent or unreadable.
     Read(Vec<(DelayedKey, Option<QueueEntry>)>),
-    /// A read of these was not answered.
+    /// A read of these entries was not answered.
     ReadFailed(Vec<DelayedKey>),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<DelayedKey>, Outcome<()>),
     /// Time has passed.
     Tick,
-    /// A new watch stands, and hints were lost: what is known may have gone, or be another entry by now. List and read
-    /// everything anew.
+    /// A new watch is set, and events were lost: known entries may have been deleted or replaced. List and read
+    /// everything again.
     Anew,
-    /// It is time to list everything: a hint may have been lost.
+    /// Periodic list of everything: a watch event may have been lost.
     Resync,
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// List the minutes.
@@ -66,13 +65,13 @@ pub enum Effect {
     List(u64),
     /// Read these entries, at most [`MAX_READ_BATCH`].
     Read(Vec<DelayedKey>),
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<DelayedKey>),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
 }
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Promoter {
     epoch: i32,
@@ -94,7 +93,7 @@ enum DelayedEntryState {
 }
 
 impl Promoter {
-    /// A machine for the term of `epoch`.
+    /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         Self {
@@ -161,19 +160,19 @@ impl Promoter {
         self.advance(now, out);
     }
 
-    /// When the next known job is due.
+    /// Returns when the next known job is due.
     #[must_use]
     pub fn next_due(&self) -> Option<WallMillis> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// How many delayed jobs are known.
+    /// Returns the number of known delayed jobs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is.
+    /// Returns whether no delayed job is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -203,7 +202,7 @@ impl Promoter {
         self.committing = false;
         match outcome {
             Outcome::Applied(()) => self.drop_promoted(batch),
-            // Promoted or not: the list after the resync tells. What is known now may be an entry of the past.
+            // Promoted or not: the list after the resync shows it. The known entry may be outdated.
             Outcome::Unknown => {
                 self.acting = false;
                 self.drop_promoted(batch);
@@ -215,7 +214,7 @@ impl Promoter {
             Outcome::Rejected(rejection) => {
                 match batch.locate(rejection.at) {
                     Some(Locus::Group { group, .. }) => {
-                        // Cancelled, or promoted by a write that was thought lost.
+                        // Cancelled, or promoted by a write that seemed lost.
                         let (key, _) = batch.remove(group);
                         self.drop_one(&key);
                     }
@@ -235,7 +234,7 @@ impl Promoter {
         batch.keys().for_each(|key| self.drop_one(key));
     }
 
-    /// Unless it has been seen anew since the promotion was sent: then it is another entry.
+    /// Forgets a promoted entry. One that was seen again since the promotion was sent is another entry and stays.
     fn drop_one(&mut self, key: &DelayedKey) {
         if let Some(DelayedEntryState::Promoting(_)) = self.entries.get(key) {
             self.entries.remove(key);
@@ -300,7 +299,7 @@ impl Promoter {
             let ops = txn::promote(job, *minute, &entry);
             *state = DelayedEntryState::Promoting(entry);
             if let Err((key, _)) = batch.push(key, ops) {
-                // A hundred small entries are far below any budget; should one not fit, it is due still.
+                // 100 small entries are far below the budget of a batch; an entry that does not fit stays due.
                 self.due.insert((at, key));
                 break;
             }

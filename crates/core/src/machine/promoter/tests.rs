@@ -34,7 +34,7 @@ impl Bench {
         out
     }
 
-    /// A job that waits until `due`.
+    /// Adds a job that waits until `due`.
     fn waiting(&mut self, name: &str, due: u64) {
         let key = key(due / 60_000, name);
         assert_eq!(self.at(NOW, Event::Seen(key.clone())), [Effect::Read(vec![key.clone()])]);
@@ -51,7 +51,7 @@ fn batch(effects: &[Effect]) -> Batch<DelayedKey> {
 }
 
 #[test]
-fn a_job_is_promoted_when_its_time_comes_and_not_before() {
+fn a_job_is_promoted_when_it_is_due_and_not_before() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 700);
     assert_eq!(bench.0.next_due(), Some(WallMillis(NOW.0 + 700)));
@@ -69,7 +69,7 @@ fn a_job_is_promoted_when_its_time_comes_and_not_before() {
 }
 
 #[test]
-fn far_minutes_are_neither_listed_nor_read_until_they_come_near() {
+fn far_minutes_are_not_listed_or_read_before_the_horizon() {
     let mut bench = Bench::new();
     assert_eq!(bench.at(NOW, Event::Seen(key(102, "far"))), []);
     assert!(bench.0.is_empty());
@@ -80,7 +80,7 @@ fn far_minutes_are_neither_listed_nor_read_until_they_come_near() {
 }
 
 #[test]
-fn after_a_lost_reply_what_is_there_is_read_anew() {
+fn after_a_lost_reply_all_entries_are_read_again() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
@@ -92,7 +92,7 @@ fn after_a_lost_reply_what_is_there_is_read_anew() {
 }
 
 #[test]
-fn an_entry_that_may_have_gone_and_come_again_unseen_is_read_anew() {
+fn an_entry_that_may_have_been_recreated_unseen_is_read_again() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
     bench.waiting("b", NOW.0 + 1);
@@ -104,7 +104,7 @@ fn an_entry_that_may_have_gone_and_come_again_unseen_is_read_anew() {
 }
 
 #[test]
-fn a_promotion_that_is_refused_after_a_new_watch_puts_nothing_back_of_before() {
+fn a_promotion_rejected_after_a_new_watch_restores_no_old_entry() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
@@ -116,7 +116,7 @@ fn a_promotion_that_is_refused_after_a_new_watch_puts_nothing_back_of_before() {
 }
 
 #[test]
-fn an_entry_that_came_back_while_its_promotion_was_answered_is_kept() {
+fn an_entry_recreated_during_its_promotion_is_kept() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
@@ -129,7 +129,7 @@ fn an_entry_that_came_back_while_its_promotion_was_answered_is_kept() {
 }
 
 #[test]
-fn one_cancelled_job_does_not_hold_up_the_others() {
+fn a_cancelled_job_does_not_block_the_others() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
     bench.waiting("b", NOW.0 + 1);
@@ -141,7 +141,7 @@ fn one_cancelled_job_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn an_entry_that_is_gone_is_not_promoted() {
+fn a_deleted_entry_is_not_promoted() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
     bench.at(NOW, Event::Gone(key(100, "a")));
@@ -161,7 +161,7 @@ fn a_rejected_epoch_ends_the_term() {
 }
 
 #[test]
-fn an_unanswered_read_is_asked_again_after_the_resync() {
+fn an_unanswered_read_is_repeated_after_the_resync() {
     let mut bench = Bench::new();
     bench.at(NOW, Event::Seen(key(100, "a")));
     assert_eq!(bench.at(NOW, Event::ReadFailed(vec![key(100, "a")])), []);

@@ -1,4 +1,4 @@
-//! What the answer to a batch means for each of its ticks: the table of the [parent](super), row by row.
+//! Handles the answer to a batch for each of its ticks: implements the table of the [parent module](super).
 
 use super::known::{Plan, ScheduleState};
 use super::{Effect, Key, PUZZLES, ScheduleKeeper, single};
@@ -17,7 +17,7 @@ impl ScheduleKeeper {
                     self.applied(&key, out);
                 }
             }
-            // Made or not: what is read after the resync tells.
+            // Applied or not: the read after the resync shows it.
             Outcome::Unknown => {
                 self.acting = false;
                 self.read_all(batch);
@@ -95,14 +95,14 @@ impl ScheduleKeeper {
             (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
                 known.puzzles += 1;
                 if known.puzzles >= PUZZLES {
-                    // It cannot be made.
+                    // The lane cannot be created.
                     self.puzzle(&key.schedule);
                 } else {
                     known.state = ScheduleState::MakingLane(write);
                     out.push(Effect::MakeLane(key.clone()));
                 }
             }
-            // An entry or a turn without its record is an operator's: a puzzle.
+            // An entry or a turn without its record was created by an operator: an unexplained rejection.
             (Op::Create { path, .. }, Reason::NodeExists) if path.starts_with(path::JOBS) => {
                 if let Plan::Tick { at, before, .. } = write.plan {
                     write.plan = Plan::PassOver(match before {
@@ -124,7 +124,7 @@ impl ScheduleKeeper {
         }
     }
 
-    /// Lets it be until the next list.
+    /// Makes a schedule wait for the next list.
     fn puzzle(&mut self, schedule: &ScheduleId) {
         self.leave(schedule);
         if let Some(known) = self.known.get_mut(schedule) {

@@ -1,4 +1,4 @@
-//! Calendars that schedules share: most of ten thousand have one of a few expressions, and a calendar is some kilobytes.
+//! Calendars shared by schedules: most of 10,000 schedules use a few expressions, and a calendar takes some kilobytes.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::schedule::{Calendar, SpecError, When};
 
-/// As many are held without looking for those that nobody has any more.
+/// Number of calendars above which unused ones are removed.
 const HELD: usize = 1_024;
 
-/// A schedule's calendar. It follows from the record, so that two that are compared have the same one.
+/// A schedule's calendar. It is derived from the record, so values that are compared are always equal.
 #[derive(Debug, Clone)]
 pub(super) struct Rules(Arc<Calendar>);
 

@@ -1,4 +1,4 @@
-//! What the machine hears, and what it asks for.
+//! Events and effects of the schedule keeper.
 
 use crate::name::{JobId, ScheduleId};
 use crate::outcome::Outcome;
@@ -6,16 +6,16 @@ use crate::schedule::{Passed, ScheduleRecord};
 use crate::time::WallMillis;
 use crate::txn::Batch;
 
-/// Tells the writes of one schedule apart.
+/// Identifies one write of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Which schedule.
+    /// The schedule.
     pub schedule: ScheduleId,
-    /// Which of its writes.
+    /// The number of the write.
     pub(super) serial: u64,
 }
 
-/// A znode's incarnation and version: what was read at one is what is read at it again.
+/// A znode's incarnation and version: equal stamps mean equal content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// The transaction that created it.
@@ -24,77 +24,77 @@ pub struct Stamp {
     pub version: i32,
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Found {
-    /// It is gone, or cannot be read: whoever read it told so.
+    /// Absent or unreadable; the reader has reported it.
     Nothing,
-    /// What is known.
+    /// Unchanged since the known stamp.
     Same,
-    /// This.
+    /// A new record.
     Record(Stamp, Box<ScheduleRecord>),
 }
 
-/// How the job of a schedule's last tick is.
+/// The state of the job of a schedule's last tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LastJob {
-    /// Over, at this version; or gone.
+    /// Terminal at this version; `None` if its record was deleted.
     Over(Option<i32>),
-    /// Open, or not to be read.
+    /// Open, or unreadable.
     Open,
 }
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The schedules were listed.
     Listed {
-        /// The version of their parent, from a read that was asked for before the list.
+        /// The version of their parent, from a read that was sent before the list.
         removals: i32,
         /// Their names.
         schedules: Vec<ScheduleId>,
     },
-    /// They were not.
+    /// The list was not answered.
     ListFailed,
     /// A watch reported a new or changed schedule.
     Changed(ScheduleId),
-    /// A watch reported that one is gone.
+    /// A watch reported that a schedule was deleted.
     Gone(ScheduleId),
     /// Schedules were read.
     Read(Vec<(ScheduleId, Found)>),
-    /// A read of these was not answered.
+    /// A read of these schedules was not answered.
     ReadFailed(Vec<ScheduleId>),
     /// The jobs of last ticks were read.
     JobsRead(Vec<(Key, LastJob)>),
-    /// They were not.
+    /// A read of these jobs was not answered.
     JobsReadFailed(Vec<Key>),
-    /// A lane was made, or is there, or it is not known.
+    /// The create of a lane was answered, with any outcome.
     LaneMade(Key),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<Key>, Outcome<()>),
     /// Time has passed.
     Tick,
-    /// The session serves (again): list everything anew.
+    /// The session is usable (again): list everything.
     Resync,
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Read the parent of the schedules, then list it.
     List,
     /// Read these schedules, at most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
     Read(Vec<ScheduleId>),
-    /// Read the records of these jobs, as many at most.
+    /// Read the records of these jobs, at most the same number.
     ReadJobs(Vec<(Key, JobId)>),
-    /// Make this schedule's lane.
+    /// Create this schedule's lane.
     MakeLane(Key),
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<Key>),
-    /// A tick has its job. To be counted.
+    /// A tick has its job. For the metrics.
     Ticked(ScheduleId, WallMillis),
-    /// Ticks got none. To be counted, and told.
+    /// Ticks were passed over. For the metrics and the log.
     PassedOver(ScheduleId, Passed),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
 }

@@ -1,4 +1,4 @@
-//! What is known of one schedule, and where it stands.
+//! The known data and the state of one schedule.
 
 use super::calendars::Rules;
 use super::event::Stamp;
@@ -13,34 +13,34 @@ pub(super) struct Known {
     pub(super) record: Option<Box<ScheduleRecord>>,
     pub(super) calendar: Option<Rules>,
     pub(super) state: ScheduleState,
-    /// Hints that came while it was read or written.
+    /// Hints received during a read or write.
     pub(super) hints: u32,
-    /// Hints of our own writes that have not come yet.
+    /// Expected hints of this leader's own writes.
     pub(super) echoes: u32,
     pub(super) puzzles: u32,
-    /// The lists that had been asked for when it was heard of first.
+    /// The number of lists requested when the schedule was first seen.
     pub(super) round: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) enum ScheduleState {
-    /// To be read.
+    /// Needs a read.
     #[default]
     Unread,
     Reading,
-    /// For this tick; `None` is for a hint.
+    /// Waits for this tick; `None`: waits for a hint.
     Waiting(Option<WallMillis>),
-    /// Its last tick's job is to be read.
+    /// The job of the last tick must be read.
     ToCheck(Write),
     Checking(Write),
     Ready(Write),
     MakingLane(Write),
     Committing(Write),
-    /// For the next list.
+    /// Waits for the next list, after unexplained rejections.
     Puzzling,
 }
 
-/// A write on its way.
+/// A pending write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Write {
     pub(super) serial: u64,
@@ -52,7 +52,7 @@ pub(super) enum Plan {
     Tick {
         at: WallMillis,
         before: Option<Missed>,
-        /// The version in which the last tick's job is over, where that matters.
+        /// The version at which the last tick's job is terminal, if the overlap policy needs it.
         over: Option<i32>,
     },
     PassOver(Passed),
@@ -70,7 +70,7 @@ impl ScheduleState {
         }
     }
 
-    /// Whether it takes one of the places between due and answered.
+    /// Whether the schedule uses one of the slots for prepared or unanswered writes.
     pub(super) fn is_busy(&self) -> bool {
         self.write().is_some()
     }
@@ -90,7 +90,7 @@ impl Known {
         })
     }
 
-    /// What was committed is what is known.
+    /// Updates the known data with a committed plan.
     pub(super) fn apply(&mut self, plan: &Plan) {
         self.record = self.after(plan).map(Box::new);
         if let Some(stamp) = &mut self.stamp {

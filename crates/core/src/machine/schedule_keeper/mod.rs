@@ -1,8 +1,8 @@
-//! Making each tick's job, once (S8).
+//! Creates the job of each schedule tick exactly once (S8).
 //!
-//! The machine knows every schedule with its version, and when each ticks next. When one is due it says what becomes of
-//! it ([`due`](crate::schedule::due)) and commits that: the cursor moves and the job is made, in one multi
-//! ([`txn::tick`]). All that decides is in that multi's fences; what is known here may be old.
+//! The machine knows each schedule with its version and its next tick. When a tick is due, it decides what to do
+//! ([`due`](crate::schedule::due)) and commits the decision: one multi moves the cursor and creates the job
+//! ([`txn::tick`]). The checks of that multi are authoritative; the state in this machine may be outdated.
 //!
 //! ```text
 //! unread ──read──▶ waiting ──due──▶ ready ──batch──▶ committing ──applied──▶ waiting
@@ -11,29 +11,29 @@
 //!   └── a hint · rejected · unknown ──────────────────────┘
 //! ```
 //!
-//! | an operation was rejected | what it means | what follows |
+//! | rejected operation | meaning | reaction |
 //! | --- | --- | --- |
-//! | check epoch | another leader has claimed | the term is over |
-//! | check `/schedules` | a schedule was removed; one of its name may have come with the version that is known | list, and read all again |
-//! | set schedule | it changed, or is gone | read it again |
-//! | check the last job | it was retried, or its record was deleted | look at it again |
-//! | create the job | it has its job: this happens only when a removed schedule came again under a clock that was set back | pass the tick over, as taken |
-//! | create the turn | the lane is not there | make it, and commit again; after [`PUZZLES`] times at the next sweep |
+//! | check epoch | another leader has claimed the epoch | the term is over |
+//! | check `/schedules` | a schedule was removed; another one of its name may exist with the known version | list and read all again |
+//! | set schedule | it was changed or removed | read it again |
+//! | check the last job | it was retried, or its record was deleted | read it again |
+//! | create the job | the tick already has a job: possible only if a removed schedule was added again and the clock was set back | pass the tick over, as taken |
+//! | create the turn | the lane is absent | create the lane and commit again; after [`PUZZLES`] times at the next sweep |
 //! | anything else | – | read it again; after [`PUZZLES`] times at the next sweep |
 //!
-//! **What if the reply is lost?** Nothing is done until the session is back and everything was read again: the cursor
-//! tells whether the tick was made. A copy that is applied after that read makes the next one of the same tick fail at
-//! the schedule's version.
+//! **Lost reply.** The schedule waits until the session is back and everything was read again: the cursor shows whether
+//! the tick was created. If the first write is applied after that read, the second one fails at the schedule's version.
 //!
-//! **The wall clock** is passed in. When it jumps back, nothing is due until it is past the cursor again. When it jumps
-//! forward, what was jumped over is due at once, or was missed: the misfire policy decides, and what is passed over is
-//! written into the schedule.
+//! **The wall clock** is an argument. If it jumps back, no tick is due until it passes the cursor again. If it jumps
+//! forward, the skipped ticks are immediately due or missed: the misfire policy decides, and ticks that are passed over
+//! are recorded in the schedule.
 //!
-//! **Hints.** Each write of ours comes back as a hint about the schedule. One is expected for each, and no read follows;
-//! a count that is off costs a read, or a read that comes with the next sweep.
+//! **Hints.** Each write of this leader returns as a watch event for the schedule. One event per write is expected and
+//! causes no read; if the count is wrong, the cost is an extra read, or a read that is delayed to the next sweep.
 //!
-//! Limits: [`READ_WINDOW`] reads and [`COMMIT_WINDOW`] batches of [`BATCH`] in flight, one write of each schedule. No
-//! more is prepared than these hold, however many are due, and a call decides about [`LATE`] that missed ticks.
+//! Limits: [`READ_WINDOW`] reads and [`COMMIT_WINDOW`] batches of [`BATCH`] ticks in flight, one write per schedule.
+//! However many ticks are due, at most this number is prepared, and one call decides about [`LATE`] schedules that
+//! missed ticks.
 
 mod answers;
 mod calendars;
@@ -52,27 +52,27 @@ use crate::schedule::{Missed, Passed, PassedOver};
 use crate::time::WallMillis;
 use crate::txn;
 
-/// Ticks a batch, each three to five operations.
+/// Ticks per batch, each with three to five operations.
 pub const BATCH: usize = 100;
 
-/// Batches in flight: one is applied while others are on their way.
+/// Batches in flight: one is applied while others are in transit.
 pub const COMMIT_WINDOW: usize = 4;
 
 /// Reads in flight, of schedules and of jobs.
 pub const READ_WINDOW: usize = 4;
 
-/// Schedules that missed ticks and are decided about in one call: each may take
-/// [`MAX_SEARCHES`](crate::schedule::MAX_SEARCHES), some milliseconds. The others follow with the answers to these.
+/// Maximum number of schedules with missed ticks per call: each may take
+/// [`MAX_SEARCHES`](crate::schedule::MAX_SEARCHES) steps, some milliseconds. The others follow with the next answers.
 pub const LATE: usize = 20;
 
-/// How often a write of a schedule is refused for no reason that is known, before the next sweep is waited for.
+/// Unexplained rejections of a schedule's write before it waits for the next sweep.
 pub const PUZZLES: u32 = 3;
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ScheduleKeeper {
     epoch: i32,
-    /// The parent's version, from before anything that is known was read.
+    /// The version of `/schedules`, read before any of the known schedules.
     removals: Option<i32>,
     known: BTreeMap<ScheduleId, Known>,
     calendars: Calendars,
@@ -81,18 +81,18 @@ pub struct ScheduleKeeper {
     to_check: VecDeque<ScheduleId>,
     ready: VecDeque<ScheduleId>,
     listing: bool,
-    /// Counts the lists.
+    /// Number of lists so far.
     round: u32,
     reads: usize,
     commits: usize,
-    /// How many are between due and answered.
+    /// Number of schedules whose write is prepared or in flight.
     busy: usize,
     serial: u64,
     acting: bool,
 }
 
 impl ScheduleKeeper {
-    /// A machine for the term of `epoch`.
+    /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         Self {
@@ -176,25 +176,25 @@ impl ScheduleKeeper {
         self.advance(now, out);
     }
 
-    /// When the next known schedule is due, unless something else is waited for.
+    /// Returns when the next known schedule is due; `None` if none waits for a time.
     #[must_use]
     pub fn next_due(&self) -> Option<WallMillis> {
         self.waiting.first().map(|(at, _)| *at)
     }
 
-    /// Whether a schedule is known as it was read at this stamp.
+    /// Returns whether a schedule is known at this stamp.
     #[must_use]
     pub fn knows(&self, schedule: &ScheduleId, stamp: Stamp) -> bool {
         self.known.get(schedule).is_some_and(|known| known.stamp == Some(stamp))
     }
 
-    /// How many schedules are known.
+    /// Returns the number of known schedules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether none is.
+    /// Returns whether no schedule is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
@@ -212,18 +212,18 @@ impl ScheduleKeeper {
         let fresh = self.removals == Some(removals);
         self.removals = Some(removals);
         let listed = schedules.into_iter().collect::<BTreeSet<_>>();
-        // One that was heard of after the list was asked for may have been added after it was made.
+        // A schedule first seen after the list was requested may have been added after the list was made.
         let gone = self.known.iter().filter(|(id, known)| known.round < self.round && !listed.contains(*id));
         let gone = gone.map(|(id, _)| id.clone()).collect::<Vec<_>>();
         gone.iter().for_each(|schedule| self.forget(schedule));
         for schedule in listed {
             match self.known.get_mut(&schedule) {
-                // Its answer tells; it was asked for with a parent's version that may be old by now.
+                // The answer in flight decides; its batch checks a version of the parent that may be outdated by now.
                 Some(known) if matches!(known.state, ScheduleState::Committing(_)) && fresh => {}
                 Some(known) => {
                     known.echoes = 0;
                     if !fresh {
-                        // Another one of this name may have this version.
+                        // Another schedule of this name may have the same version.
                         known.stamp = None;
                     }
                     self.reread(&schedule);
@@ -256,7 +256,7 @@ impl ScheduleKeeper {
         }
     }
 
-    /// Takes it from wherever it stands, to be read.
+    /// Takes a schedule out of its current queue and queues it for a read.
     fn reread(&mut self, schedule: &ScheduleId) {
         self.leave(schedule);
         let round = self.round;
@@ -270,7 +270,7 @@ impl ScheduleKeeper {
         self.known.remove(schedule);
     }
 
-    /// Out of the queue in which it stands, if it stands in one.
+    /// Removes a schedule from its current queue, if any.
     fn leave(&mut self, schedule: &ScheduleId) {
         let Some(known) = self.known.get(schedule) else { return };
         match &known.state {
@@ -303,7 +303,7 @@ impl ScheduleKeeper {
         let hinted = std::mem::take(&mut known.hints) > 0;
         match found {
             Found::Nothing => {
-                // Its hint, or the next list, brings it back.
+                // A watch event or the next list adds it again.
                 self.forget(&schedule);
                 if hinted {
                     self.reread(&schedule);
@@ -313,7 +313,7 @@ impl ScheduleKeeper {
             Found::Same => {}
             Found::Record(stamp, record) => {
                 let Ok(calendar) = self.calendars.of(&record.spec.when) else {
-                    // Of another build: decoding refuses it before it comes here.
+                    // Written by another build: decoding rejects it before this point.
                     self.forget(&schedule);
                     return;
                 };
@@ -329,7 +329,7 @@ impl ScheduleKeeper {
         }
     }
 
-    /// Until its next tick.
+    /// Makes a schedule wait for its next tick.
     fn wait(&mut self, schedule: &ScheduleId) {
         let Some(known) = self.known.get_mut(schedule) else { return };
         let next = known.next();
@@ -350,7 +350,7 @@ impl ScheduleKeeper {
             match last {
                 LastJob::Over(version) => *over = version,
                 LastJob::Open => {
-                    // One reason at a time: what was missed before it first, and then this one.
+                    // One reason per write: first the ticks missed before this one, then this one.
                     let passed = match before {
                         Some(ticks) => Passed { why: PassedOver::Misfire, ticks: *ticks },
                         None => Passed { why: PassedOver::Overlap, ticks: single(*at) },

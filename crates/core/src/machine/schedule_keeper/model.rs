@@ -1,5 +1,5 @@
 //! Keepers against a server that answers late or not at all, while leaders change, clocks jump, and operators pause,
-//! replace, remove and add again. What the server applied is judged, write by write (S3, S8).
+//! replace, remove and add schedules. Every applied write is checked (S3, S8).
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -50,9 +50,9 @@ struct Znode {
 struct Server {
     tree: BTreeMap<String, Znode>,
     zxid: i64,
-    /// For whoever watches.
+    /// Events for the watches.
     events: Vec<Event>,
-    /// Instants that got a job, by schedule.
+    /// Instants with a job, by schedule.
     ticks: BTreeMap<ScheduleId, Vec<WallMillis>>,
 }
 
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// No operation of a multi is about what another one of it makes.
+    /// The operations of a multi do not depend on each other.
     fn commit(&mut self, ops: &[Op]) -> Result<(), Rejection> {
         for (at, op) in ops.iter().enumerate() {
             if let Some(reason) = self.reason(op) {
@@ -113,8 +113,8 @@ impl Server {
         Ok(())
     }
 
-    /// Every move of a cursor decides each instant that it passes: it got its job in this write, or the write says that
-    /// it was passed over.
+    /// Every move of a cursor decides each instant in between: the same write either creates its job or records that it
+    /// was passed over.
     fn judge(&mut self, ops: &[Op]) {
         let made = ops.iter().filter_map(|op| match op {
             Op::Create { path, .. } if path.starts_with(path::JOBS) => {
@@ -131,8 +131,11 @@ impl Server {
             let after = decode::<ScheduleRecord>(data).unwrap();
             assert!(after.cursor >= before.cursor, "S8: the cursor of {schedule} went back");
             let tick = made.remove(&schedule);
-            assert!(tick.is_none() || !before.paused, "{schedule} is paused and ticked");
-            assert!(tick.is_none() || after.spec == before.spec, "{schedule} ticked with another's spec");
+            assert!(tick.is_none() || !before.paused, "{schedule} ticked while paused");
+            assert!(
+                tick.is_none() || after.spec == before.spec,
+                "{schedule} ticked with the spec of another schedule"
+            );
             let passed = after.last_passed.filter(|_| after.passed_over > before.passed_over);
             let calendar = before.spec.when.calendar().unwrap();
             for at in calendar.ticks_after(before.cursor).take_while(|at| *at <= after.cursor) {
@@ -141,7 +144,7 @@ impl Server {
                 assert!(over != (tick == Some(at)), "S8: {schedule} at {at}: {tick:?}, {passed:?}");
             }
             if let Some(at) = tick {
-                assert!(calendar.last_through(at) == Some(at) && at <= after.cursor, "{at} is no tick");
+                assert!(calendar.last_through(at) == Some(at) && at <= after.cursor, "{at} is not a tick");
                 self.ticks.entry(schedule).or_default().push(at);
             }
         }
@@ -162,7 +165,7 @@ impl Server {
 #[derive(Clone, Hash)]
 struct Leader {
     machine: ScheduleKeeper,
-    /// Ahead of true time, or behind it.
+    /// Offset from true time; may be negative.
     skew: i64,
     asked: VecDeque<Effect>,
     told: VecDeque<Event>,
@@ -187,18 +190,18 @@ impl Leader {
 enum Step {
     /// Time passes.
     Wait(u64),
-    /// The clock of a leader is set.
+    /// A leader's clock is set.
     Skew(usize, i64),
-    /// The server carries out the oldest request of a leader, and answers, or its answer is lost.
+    /// The server executes a leader's oldest request; the answer may be lost.
     Serve(usize, bool),
-    /// The oldest request is lost on its way, and its sender is told nothing definite.
+    /// A leader's oldest request is lost in transit; its outcome is unknown to the sender.
     Lose(usize),
-    /// A leader hears an answer, or a hint.
+    /// A leader receives an answer or a hint.
     Hear(usize),
     Hint(usize),
-    /// A leader's connection is back, or its sweep comes.
+    /// A leader's connection is back, or its sweep is due.
     Resync(usize),
-    /// The others do not know it yet.
+    /// The other leaders do not know of the claim yet.
     Claim,
     Pause(usize),
     Resume(usize),
@@ -419,7 +422,7 @@ impl World {
         self.leaders.iter_mut().for_each(|leader| leader.seen -= heard);
     }
 
-    /// From now on everything is answered and heard, and the last leader leads with the right clock.
+    /// From here on every request is answered, and the last leader runs with the right clock.
     fn heal(&mut self) {
         self.leaders.clear();
         self.claim();
@@ -433,11 +436,11 @@ impl World {
             self.step(Step::Hear(0));
             self.step(Step::Hint(0));
         }
-        panic!("it does not come to rest");
+        panic!("the world does not become quiet");
     }
 }
 
-/// What its sender hears of a request whose answer is lost.
+/// Returns the event that the sender receives when the answer to a request is lost.
 fn lost(effect: Effect) -> Option<Event> {
     Some(match effect {
         Effect::List => Event::ListFailed,
@@ -449,7 +452,7 @@ fn lost(effect: Effect) -> Option<Event> {
     })
 }
 
-/// What may still happen, of what would never end.
+/// How many more steps of each unbounded kind may happen.
 #[derive(Clone, Copy, Hash)]
 struct Left {
     waits: u8,
@@ -459,7 +462,7 @@ struct Left {
     operator: u8,
 }
 
-/// All that may happen next, with what is left for afterwards.
+/// Returns all possible next steps, each with the remaining budget.
 fn next(world: &World, left: Left) -> Vec<(Step, Left)> {
     let mut next = Vec::new();
     for (n, leader) in world.leaders.iter().enumerate() {
@@ -495,10 +498,10 @@ fn next(world: &World, left: Left) -> Vec<(Step, Left)> {
     next
 }
 
-/// S8, L4: as below, in every order of what may happen within these bounds: two leaders, a tick, a lost request or
-/// reply, a schedule that is paused, or removed and added again.
+/// S8, L4: as below, in every order of steps within these bounds: two leaders, one tick, one lost request or reply, and
+/// one schedule that is paused, or removed and added again.
 #[test]
-fn in_every_order_a_tick_is_made_once() {
+fn a_tick_is_created_once_in_every_order() {
     let mut world = World::new();
     world.step(Step::Add(0, 10, 0));
     world.claim();
@@ -529,7 +532,7 @@ fn in_every_order_a_tick_is_made_once() {
         }
     }
     println!("{} states, {ends} ends", seen.len());
-    assert!(seen.len() > 10_000, "{} states: fewer than there are", seen.len());
+    assert!(seen.len() > 10_000, "only {} states were explored", seen.len());
 }
 
 fn rests_with_every_tick_decided(mut world: World) {
@@ -543,9 +546,9 @@ fn rests_with_every_tick_decided(mut world: World) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// S8, L4: no instant is decided twice or forgotten, and in the end each that is due is decided.
+    /// S8, L4: no instant is decided twice or forgotten, and every due instant is decided.
     #[test]
-    fn every_tick_is_made_once_or_passed_over_and_recorded(steps in prop::collection::vec(steps(), 1..300)) {
+    fn every_tick_is_created_once_or_recorded_as_passed_over(steps in prop::collection::vec(steps(), 1..300)) {
         let mut world = World::new();
         world.claim();
         world.step(Step::Add(0, 7, 0));

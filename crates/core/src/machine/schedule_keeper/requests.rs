@@ -1,5 +1,4 @@
-//! What is asked for and committed next: the other half of the machine, which looks only at the queues and the windows
-//! and never at an answer.
+//! Prepares requests and commits. This half of the machine uses only the queues and windows, never an answer.
 
 use super::known::{Plan, ScheduleState, Write};
 use super::{BATCH, COMMIT_WINDOW, Effect, Key, LATE, READ_WINDOW, ScheduleKeeper};
@@ -28,7 +27,7 @@ impl ScheduleKeeper {
         }
     }
 
-    /// Decides what becomes of those that are due, as many as there is room for on the way.
+    /// Decides about the due schedules, up to the number of free slots.
     pub(super) fn prepare(&mut self, now: WallMillis) {
         let mut late = 0;
         while self.busy < COMMIT_WINDOW * BATCH
@@ -46,7 +45,7 @@ impl ScheduleKeeper {
             let spec = &record.spec;
             late += usize::from(now.since(at) > spec.grace);
             let plan = match due(calendar, spec.misfire, spec.grace, record.cursor, now) {
-                // The clock has been set back since it began to wait.
+                // The clock was set back since the schedule started to wait.
                 Due::Later(next) => {
                     known.state = ScheduleState::Waiting(next);
                     self.waiting.extend(next.map(|next| (next, schedule)));

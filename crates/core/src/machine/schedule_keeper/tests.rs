@@ -58,7 +58,7 @@ impl Stage {
         out
     }
 
-    /// One that knows this schedule, and the list is over.
+    /// A keeper that knows this schedule, after the first list.
     fn knowing(overlap: Overlap) -> Self {
         let mut stage = Self::new();
         assert_eq!(stage.feed(Event::Resync), [Effect::List]);
@@ -85,7 +85,7 @@ fn rejected(batch: Batch<Key>, at: usize, reason: Reason) -> Event {
 
 /// S3, S8: the epoch, then the removals, then the schedule at its version, then the job.
 #[test]
-fn a_tick_is_one_multi_behind_its_fences() {
+fn a_tick_is_one_multi_with_its_fences() {
     let mut stage = Stage::knowing(Overlap::Allow);
     assert_eq!(stage.keeper.next_due(), Some(at(10)));
     assert_eq!(stage.tick(9), []);
@@ -100,16 +100,16 @@ fn a_tick_is_one_multi_behind_its_fences() {
     assert_eq!(ops.len(), 5);
     let done = stage.feed(Event::Committed(batch, Outcome::Applied(())));
     assert_eq!(done, [Effect::Ticked(id("a"), at(10))]);
-    // Its own hint costs no read.
+    // The hint of its own write causes no read.
     assert_eq!(stage.feed(Event::Changed(id("a"))), []);
     assert_eq!(stage.keeper.next_due(), Some(at(20)));
-    // The next one stands on the version that this one made.
+    // The next tick uses the version written by this one.
     assert!(self::batch(&stage.tick(20)).ops().any(|op| matches!(op, Op::Set { version: 1, .. })));
 }
 
-/// S8: whoever traces a tick neither moves an operation nor changes what the machine is told of it.
+/// S8: tracing a tick neither moves an operation nor changes the events that the machine receives.
 #[test]
-fn the_job_of_a_tick_is_put_into_a_trace_and_nothing_else_changes() {
+fn tracing_the_job_of_a_tick_changes_no_other_operation() {
     for (overlap, flags) in [(Overlap::Allow, 1), (Overlap::Queue, 1), (Overlap::Allow, 0)] {
         let trace = TraceContext::new([7; 16], [8; 8], flags).unwrap();
         let mut stage = Stage::knowing(overlap);
@@ -139,7 +139,7 @@ fn the_job_of_a_tick_is_put_into_a_trace_and_nothing_else_changes() {
 }
 
 #[test]
-fn what_passes_a_tick_over_makes_no_job_and_is_left_alone() {
+fn a_passed_over_tick_creates_no_job() {
     let mut ops = txn::set_schedule(&id("a"), 3, &ScheduleRecord::new(spec(Overlap::Allow), START));
     let before = ops.clone();
     assert_eq!(txn::job_of_tick(&ops), None);
@@ -148,20 +148,20 @@ fn what_passes_a_tick_over_makes_no_job_and_is_left_alone() {
 }
 
 #[test]
-fn another_s_claim_ends_the_term() {
+fn a_claim_by_another_leader_ends_the_keepers_term() {
     let mut stage = Stage::knowing(Overlap::Allow);
     let batch = batch(&stage.tick(10));
     assert_eq!(stage.feed(rejected(batch, 0, Reason::BadVersion)), [Effect::FencedOut]);
-    assert_eq!(stage.tick(20), [], "it does nothing more");
+    assert_eq!(stage.tick(20), [], "the keeper does nothing after its term");
 }
 
 #[test]
-fn after_a_removal_all_is_listed_and_read_anew_before_anything_ticks() {
+fn after_a_removal_all_schedules_are_read_again_before_the_next_tick() {
     let mut stage = Stage::knowing(Overlap::Allow);
     let batch = batch(&stage.tick(10));
     let out = stage.feed(rejected(batch, 1, Reason::BadVersion));
     assert_eq!(out, [Effect::List, Effect::Read(vec![id("a")])]);
-    assert_eq!(stage.feed(Event::Read(vec![(id("a"), every_ten(Overlap::Allow))])), [], "of before");
+    assert_eq!(stage.feed(Event::Read(vec![(id("a"), every_ten(Overlap::Allow))])), [], "an outdated answer");
     let listed = Event::Listed { removals: 4, schedules: vec![id("a")] };
     assert_eq!(stage.feed(listed), [Effect::Read(vec![id("a")])]);
     assert!(!stage.keeper.knows(&id("a"), Stamp { created: 1, version: 0 }));
@@ -171,7 +171,7 @@ fn after_a_removal_all_is_listed_and_read_anew_before_anything_ticks() {
 }
 
 #[test]
-fn a_job_that_is_there_already_is_passed_over_as_taken() {
+fn a_tick_with_an_existing_job_is_passed_over_as_taken() {
     let mut stage = Stage::knowing(Overlap::Allow);
     let batch = batch(&stage.tick(10));
     let again = self::batch(&stage.feed(rejected(batch, 3, Reason::NodeExists)));
@@ -182,7 +182,7 @@ fn a_job_that_is_there_already_is_passed_over_as_taken() {
 }
 
 #[test]
-fn a_tick_is_forbidden_while_the_last_one_s_job_is_open() {
+fn a_tick_is_passed_over_while_the_last_job_is_open() {
     let mut stage = Stage::knowing(Overlap::Forbid);
     let first = batch(&stage.tick(10));
     stage.feed(Event::Committed(first, Outcome::Applied(())));
@@ -191,8 +191,8 @@ fn a_tick_is_forbidden_while_the_last_one_s_job_is_open() {
     assert_eq!(jobs[0].1, tick_id(&id("a"), at(10)));
     let over = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), LastJob::Over(Some(5)))])));
     let check = Op::Check { path: path::record(&jobs[0].1), version: 5 };
-    assert!(over.ops().any(|op| *op == check), "as long as it is over");
-    // It was retried just then: it is looked at again.
+    assert!(over.ops().any(|op| *op == check), "the batch checks that the last job is terminal");
+    // The last job was retried concurrently: it is read again.
     let out = stage.feed(rejected(over, 3, Reason::BadVersion));
     let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
     let open = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), LastJob::Open)])));
@@ -204,7 +204,7 @@ fn a_tick_is_forbidden_while_the_last_one_s_job_is_open() {
 }
 
 #[test]
-fn a_lane_that_cannot_be_made_is_left_until_the_next_list() {
+fn a_lane_that_cannot_be_created_waits_for_the_next_list() {
     let mut stage = Stage::knowing(Overlap::Queue);
     let mut out = stage.tick(10);
     for _ in 1..PUZZLES {
@@ -214,7 +214,7 @@ fn a_lane_that_cannot_be_made_is_left_until_the_next_list() {
         out = stage.feed(Event::LaneMade(key.clone()));
     }
     assert_eq!(stage.feed(rejected(batch(&out), 5, Reason::NoNode)), []);
-    assert_eq!(stage.tick(11), [], "no hot loop");
+    assert_eq!(stage.tick(11), [], "the schedule is not retried in a loop");
     assert_eq!(stage.feed(Event::Resync), [Effect::List]);
     let listed = Event::Listed { removals: 3, schedules: vec![id("a")] };
     assert_eq!(stage.feed(listed), [Effect::Read(vec![id("a")])]);
@@ -223,21 +223,21 @@ fn a_lane_that_cannot_be_made_is_left_until_the_next_list() {
 }
 
 #[test]
-fn one_that_was_added_after_the_list_was_made_is_not_forgotten() {
+fn a_schedule_added_after_the_list_was_made_is_not_forgotten() {
     let mut stage = Stage::new();
     stage.feed(Event::Resync);
     assert_eq!(stage.feed(Event::Changed(id("b"))), [Effect::Read(vec![id("b")])]);
     assert_eq!(stage.feed(Event::Listed { removals: 3, schedules: vec![] }), []);
     stage.feed(Event::Read(vec![(id("b"), every_ten(Overlap::Allow))]));
     assert_eq!(stage.keeper.next_due(), Some(at(10)));
-    // One that a whole list later is not there has gone.
+    // A schedule that is missing in a complete later list was removed.
     stage.feed(Event::Resync);
     stage.feed(Event::Listed { removals: 3, schedules: vec![] });
     assert!(stage.keeper.is_empty());
 }
 
 #[test]
-fn an_unknown_outcome_waits_for_the_session_and_is_read() {
+fn after_an_unknown_outcome_the_schedule_is_read_once_the_session_is_back() {
     let mut stage = Stage::knowing(Overlap::Allow);
     let batch = batch(&stage.tick(10));
     assert_eq!(stage.feed(Event::Committed(batch, Outcome::Unknown)), []);
@@ -245,9 +245,9 @@ fn an_unknown_outcome_waits_for_the_session_and_is_read() {
     assert_eq!(stage.feed(Event::Resync), [Effect::List, Effect::Read(vec![id("a")])]);
 }
 
-/// After a month without a leader: each of them has 2.6 million ticks behind it.
+/// After a month without a leader: each schedule has missed 2.6 million ticks.
 #[test]
-fn a_call_decides_about_a_bounded_number_of_schedules_that_missed_ticks() {
+fn one_call_handles_a_bounded_number_of_schedules_with_missed_ticks() {
     let mut stage = Stage::new();
     let missed = |_: &ScheduleId| {
         let Found::Record(stamp, mut record) = every_ten(Overlap::Allow) else { unreachable!() };

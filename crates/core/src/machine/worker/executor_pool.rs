@@ -1,37 +1,39 @@
-//! Which attempts run, which wait for a slot, and how each ends.
+//! The executor: decides which attempts run, which wait for a slot, and how each ends.
 //!
 //! ```text
 //!            slot                    handler ended, or was aborted
-//!  Waiting ────────▶ Running(stop?) ───────────────────────────────▶ Reported ──closed──▶ forgotten
+//!  Waiting ────────▶ Running(wish) ────────────────────────────────▶ Reported ──closed──▶ forgotten
 //!     └── cancelled or handed back before it ran ───────────────────────▲
 //! ```
 //!
-//! | wish to stop | the handler succeeded after all | it failed, or was aborted |
+//! | wish to stop | the handler succeeded | the handler failed or was aborted |
 //! | --- | --- | --- |
 //! | none | succeeded | failed; released if it lapsed |
 //! | cancel flag | succeeded: a finished run wins | cancelled |
 //! | hand back (drain) | succeeded | released |
-//! | its lease is over | succeeded | lease expired |
+//! | lease expired | succeeded | lease expired |
 //! | zombie | dropped | dropped |
 //!
-//! What a handler says of the job, that it can never succeed or shall be tried later, stands as a success does, but for a
-//! cancel.
+//! If the handler reports that the job can never succeed, or must be retried later, this outcome wins like a success,
+//! except over a cancel.
 //!
-//! An attempt that still waits for a slot when a third of its lease has passed is handed back: nobody knows when the slots
-//! are free, and another worker may have one.
+//! An attempt that still waits for a slot after a third of its lease is handed back: the time until a slot is free is
+//! unknown, and another worker may have one.
 //!
-//! An attempt whose job has a lane is aborted by itself when the session may have ended (*lapsed*): the next job of the
-//! lane may begin then, and two must not run at once (S6). It ends as released, or as cancelled if that was wished.
+//! When the session may have ended, an attempt whose job has a lane *lapses*: its runner aborts it without an
+//! effect of this machine, because the next job of the lane may start, and two jobs of a lane must not run at the same
+//! time (S6). It ends as released, or as cancelled if a cancel was requested.
 //!
-//! An attempt whose job has expired when its slot comes is not started: the leader assigned it in time, and it arrived late.
+//! An attempt is not started if its job has expired when the slot is granted: the leader assigned it in time, but it
+//! arrived late.
 //!
-//! A wish first signals the handler; when its grace is over, the attempt is aborted. While disconnected nothing
-//! starts, and what runs goes on. Draining starts nothing any more and hands back what waits; what runs has
-//! until the drain's deadline.
+//! A wish to stop first signals the handler; after the grace period the attempt is aborted. While disconnected, no
+//! attempt starts, and running attempts continue. A drain starts no attempts and hands back the waiting ones; running
+//! attempts may continue until the drain's deadline.
 //!
-//! Slots are counted outside, by permits that outlive an incarnation: a blocking handler that ignores its
-//! signal keeps its slot until it returns, also after its attempt was closed. So the machine asks for a slot
-//! and waits for the grant.
+//! Slots are permits that are counted outside this machine and outlive an incarnation: a blocking handler that ignores
+//! its signal keeps its slot until it returns, even after its attempt was closed. So the machine requests a slot and
+//! waits for the grant.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -41,24 +43,24 @@ use crate::job::{Assignment, Ending, Payload};
 use crate::name::JobId;
 use crate::time::{Millis, WallMillis};
 
-/// From the signal to the abort: time for an async handler to put its things in order, short enough that a
-/// cancelled job is seen to be cancelled.
+/// Time from the signal to the abort: long enough for an async handler to clean up, short enough that a cancel takes
+/// effect quickly.
 pub const CANCEL_GRACE: Duration = Duration::from_millis(500);
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// These are assigned.
+    /// These attempts are assigned.
     Start(Vec<Start>),
-    /// A slot that was asked for is free, at this wall time.
+    /// The requested slot is free, at this wall time.
     SlotGranted(WallMillis),
-    /// These are over.
+    /// These handlers have ended.
     Ended(Vec<Ended>),
     /// A client set the cancel flag.
     Cancel {
-        /// Which job.
+        /// The job.
         job: JobId,
-        /// Which attempt.
+        /// The attempt number.
         attempt: u32,
         /// The assignment with the flag.
         assignment: Assignment,
@@ -67,36 +69,36 @@ pub enum Event {
     },
     /// A third of this attempt's lease has passed.
     Third(JobId, u32),
-    /// This attempt's lease is over.
+    /// This attempt's lease has expired.
     Lapsed(JobId, u32),
-    /// These assignments were deleted, by our own report or by somebody else.
+    /// These assignments were deleted, by our own report or by another process.
     Vanished(Vec<JobId>),
-    /// This attempt was closed by somebody else.
+    /// This attempt was closed by another process.
     Zombie(JobId, u32),
-    /// The grace of this attempt's signal is over.
+    /// The grace period of this attempt's signal is over.
     GraceOver(JobId, u32),
-    /// The reporter is done with these: their attempts are closed.
+    /// The reporter has closed these attempts, or found them closed.
     Closed(Vec<JobId>),
     /// The connection is lost.
     Hold,
-    /// It is back.
+    /// The connection is back.
     Resume,
-    /// Finish what runs until then, hand back the rest.
+    /// Let running attempts finish until this time, hand back the rest.
     Drain(Millis),
     /// The time of an [`Effect::WakeAt`] has come.
     Wake,
 }
 
-/// An attempt's handler is over.
+/// A handler that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ended {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Which attempt.
+    /// The attempt number.
     pub attempt: u32,
-    /// How.
+    /// The outcome of the handler.
     pub how: Run,
-    /// How long it ran.
+    /// How long the handler ran.
     pub ran: Duration,
 }
 
@@ -105,42 +107,42 @@ pub struct Ended {
 pub enum Run {
     /// With a result.
     Succeeded(Payload),
-    /// With an error, a panic, or at its timeout.
+    /// With an error, a panic, or a timeout.
     Failed(String),
-    /// It said that the job can never succeed.
+    /// The handler reported that the job can never succeed.
     Invalid(String),
-    /// It asked to be called again later.
+    /// The handler asked to be called again after this time.
     Deferred(Duration),
-    /// It was aborted.
+    /// The handler was aborted.
     Aborted,
-    /// It holds a lane, and was aborted when its session could be trusted no longer.
+    /// The job has a lane, and the handler was aborted when the session was no longer trusted.
     Lapsed,
 }
 
-/// What shall happen.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Grant a slot as soon as one is free.
     WantSlot,
     /// The granted slot is not needed.
     ReturnSlot,
-    /// Run it in the granted slot.
+    /// Run this attempt in the granted slot.
     Launch(Box<Start>),
-    /// Tell the handler to stop, and come back with [`Event::GraceOver`] after [`CANCEL_GRACE`].
+    /// Signal the handler to stop, and send [`Event::GraceOver`] after [`CANCEL_GRACE`].
     Signal(JobId, u32),
-    /// Abort it: [`Event::Ended`] follows.
+    /// Abort the handler: [`Event::Ended`] follows.
     Abort(JobId, u32),
-    /// Close its attempt.
+    /// Close this attempt.
     Report(Box<Finished>),
-    /// Tell the inbox that it may be read anew.
+    /// Inform the inbox watcher that the attempt is closed and the job may be read again.
     Closed(JobId),
-    /// Ask the inbox whether its assignment still stands.
+    /// Ask the inbox watcher whether the assignment still exists.
     Recheck(JobId),
-    /// A zombie's end was dropped.
+    /// The result of a zombie was dropped.
     DroppedZombie(JobId),
-    /// Send [`Event::Wake`] then.
+    /// Send [`Event::Wake`] at this time.
     WakeAt(Millis),
-    /// Draining, and nothing is left here.
+    /// The worker drains, and no job is left here.
     Idle,
 }
 
@@ -148,30 +150,30 @@ pub enum Effect {
 enum Phase {
     Waiting(Box<Start>),
     Running(Box<Start>, Wish),
-    /// With the reporter.
+    /// The reporter has the attempt.
     Reported,
 }
 
-/// Why a running attempt shall stop.
+/// Why a running attempt must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Wish {
     None,
     Cancel,
     Release,
-    /// Its lease is over.
+    /// The lease has expired.
     Expire,
-    /// Its attempt is closed already.
+    /// The attempt is already closed.
     Zombie,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Slot {
-    /// Not asked for.
+    /// Not requested.
     Unasked,
     Asked,
 }
 
-/// The machine of one incarnation.
+/// State machine of one incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ExecutorPool {
     jobs: BTreeMap<JobId, Phase>,
@@ -189,7 +191,7 @@ impl Default for ExecutorPool {
 }
 
 impl ExecutorPool {
-    /// Has no job yet.
+    /// Creates the machine without jobs.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -202,13 +204,13 @@ impl ExecutorPool {
         }
     }
 
-    /// How many attempts run.
+    /// Returns the number of running attempts.
     #[must_use]
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// How many of them have an attempt that is not closed by somebody else.
+    /// Returns the number of running attempts that were not closed by another process.
     #[must_use]
     pub fn attending(&self) -> usize {
         let closed = |phase: &&Phase| matches!(phase, Phase::Running(_, Wish::Zombie));
@@ -227,7 +229,7 @@ impl ExecutorPool {
             Event::Third(job, attempt) => self.third(&job, attempt, out),
             Event::Lapsed(job, attempt) => self.lapsed(&job, attempt, out),
             Event::Vanished(jobs) => {
-                // One that was reported vanished by its report.
+                // A reported job's assignment is deleted by its own report.
                 let open = |job: &JobId| !matches!(self.jobs.get(job), None | Some(Phase::Reported));
                 out.extend(jobs.into_iter().filter(open).map(Effect::Recheck));
             }
@@ -284,7 +286,7 @@ impl ExecutorPool {
         self.jobs.insert(start.job.clone(), Phase::Running(start, Wish::None));
     }
 
-    /// Takes out the first that waits and may start. Those that may not any more are ended on the way.
+    /// Takes out the first waiting attempt that may start, and ends expired ones before it.
     fn next(&mut self, wall: WallMillis, out: &mut Vec<Effect>) -> Option<Box<Start>> {
         if self.connectivity == Connectivity::Down {
             return None;
@@ -321,7 +323,7 @@ impl ExecutorPool {
             (Wish::None | Wish::Release | Wish::Expire, Run::Deferred(wait)) => Ending::Deferred(wait),
             (Wish::Release, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Released,
             (Wish::Expire, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::LeaseExpired,
-            // If the session lives after all: nobody did anything wrong.
+            // If the session is still alive, the attempt was stopped without a failure.
             (Wish::None, Run::Lapsed) => Ending::Released,
             (Wish::None, Run::Failed(error)) => Ending::Failed(error),
             (Wish::None, Run::Aborted) => Ending::Failed("the handler was aborted".to_owned()),
@@ -357,7 +359,7 @@ impl ExecutorPool {
                     }
                 }
             }
-            // Closed meanwhile, or on its way to be: the reporter knows the flag, or reads it when its write is refused.
+            // Closed, or about to be: the reporter knows the flag, or reads it when its write is rejected.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
         }
     }
@@ -367,7 +369,7 @@ impl ExecutorPool {
             Some(Phase::Waiting(start)) if start.assignment.attempt == attempt => {
                 self.end_waiting(job, Ending::Released, out);
             }
-            // It has begun, or is over.
+            // It has started, or has ended.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
         }
     }
@@ -378,7 +380,7 @@ impl ExecutorPool {
                 *wish = Wish::Expire;
                 out.push(Effect::Signal(job.clone(), attempt));
             }
-            // It stops already, or is over; one that waited was handed back before.
+            // It is stopping or has ended; a waiting attempt was handed back before.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
         }
     }
@@ -397,7 +399,7 @@ impl ExecutorPool {
                 }
                 *wish = Wish::Zombie;
             }
-            // The reporter finds out by itself, and says so.
+            // The reporter detects this and reports it.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
         }
     }

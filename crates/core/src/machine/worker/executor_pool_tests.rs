@@ -30,7 +30,7 @@ fn running() -> ExecutorPool {
 
 /// S16
 #[test]
-fn what_has_expired_when_its_slot_comes_is_ended_unstarted_and_the_next_one_begins() {
+fn a_job_that_expired_before_its_slot_is_ended_without_a_run_and_the_next_one_starts() {
     let expiring = |n, at| {
         let mut start = start(n);
         start.record.expires_at = Some(WallMillis(at));
@@ -49,7 +49,7 @@ fn what_has_expired_when_its_slot_comes_is_ended_unstarted_and_the_next_one_begi
     assert_eq!(
         told.collect::<Vec<_>>(),
         [(job(0), overdue), (job(1), overdue), (job(2), None), (job(99), None)],
-        "two that are too late, one in its last millisecond, and a slot for the fourth"
+        "two expired jobs end, one starts in its last millisecond, and the fourth requests a slot"
     );
     let last = handle(&mut machine, Event::SlotGranted(WallMillis(10)));
     assert_eq!(reported(&last), overdue);
@@ -65,7 +65,7 @@ fn reported(effects: &[Effect]) -> Option<&Ending> {
 }
 
 #[test]
-fn how_a_run_ends_is_told_by_its_end_and_by_the_wish_to_stop_it() {
+fn the_ending_depends_on_the_handlers_outcome_and_the_wish_to_stop() {
     let (cancel, lapsed) = (cancel(0, 1, 3), Event::Lapsed(job(0), 1));
     let (invalid, later) = (Run::Invalid("x".into()), Run::Deferred(Duration::from_secs(9)));
     let success = Ending::Succeeded(result());
@@ -112,17 +112,17 @@ fn how_a_run_ends_is_told_by_its_end_and_by_the_wish_to_stop_it() {
 }
 
 #[test]
-fn a_job_that_is_here_is_not_started_again_until_it_is_closed() {
+fn a_job_is_not_started_again_until_it_is_closed() {
     let mut machine = running();
     assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), []);
     handle(&mut machine, ended(0, Run::Aborted));
-    assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [], "reported, but not closed");
+    assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [], "the job is reported but not closed");
     assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), [Effect::Closed(job(0))]);
     assert_eq!(handle(&mut machine, Event::Start(vec![start(0)])), [Effect::WantSlot]);
 }
 
 #[test]
-fn a_word_about_another_attempt_touches_no_run() {
+fn an_event_about_another_attempt_affects_no_run() {
     let mut machine = running();
     let other = Ended { job: job(0), attempt: 2, how: Run::Succeeded(result()), ran: Duration::ZERO };
     for event in [
@@ -139,7 +139,7 @@ fn a_word_about_another_attempt_touches_no_run() {
 }
 
 #[test]
-fn one_flagged_before_it_starts_never_runs() {
+fn a_job_flagged_before_its_start_never_runs() {
     let mut flagged = start(0);
     flagged.assignment.cancel = true;
     let effects = handle(&mut ExecutorPool::new(), Event::Start(vec![flagged]));
@@ -152,20 +152,20 @@ fn one_flagged_before_it_starts_never_runs() {
 }
 
 #[test]
-fn one_that_waits_for_a_slot_for_a_third_of_its_lease_is_handed_back_and_one_that_runs_is_not() {
+fn a_job_that_waits_for_a_slot_for_a_third_of_its_lease_is_handed_back() {
     let mut machine = ExecutorPool::new();
     handle(&mut machine, Event::Start(vec![start(0)]));
     let effects = handle(&mut machine, Event::Third(job(0), 1));
     assert_eq!(reported(&effects), Some(&Ending::Released));
-    assert_eq!(handle(&mut machine, Event::Lapsed(job(0), 1)), [], "it is over");
+    assert_eq!(handle(&mut machine, Event::Lapsed(job(0), 1)), [], "the attempt has ended");
     assert_eq!(handle(&mut running(), Event::Third(job(0), 1)), []);
 }
 
 #[test]
-fn a_cancel_after_the_lease_is_over_ends_as_cancelled() {
+fn a_cancel_after_the_lease_expired_ends_as_cancelled() {
     let mut machine = running();
     assert_eq!(handle(&mut machine, Event::Lapsed(job(0), 1)), [Effect::Signal(job(0), 1)]);
-    assert_eq!(handle(&mut machine, cancel(0, 1, 4)), [], "it was told already");
+    assert_eq!(handle(&mut machine, cancel(0, 1, 4)), [], "the handler was already signalled");
     let effects = handle(&mut machine, ended(0, Run::Aborted));
     assert_eq!(reported(&effects), Some(&Ending::Cancelled));
 }
@@ -180,7 +180,7 @@ fn nothing_starts_while_disconnected() {
 }
 
 #[test]
-fn a_deleted_assignment_is_suspicious_only_while_its_job_is_open_here() {
+fn a_deleted_assignment_is_rechecked_only_while_its_job_is_open_here() {
     let mut machine = running();
     assert_eq!(handle(&mut machine, Event::Vanished(vec![job(0), job(9)])), [Effect::Recheck(job(0))]);
     handle(&mut machine, ended(0, Run::Succeeded(result())));
@@ -188,14 +188,14 @@ fn a_deleted_assignment_is_suspicious_only_while_its_job_is_open_here() {
 }
 
 #[test]
-fn a_drain_is_over_when_everything_is_closed() {
+fn a_drain_is_over_when_every_attempt_is_closed() {
     let mut machine = running();
     handle(&mut machine, Event::Start(vec![start(1)]));
     let effects = handle(&mut machine, Event::Drain(T + Duration::from_secs(1)));
-    assert_eq!(reported(&effects), Some(&Ending::Released), "what waits is handed back at once");
-    assert!(!effects.contains(&Effect::Signal(job(0), 1)), "what runs has its grace");
+    assert_eq!(reported(&effects), Some(&Ending::Released), "a waiting attempt is handed back immediately");
+    assert!(!effects.contains(&Effect::Signal(job(0), 1)), "a running attempt has its grace period");
     let effects = handle(&mut machine, Event::Start(vec![start(2)]));
-    assert_eq!(reported(&effects), Some(&Ending::Released), "so is what still comes: S18");
+    assert_eq!(reported(&effects), Some(&Ending::Released), "a later assignment is handed back, too: S18");
     assert!(!effects.contains(&Effect::WantSlot));
     handle(&mut machine, Event::Closed(vec![job(1), job(2)]));
     handle(&mut machine, ended(0, Run::Succeeded(result())));
@@ -241,8 +241,8 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// A job is here at most once: between its start and its closing it is launched at most once and reported
-    /// at most once; a slot is asked for one at a time and every granted one is used or returned.
+    /// A job is here at most once: between its start and its close it is launched at most once and reported at most
+    /// once. At most one slot request is open, and every granted slot is used or returned.
     #[test]
     fn a_job_is_launched_and_reported_at_most_once_per_life(steps in prop::collection::vec(steps(), 0..120)) {
         let mut machine = ExecutorPool::new();

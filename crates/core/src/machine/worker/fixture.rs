@@ -1,4 +1,4 @@
-//! Jobs, assignments and their beginnings, for the tests of this folder.
+//! Jobs, assignments and their start data, for the tests of this folder.
 
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ pub(super) fn assignment(attempt: u32) -> Assignment {
     Assignment::new(attempt, 3, WallMillis(0))
 }
 
-/// Every other one has a lane.
+/// Creates the start of job `n`. Jobs with an odd number have a lane.
 pub(super) fn start(n: usize) -> Start {
     let lane = (n % 2 == 1).then(|| Lane::new(format!("lane-{n}")).unwrap());
     let record = JobRecord { placement: Placement { lane, ..Placement::default() }, ..record() };

@@ -1,25 +1,25 @@
-//! Which jobs of a worker's inbox are read, and which are handed to the executor.
+//! Watches a worker's inbox: decides which jobs to read and which to hand to the executor.
 //!
-//! Watch events and listings are hints: they only make the machine *read* a job, and what is read decides.
+//! Watch events and lists are hints: they only cause the machine to *read* a job, and the read decides.
 //!
-//! | read, not handed | decision |
+//! | read, not handed out | decision |
 //! | --- | --- |
 //! | assignment and open record that agree | hand it out, once |
-//! | no assignment | nothing; if a watch had told of it, the leader took it away before it was read |
-//! | record terminal or absent | the assignment stands for nothing: discard it |
-//! | open record of another attempt | the leader assigned what it knew of old: [hand it back](Requeue), unrun |
-//! | record or assignment unreadable | quarantine; the record is left as it is |
+//! | no assignment | nothing; if a watch had reported it, the leader revoked it before it was read |
+//! | record terminal or absent | the assignment is stale: discard it |
+//! | open record of another attempt | the leader assigned from outdated data: [hand it back](Requeue) without a run |
+//! | record or assignment unreadable | quarantine; the record stays unchanged |
 //!
-//! | read, handed | decision |
+//! | read, handed out | decision |
 //! | --- | --- |
-//! | same attempt, cancel flag | tell the executor |
-//! | no assignment, or another attempt | somebody closed it: a zombie, if it still runs |
+//! | same attempt, cancel flag | report the cancel to the executor |
+//! | no assignment, or another attempt | another process closed it: a zombie, if it still runs |
 //!
-//! A read that was in flight while its job changed hands (a hint came, the attempt was closed) is thrown away
-//! and sent again, so that a job is never started from what was true before its last attempt was closed. So is one that
-//! is [old](BELIEVED): a worker that hung may hear of a job whose id another one has by now.
+//! A read is discarded and sent again if a hint arrives or the attempt is closed while it is in flight. So a job never
+//! starts from data older than the close of its last attempt. An [old](BELIEVED) answer is discarded, too: while the
+//! worker hung, the id may have been reused by another job.
 //!
-//! Limits: [`READ_JOBS`] jobs a read, [`READ_WINDOW`] reads in flight; one is sent at once when none is.
+//! Limits: [`READ_JOBS`] jobs per read, [`READ_WINDOW`] reads in flight; sent immediately when no read is in flight.
 
 mod requeue;
 
@@ -33,79 +33,79 @@ use crate::time::Millis;
 
 pub use requeue::Requeue;
 
-/// Jobs a read: an assignment and a record each.
+/// Jobs per read: an assignment and a record each.
 pub const READ_JOBS: usize = MAX_READ_BATCH / 2;
 
-/// Reads in flight: one on the wire, one in the server, two behind them.
+/// Reads in flight: one on the network, one in the server, two queued.
 pub const READ_WINDOW: usize = 4;
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// All that is in the inbox.
+    /// The complete list of the inbox.
     Listed(Vec<JobId>),
-    /// These were created in it.
+    /// Assignments of these jobs were created.
     Created(Vec<JobId>),
-    /// The data of these changed.
+    /// Assignments of these jobs were set.
     Changed(Vec<JobId>),
-    /// These were deleted from it.
+    /// Assignments of these jobs were deleted.
     Deleted(Vec<JobId>),
     /// A read was answered.
     Read(Vec<(JobId, Found)>),
-    /// A read has no answer: the next listing asks again.
+    /// A read was not answered: the next list causes another read.
     ReadFailed(Vec<JobId>),
-    /// The executor no longer holds these: their attempts are closed.
+    /// The executor no longer holds these jobs: their attempts are closed.
     Closed(Vec<JobId>),
-    /// The executor asks whether its attempt of this job still stands.
+    /// The executor asks whether its attempt of this job is still assigned.
     Recheck(JobId),
-    /// A hand-back was rejected, and this goes instead.
+    /// A hand-back was rejected; this one replaces it.
     Refused(Box<Requeue>),
     /// The connection is lost: send nothing.
     Hold,
-    /// It is back; a listing follows.
+    /// The connection is back; a list follows.
     Resume,
 }
 
-/// What shall happen.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Read these in one request.
+    /// Read these jobs in one request.
     Read(Vec<JobId>),
-    /// Hand this to the executor.
+    /// Hand this attempt to the executor.
     Start(Box<Start>),
-    /// Tell the executor that a client wants it cancelled.
+    /// Report a client's cancel to the executor.
     Cancel {
-        /// Which job.
+        /// The job.
         job: JobId,
-        /// Which attempt.
+        /// The attempt number.
         attempt: u32,
         /// The assignment with the flag.
         assignment: Assignment,
         /// Its version.
         version: i32,
     },
-    /// Tell the executor that this assignment was deleted: expected, if it reported the job.
+    /// Report to the executor that this assignment was deleted; expected if the executor has reported the job.
     Vanished(JobId),
-    /// Tell the executor that this attempt was closed by somebody else.
+    /// Report to the executor that this attempt was closed by another process.
     Zombie(JobId, u32),
-    /// This job was here and is gone, and was never handed out: the leader may take this worker for hung.
+    /// The job was assigned and removed before it was handed out: the leader may consider this worker hung.
     Missed(JobId),
-    /// Set the job aside.
+    /// Move the job to quarantine.
     Quarantine {
-        /// Which job.
+        /// The job.
         job: JobId,
-        /// What is wrong with it.
+        /// The reason.
         note: String,
     },
-    /// Close the attempt that is under way by the record, unrun, and queue the job again.
+    /// Close the record's current attempt without a run, and requeue the job.
     Requeue(Box<Requeue>),
-    /// Remove an assignment that stands for nothing.
+    /// Remove a stale assignment.
     Discard {
-        /// Which job.
+        /// The job.
         job: JobId,
         /// The assignment's version.
         assignment: i32,
-        /// The record's version; `None` when it is absent.
+        /// The record's version; `None` if the record is absent.
         record: Option<i32>,
     },
 }
@@ -116,14 +116,14 @@ struct Entry {
     reading: Reading,
     /// When the read in flight was sent.
     asked: Millis,
-    /// A watch told that it was created.
+    /// A watch reported its creation.
     came: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Handed {
     attempt: u32,
-    /// Whether it was assigned anew meanwhile, so that it is read again once it is closed.
+    /// Whether the job was assigned again in the meantime, and must be read again after the close.
     assigned_again: bool,
 }
 
@@ -133,11 +133,11 @@ enum Reading {
     No,
     Queued,
     InFlight,
-    /// What is in flight may be outdated.
+    /// The read in flight may be outdated.
     InFlightOutdated,
 }
 
-/// The machine of one incarnation.
+/// State machine of one incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InboxWatcher {
     entries: BTreeMap<JobId, Entry>,
@@ -153,7 +153,7 @@ impl Default for InboxWatcher {
 }
 
 impl InboxWatcher {
-    /// Knows of no job yet.
+    /// Creates the machine without jobs.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -164,7 +164,7 @@ impl InboxWatcher {
         }
     }
 
-    /// How many jobs are with the executor.
+    /// Returns the number of jobs held by the executor.
     #[must_use]
     pub fn handed(&self) -> usize {
         self.entries.values().filter(|entry| entry.handed.is_some()).count()
@@ -177,7 +177,7 @@ impl InboxWatcher {
             Event::Created(jobs) => jobs.into_iter().for_each(|job| self.created(job)),
             Event::Changed(jobs) => jobs.into_iter().for_each(|job| self.want(job)),
             Event::Deleted(jobs) => {
-                // Not handed: either never here, or a read will find it absent.
+                // A job that is not handed out was never read, or its read will find it absent.
                 let handed = |job: &JobId| self.entries.get(job).is_some_and(|entry| entry.handed.is_some());
                 out.extend(jobs.into_iter().filter(handed).map(Effect::Vanished));
             }
@@ -200,7 +200,7 @@ impl InboxWatcher {
         self.send(now, out);
     }
 
-    /// Reads all that is there and all that was: hints may have been lost.
+    /// Reads all listed and all known jobs, because watch events may have been lost.
     fn listed(&mut self, jobs: Vec<JobId>) {
         let known: Vec<JobId> = self.entries.keys().cloned().collect();
         jobs.into_iter().chain(known).for_each(|job| self.want(job));
@@ -238,7 +238,7 @@ impl InboxWatcher {
             Reading::No => {
                 self.entries.remove(&job);
             }
-            // Not sent yet, so it will see what is there after the close.
+            // The read is not sent yet, so it will see the state after the close.
             Reading::Queued => {}
             Reading::InFlight | Reading::InFlightOutdated => entry.reading = Reading::InFlightOutdated,
         }
@@ -284,7 +284,7 @@ impl InboxWatcher {
         match self.connectivity {
             Connectivity::Up if requeue.is_old(now) => self.want(requeue.job().clone()),
             Connectivity::Up => out.push(Effect::Requeue(requeue)),
-            // A listing follows.
+            // A list follows after the reconnection.
             Connectivity::Down => {}
         }
     }
@@ -322,7 +322,7 @@ fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
             let agree = assignment.agrees(&record);
             let job = job.clone();
             let start = Start { job, assignment, assignment_version, record, version, asked };
-            // The job is in one place, and this is it: whatever the assignment says, it must not get lost.
+            // The inbox is the only place of this job: whatever the assignment contains, the job must not get lost.
             Some(if agree {
                 Effect::Start(Box::new(start))
             } else {
@@ -346,7 +346,7 @@ fn recheck(job: &JobId, handed: &mut Handed, found: &Found, out: &mut Vec<Effect
             out.push(Effect::Zombie(job.clone(), attempt));
         }
         Look::Absent => out.push(Effect::Zombie(job.clone(), attempt)),
-        // Overwritten by a strange hand; the attempt itself stands, and is closed by the record's version.
+        // Overwritten by another process. The attempt itself stays valid and is closed by the record's version.
         Look::Unreadable { .. } => {}
     }
 }

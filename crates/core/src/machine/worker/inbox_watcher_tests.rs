@@ -35,7 +35,7 @@ fn first_read(found: Found) -> Vec<Effect> {
 }
 
 #[test]
-fn what_is_read_decides() {
+fn the_data_of_a_read_decide() {
     let unreadable = |newer| Look::Unreadable { why: "rubbish".into(), newer, version: 5 };
     let discard = |record| vec![Effect::Discard { job: job(0), assignment: 4, record }];
     let note = |note: &str| vec![Effect::Quarantine { job: job(0), note: note.into() }];
@@ -64,7 +64,7 @@ fn handed() -> InboxWatcher {
 }
 
 #[test]
-fn a_job_that_was_assigned_again_is_read_once_its_last_attempt_is_closed() {
+fn a_reassigned_job_is_read_after_its_last_attempt_is_closed() {
     let mut machine = handed();
     assert_eq!(handle(&mut machine, Event::Deleted(vec![job(0)])), [Effect::Vanished(job(0))]);
     assert_eq!(handle(&mut machine, Event::Created(vec![job(0)])), []);
@@ -74,19 +74,19 @@ fn a_job_that_was_assigned_again_is_read_once_its_last_attempt_is_closed() {
 }
 
 #[test]
-fn a_job_that_came_and_is_gone_before_it_was_read_was_taken_away() {
+fn an_assignment_deleted_before_it_was_read_is_reported_as_missed() {
     let absent = || Found { assignment: Look::Absent, record: Look::There(record(), 5) };
     let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     let out = handle(&mut machine, Event::Read(vec![(job(0), absent())]));
     assert_eq!(out, [Effect::Missed(job(0))]);
     handle(&mut machine, Event::Listed(vec![job(0)]));
-    assert_eq!(handle(&mut machine, Event::Read(vec![(job(0), absent())])), [], "a list may be of old");
+    assert_eq!(handle(&mut machine, Event::Read(vec![(job(0), absent())])), [], "a list may be outdated");
 }
 
-/// Every event of it was lost.
+/// Every watch event of the job was lost.
 #[test]
-fn what_no_event_told_of_is_decided_at_the_next_listing() {
+fn a_job_without_events_is_decided_at_the_next_list() {
     let mut machine = InboxWatcher::new();
     let unreadable = Look::Unreadable { why: "rubbish".into(), newer: true, version: 1 };
     let unreadable = Found { assignment: Look::There(assignment(1), 0), record: unreadable };
@@ -98,22 +98,22 @@ fn what_no_event_told_of_is_decided_at_the_next_listing() {
         let effects = handle(&mut machine, Event::Read(vec![(job(0), found)]));
         match decision {
             Some(set_aside) => assert_eq!(effects, [set_aside]),
-            None => assert!(matches!(&effects[..], [Effect::Start(_)]), "put back: {effects:?}"),
+            None => assert!(matches!(&effects[..], [Effect::Start(_)]), "the job is restored: {effects:?}"),
         }
     }
 }
 
 #[test]
-fn a_read_from_before_the_close_starts_nothing() {
+fn a_read_sent_before_the_close_starts_no_attempt() {
     let mut machine = handed();
     assert_eq!(handle(&mut machine, Event::Listed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
     assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), []);
     let outdated = Event::Read(vec![(job(0), there(1, record()))]);
-    assert_eq!(handle(&mut machine, outdated), [Effect::Read(vec![job(0)])], "read again");
+    assert_eq!(handle(&mut machine, outdated), [Effect::Read(vec![job(0)])], "the job is read again");
 }
 
 #[test]
-fn a_recheck_tells_a_cancel_from_a_zombie() {
+fn a_recheck_distinguishes_a_cancel_from_a_zombie() {
     let flagged = Assignment { cancel: true, ..assignment(1) };
     for (found, effects) in [
         (Look::There(assignment(1), 4), vec![]),
@@ -132,7 +132,7 @@ fn a_recheck_tells_a_cancel_from_a_zombie() {
 }
 
 #[test]
-fn jobs_gather_while_a_read_is_in_flight_and_reads_are_bounded() {
+fn jobs_accumulate_while_a_read_is_in_flight_and_reads_are_bounded() {
     let mut machine = InboxWatcher::new();
     assert_eq!(handle(&mut machine, Event::Created(vec![job(0)])).len(), 1);
     assert_eq!(handle(&mut machine, Event::Created(vec![job(1)])), [], "gathered");
@@ -144,7 +144,7 @@ fn jobs_gather_while_a_read_is_in_flight_and_reads_are_bounded() {
 }
 
 #[test]
-fn nothing_is_read_while_disconnected_and_all_is_found_by_the_next_listing() {
+fn no_job_is_read_while_disconnected_and_the_next_list_finds_all() {
     let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     handle(&mut machine, Event::Hold);
@@ -155,20 +155,25 @@ fn nothing_is_read_while_disconnected_and_all_is_found_by_the_next_listing() {
     assert_eq!(handle(&mut machine, Event::Listed(vec![job(0), job(1)])).len(), 1);
 }
 
-/// S9, S13: the worker hung between the two. Since then the job may have ended elsewhere, been removed after its
-/// retention and been submitted again, with versions and attempts that begin anew.
+/// S9, S13: the worker hung between the request and the answer. Since then the job may have ended elsewhere, its record
+/// may have been removed after its retention, and the id submitted again, with versions and attempts that start from
+/// zero.
 #[test]
-fn an_answer_that_is_heard_long_after_it_was_asked_for_is_thrown_away() {
+fn an_answer_to_an_old_read_is_discarded() {
     let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     let late = Millis(0) + BELIEVED;
     let answer = || Event::Read(vec![(job(0), there(1, record()))]);
-    assert_eq!(handle_at(late, &mut machine, answer()), [Effect::Read(vec![job(0)])], "asked for again");
+    assert_eq!(
+        handle_at(late, &mut machine, answer()),
+        [Effect::Read(vec![job(0)])],
+        "the read is sent again"
+    );
     let effects = handle_at(late, &mut machine, answer());
     assert!(matches!(&effects[..], [Effect::Start(start)] if start.asked == late), "{effects:?}");
 }
 
-/// A member in a lane that was cancelled, under a number that is not its record's.
+/// A cancelled member in a lane, assigned under another attempt number than its record's.
 fn cancelled_of_old() -> Found {
     let lane = Some(Lane::new("lane").unwrap());
     let group = GroupId::new("group").unwrap();
@@ -188,7 +193,9 @@ fn handing_back() -> (InboxWatcher, Box<Requeue>, Vec<Op>) {
 }
 
 fn handed_back(effects: Vec<Effect>) -> (Box<Requeue>, Vec<Op>) {
-    let Ok([Effect::Requeue(requeue)]) = <[Effect; 1]>::try_from(effects) else { panic!("not handed back") };
+    let Ok([Effect::Requeue(requeue)]) = <[Effect; 1]>::try_from(effects) else {
+        panic!("the job is not handed back")
+    };
     let ops = requeue.ops(worker(), WallMillis(9));
     (requeue, ops)
 }
@@ -197,25 +204,25 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
     Outcome::Rejected(Rejection { at, reason })
 }
 
-/// S6, S7, L3: else it would be refused for as long as the worker lives.
+/// S6, S7, L3: otherwise the hand-back would be rejected as long as the worker lives.
 #[test]
-fn a_hand_back_goes_at_once_without_what_a_hand_took_away_or_made_before() {
+fn a_hand_back_omits_the_parts_that_an_operator_changed() {
     let (mut machine, mut requeue, whole) = handing_back();
     let parts = whole.iter().filter(|op| op.is_part_of_end()).count();
-    assert_eq!(parts, 3, "its turn, its place, and its mark: {whole:?}");
+    assert_eq!(parts, 3, "the turn, the place and the mark: {whole:?}");
     let mut ops = whole.clone();
     for left in (0..parts).rev() {
         let at = ops.iter().position(Op::is_part_of_end).unwrap();
         let reason = if left == 0 { Reason::NodeExists } else { Reason::NoNode };
-        let instead = requeue.answered(&ops, &rejected(at, reason)).expect("it goes without that");
+        let instead = requeue.answered(&ops, &rejected(at, reason)).expect("a hand-back without that part");
         (requeue, ops) = handed_back(handle(&mut machine, Event::Refused(instead)));
         assert_eq!(ops.iter().filter(|op| op.is_part_of_end()).count(), left);
     }
-    assert_eq!(ops, whole[..2], "record and assignment, each by the version that was read");
+    assert_eq!(ops, whole[..2], "record and assignment, each at the version that was read");
 }
 
 #[test]
-fn a_hand_back_that_moved_on_or_has_no_answer_is_left_to_the_next_listing() {
+fn a_stale_or_unanswered_hand_back_is_left_to_the_next_list() {
     let unreached = [
         Outcome::Applied(()),
         Outcome::Unknown,
@@ -232,9 +239,9 @@ fn a_hand_back_that_moved_on_or_has_no_answer_is_left_to_the_next_listing() {
     }
 }
 
-/// S9: as for a read. Behind the same versions there may be another job.
+/// S9: as for a read, another job may have the same versions.
 #[test]
-fn a_hand_back_is_sent_again_neither_long_after_its_read_nor_while_disconnected() {
+fn an_old_hand_back_or_one_while_disconnected_is_not_sent_again() {
     let refused = || {
         let (machine, requeue, ops) = handing_back();
         (machine, requeue.answered(&ops, &rejected(2, Reason::NoNode)).unwrap())
@@ -254,7 +261,7 @@ enum Step {
     Assign(usize),
     Answer,
     Fail,
-    /// The executor's attempt is closed, and it says so.
+    /// The executor's attempt is closed, and the executor reports it.
     Close(usize),
     List,
     Hint(usize),
@@ -274,12 +281,12 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// S9: no attempt is handed out twice, whatever hints, listings and answers come in whatever order; and all
-    /// that is assigned is handed out in the end.
+    /// S9: no attempt is handed out twice, whatever the order of hints, lists and answers, and every assigned attempt
+    /// is handed out.
     #[test]
     fn every_attempt_is_handed_out_once(steps in prop::collection::vec(steps(), 0..100)) {
         let mut machine = InboxWatcher::new();
-        // The assigned attempt, if any, and the closed attempts of each job; what was read when it was sent.
+        // The assigned attempt, if any, and the closed attempts of each job, as read when the request was sent.
         let mut world: BTreeMap<usize, (Option<u32>, u32)> = (0..4).map(|n| (n, (None, 0))).collect();
         let mut wire: Vec<Vec<(JobId, Found)>> = Vec::new();
         let mut handed: BTreeMap<(usize, u32), u32> = BTreeMap::new();
@@ -331,19 +338,19 @@ proptest! {
                         Effect::Start(start) => {
                             let (n, attempt) = (number(&start.job), start.assignment.attempt);
                             *handed.entry((n, attempt)).or_default() += 1;
-                            prop_assert_eq!(open[n], 0, "handed out while open");
+                            prop_assert_eq!(open[n], 0, "an attempt was handed out while another is open");
                             open[n] = attempt;
                         }
                         Effect::Zombie(id, attempt) => {
-                            prop_assert_ne!(open[number(&id)], attempt, "it stands");
+                            prop_assert_ne!(open[number(&id)], attempt, "the zombie's attempt is still assigned");
                         }
                         Effect::Discard { .. }
                         | Effect::Requeue(_)
                         | Effect::Quarantine { .. }
                         | Effect::Cancel { .. } => {
-                            prop_assert!(false, "nobody tampered: {:?}", effect);
+                            prop_assert!(false, "no znode was tampered with: {:?}", effect);
                         }
-                        // A hint may be of before its close.
+                        // A hint may be older than the close.
                         Effect::Missed(_) | Effect::Vanished(_) => {}
                     }
                 }
@@ -351,7 +358,7 @@ proptest! {
         }
         prop_assert!(handed.values().all(|times| *times == 1), "{:?}", handed);
         for (n, (assigned, _)) in world {
-            prop_assert_eq!(assigned.unwrap_or(0), open[n], "job {} is where it was assigned", n);
+            prop_assert_eq!(assigned.unwrap_or(0), open[n], "job {} is held by the executor as assigned", n);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The worker's machines: an attempt's way from the inbox to its closing transaction.
+//! State machines of the worker: from the inbox to the closing transaction of an attempt.
 //!
 //! ```text
 //!  ZooKeeper ──▶ inbox_watcher ──Start──▶ executor_pool ──Finished──▶ beats ──▶ reporter ──▶ ZooKeeper
@@ -9,10 +9,10 @@
 //!  wing: registers the incarnation, starts and stops the others, drains, retires
 //! ```
 //!
-//! **No attempt runs twice.** A job is *handed* from the inbox to the executor at most once until its closing
-//! transaction is known to be applied: [`inbox_watcher`] gives a job out again only from a read that was sent after
-//! that. Whatever breaks this memory (a dead actor, a new session) ends the incarnation, and the assignments of
-//! an incarnation that has ended are closed by the leader.
+//! **No attempt runs twice.** Until the closing transaction of an attempt is known to be applied, its job is *handed*
+//! from the inbox to the executor at most once: [`inbox_watcher`] hands a job out again only from a read that was sent
+//! after that. If this state is lost (an actor died, the session is new), the incarnation ends, and the leader closes
+//! its assignments.
 
 pub mod executor_pool;
 pub mod inbox_watcher;
@@ -27,36 +27,37 @@ use crate::name::JobId;
 use crate::time::Millis;
 use crate::wire::{self, Stored};
 
-/// For how long it is believed that an attempt's record is the one that was read. The record of a job that is over stays
-/// for [`MIN_RETENTION`] at least, and then versions begin anew under its id; so for half of that no other job can have the
-/// id, nor while what was sent by then is on its way. A worker that hangs for longer reads again before it acts.
+/// How long the record that was read is assumed to be the record of the same job. The record of a terminal job is kept
+/// for at least [`MIN_RETENTION`]; after that the id can be reused with versions that start from zero. So for half of
+/// that time the id cannot belong to another job, including requests still in flight. A worker that hangs for longer
+/// reads again before it acts.
 pub const BELIEVED: Duration = Duration::from_secs(MIN_RETENTION.as_secs() / 2);
 
-/// An attempt that may start, with all that its end needs.
+/// An attempt that may start, with all data needed to close it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Start {
-    /// Which job.
-    pub job: JobId,
-    /// What the leader wrote into the inbox.
-    pub assignment: Assignment,
-    /// Its version: tells whether the cancel flag was set since.
-    pub assignment_version: i32,
     /// The job.
+    pub job: JobId,
+    /// The assignment that the leader wrote into the inbox.
+    pub assignment: Assignment,
+    /// The assignment's version: shows whether the cancel flag was set since the read.
+    pub assignment_version: i32,
+    /// The job's record.
     pub record: JobRecord,
     /// The record's version: the attempt's fencing token.
     pub version: i32,
-    /// When the read was sent that showed all this, by this worker's clock.
+    /// When the read of these data was sent, by this worker's monotonic clock.
     pub asked: Millis,
 }
 
-/// An attempt that has ended here and is not closed yet.
+/// An attempt that has ended in this worker and is not closed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finished {
-    /// What was started.
+    /// The attempt that was started.
     pub start: Start,
-    /// How it ended.
+    /// How the attempt ended.
     pub ending: Ending,
-    /// How long the handler ran; nothing when it never did.
+    /// How long the handler ran; `None` if it never started.
     pub ran: Option<Duration>,
 }
 
@@ -67,18 +68,18 @@ enum Connectivity {
     Down,
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Look<T> {
-    /// No such znode.
+    /// The znode is absent.
     Absent,
     /// A value and its version.
     There(T, i32),
-    /// Bytes that this build cannot read.
+    /// The data cannot be decoded by this build.
     Unreadable {
-        /// Why.
+        /// The decoding error.
         why: String,
-        /// Whether a newer build may read them.
+        /// Whether a newer build may be able to decode the data.
         newer: bool,
         /// The znode's version.
         version: i32,
@@ -99,13 +100,13 @@ impl<T: Stored> Look<T> {
     }
 }
 
-/// What stands in ZooKeeper about a job of the inbox. Read assignment first, record second: a record is never
-/// older than the assignment beside it then.
+/// The stored state of a job in the inbox. The assignment is read before the record, so the record is never older than
+/// the assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Found {
-    /// Its assignment to this worker.
+    /// The job's assignment to this worker.
     pub assignment: Look<Assignment>,
-    /// Its record.
+    /// The job's record.
     pub record: Look<JobRecord>,
 }
 

@@ -1,34 +1,34 @@
-//! The life of a worker incarnation: registered, serving, drained, retired, or replaced.
+//! The life of a worker incarnation: register, serve, drain, retire, or be replaced.
 //!
 //! ```text
 //!          connected            applied
 //!   Away ────────────▶ Registering ────▶ Serving ──drain──▶ Draining ──empty, retired──▶ Over
 //!    ▲                     ▲                │ │                │
-//!    │                     └─ephemeral gone─┘ └─child died──┐  │ child died, deadline
+//!    │                     └─no ephemeral───┘ └─child died──┐  │ child died, deadline
 //!    └── expired (from anywhere) ──                         ▼  ▼
 //!                          ▲                               Leaving ──then: again, over, fail──▶
 //!                          └──────ephemeral deleted───────────┘
 //! ```
 //!
-//! A drain is asked for by the node, or by an operator, who sets the mark in the ephemeral: the incarnation looks at it
-//! when a watch says that it has changed, at every reconnection, and from time to time, as watches are hints. A mark that
-//! is set while the session ends is gone with it.
+//! The node requests a drain, or an operator sets the draining mark in the ephemeral. The incarnation reads the
+//! ephemeral when a watch reports a change, at every reconnection, and periodically, because watches are hints. A mark
+//! that is set while the session ends is deleted with the ephemeral.
 //!
-//! A child's death loses what was handed to it, so nobody could tell any more which attempts have run. Then the
-//! whole incarnation leaves: its ephemeral is deleted, the leader closes its attempts as lost, and a fresh
-//! incarnation registers, up to [`MAX_RESTARTS`] within [`RESTART_WINDOW`].
+//! When a child dies, the attempts handed to it are lost, so it is unknown which of them have run. Then the whole
+//! incarnation leaves: its ephemeral is deleted, the leader closes its attempts as lost, and a new incarnation
+//! registers, up to [`MAX_RESTARTS`] times within [`RESTART_WINDOW`].
 //!
 //! | lost reply of | resolved by |
 //! | --- | --- |
-//! | registration | reading the ephemeral: ours ⇒ registered; absent ⇒ again; foreign ⇒ a fresh id |
-//! | the draining mark | reading the ephemeral: marked ⇒ done; not ⇒ again, on the version read |
-//! | what it offers now | reading the ephemeral, then doing it again: it may say the same twice |
-//! | retiring, leaving | doing it again: absent ⇒ done |
+//! | registration | reading the ephemeral: ours ⇒ registered; absent ⇒ register again; foreign ⇒ a new id |
+//! | the draining mark | reading the ephemeral: marked ⇒ done; unmarked ⇒ set again, at the version read |
+//! | an updated offer | reading the ephemeral, then writing again, possibly the same content |
+//! | retiring, leaving | repeating it: absent ⇒ done |
 //!
-//! A registration whose reply was lost and which is applied after the read-back lets the second one fail on the
-//! inbox that exists; the read-back after that finds it ours. Whatever a registration fails on, [`RETRY`] lies
-//! between it and the next: what refuses it (an inbox without its ephemeral until a leader removes it, a parent
-//! that an operator deleted) may refuse it for long. Missing parents are made meanwhile.
+//! If a registration without a reply is applied after the read-back, the second registration fails because the inbox
+//! exists, and the next read-back finds the first one. After any failed registration the wing waits for [`RETRY`],
+//! because the cause may last long: an inbox without its ephemeral until a leader removes it, or a parent that an
+//! operator deleted. Missing parents are created in the meantime.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -44,23 +44,23 @@ pub use event::{Drained, Effect, Ephemeral, Event, Stage};
 
 use state::{Check, Children, Drain, Draining, Say, State, Step, Then};
 
-/// Restarts within [`RESTART_WINDOW`] beyond which something is wrong that no restart mends.
+/// Maximum restarts within [`RESTART_WINDOW`]; more indicate a fault that a restart does not fix.
 pub const MAX_RESTARTS: usize = 5;
 
 /// See [`MAX_RESTARTS`].
 pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
-/// Until a write that was not applied, or a read that was not answered, is tried again.
+/// Delay before an unapplied write or unanswered read is tried again.
 pub const RETRY: Duration = Duration::from_millis(100);
 
-/// Beyond the grace of a drain, for reports on their way and the last transaction.
+/// Added to the grace period of a drain, for reports in flight and the last transaction.
 pub const DRAIN_MARGIN: Duration = Duration::from_secs(5);
 
-/// The machine of a node's worker role.
+/// State machine of a node's worker role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkerWing {
     state: State,
-    /// Asked for before there was anything to drain.
+    /// Requested before the incarnation was serving.
     drain: Option<Drain>,
     say: Say,
     restarts: VecDeque<Millis>,
@@ -68,13 +68,13 @@ pub struct WorkerWing {
 }
 
 impl WorkerWing {
-    /// Waits for a session. An operator's drain has `grace`.
+    /// Creates the machine, which waits for a session. A drain by an operator has the grace period `grace`.
     #[must_use]
     pub fn new(grace: Duration) -> Self {
         Self { state: State::Away, drain: None, say: Say::Nothing, restarts: VecDeque::new(), grace }
     }
 
-    /// Where it is in its life.
+    /// Returns the stage of the incarnation.
     #[must_use]
     pub fn stage(&self) -> Stage {
         match self.state {
@@ -98,9 +98,9 @@ impl WorkerWing {
             Event::Read(ephemeral) => self.read(now, ephemeral, out),
             Event::ChildDied => self.child_died(now, out),
             Event::InboxGone => match self.state {
-                // As if a child had died: this incarnation is of no use.
+                // Handled like the death of a child: this incarnation cannot receive jobs.
                 State::Serving { .. } => self.child_died(now, out),
-                // Gone with our own retirement, or with an incarnation that is over.
+                // Deleted by our own retirement, or belongs to an ended incarnation.
                 State::Draining { .. }
                 | State::Away
                 | State::Registering(_)
@@ -113,7 +113,7 @@ impl WorkerWing {
             Event::Said(outcome) => self.said(now, &outcome, out),
             Event::Look => match self.state {
                 State::Serving { check: Check::Seen, .. } => out.push(Effect::Read),
-                // It is read, or will be, for another reason.
+                // A read is in flight or will be sent for another reason.
                 State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
                 | State::Registering(_)
                 | State::Draining { .. }
@@ -134,7 +134,7 @@ impl WorkerWing {
     }
 
     fn say(&mut self, out: &mut Vec<Effect>) {
-        // A new registration says it, and one that leaves has nothing to offer.
+        // A new registration contains the current offer, and a leaving worker offers nothing.
         if let (State::Serving { version, check: Check::Seen }, Say::Wanted) = (self.state, self.say) {
             self.say = Say::Sent(version);
             out.push(Effect::Say(version));
@@ -144,7 +144,7 @@ impl WorkerWing {
     fn connected(&mut self, out: &mut Vec<Effect>) {
         match self.state {
             State::Away => self.register_anew(out),
-            // Over stays over; the others hear Expired before another session connects.
+            // `Over` is final; the other states receive `Expired` before another session connects.
             State::Over
             | State::Registering(_)
             | State::Serving { .. }
@@ -165,7 +165,7 @@ impl WorkerWing {
                 out.push(Effect::Hold);
             }
             State::Draining { .. } => out.push(Effect::Hold),
-            // What is in flight will be answered as unknown or not sent.
+            // Requests in flight will be answered as unknown or not sent.
             State::Registering(_) | State::Leaving { .. } | State::Away | State::Over => {}
         }
     }
@@ -175,8 +175,8 @@ impl WorkerWing {
             State::Serving { check, .. } => {
                 *check = Check::Asked;
                 out.push(Effect::Read);
-                // What was assigned and taken back meanwhile it will never hear of, and a leader that took it for hung waits
-                // for its word.
+                // The worker never sees an assignment that was made and revoked while it was disconnected. A leader
+                // that considers it hung waits for a new write of the registration.
                 self.anew();
             }
             State::Draining { step, .. } => {
@@ -203,7 +203,7 @@ impl WorkerWing {
                 out.push(Effect::Stop);
                 self.over(Drained::Abandoned, out);
             }
-            // Its ephemeral is gone with the session.
+            // The ephemeral was deleted with the session.
             State::Leaving { then, .. } => match then {
                 Then::Again => self.away(out),
                 Then::Over => self.over(Drained::Abandoned, out),
@@ -224,7 +224,7 @@ impl WorkerWing {
         out.push(Effect::Drained(how));
     }
 
-    /// Sends what the state waits for, if its last request came to nothing.
+    /// Repeats the request of the current state, if the last one failed.
     fn step(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match &mut self.state {
             State::Registering(step @ Step::Again) => {
@@ -240,7 +240,7 @@ impl WorkerWing {
                 out.push(Effect::Leave);
             }
             State::Draining { drain, .. } if drain.give_up <= now => {
-                // Whoever waits hears now; the ephemeral must go all the same, however long that takes.
+                // Answer the drain request now; the ephemeral must be deleted anyway, however long that takes.
                 out.extend([Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)]);
                 self.state = State::Leaving { then: Then::Over, step: Step::Sent };
             }
@@ -252,7 +252,7 @@ impl WorkerWing {
                 *step = Step::Sent;
                 out.push(Effect::Retire);
             }
-            // Nothing to repeat: the answer is on its way, or an event is waited for.
+            // Nothing to repeat: a request is in flight, or the state waits for an event.
             State::Registering(Step::Sent)
             | State::Leaving { step: Step::Sent, .. }
             | State::Serving { .. }
@@ -282,7 +282,7 @@ impl WorkerWing {
                 if self.restarts.len() > MAX_RESTARTS { Then::Fail } else { Then::Again }
             }
             State::Draining { .. } => Then::Over,
-            // There are no children.
+            // There are no children in these states.
             State::Away | State::Registering(_) | State::Leaving { .. } | State::Over => return,
         };
         if then == Then::Again {

@@ -27,7 +27,7 @@ fn ours(version: i32, draining: bool) -> Event {
     Event::Read(Some(Ephemeral::Ours { version, draining }))
 }
 
-/// Plays a script of events and the effects that each must have; wakes are left out.
+/// Plays a script of events with their expected effects; wakes are ignored.
 fn play(script: &[(Event, &[Effect])]) -> WorkerWing {
     let mut machine = WorkerWing::new(GRACE);
     for (n, (event, expected)) in script.iter().enumerate() {
@@ -61,7 +61,7 @@ fn a_registration_whose_reply_is_lost_is_read_back() {
 }
 
 #[test]
-fn what_it_offers_is_said_once_it_has_changed_and_again_if_nobody_knows_whether_it_was() {
+fn a_changed_offer_is_written_once_and_again_after_an_unknown_outcome() {
     let said = |outcome| Event::Said(outcome);
     play(&[
         (Event::Anew, &[]),
@@ -87,7 +87,7 @@ fn what_it_offers_is_said_once_it_has_changed_and_again_if_nobody_knows_whether_
 }
 
 #[test]
-fn an_operators_mark_drains_it_wherever_it_is_seen() {
+fn an_operators_mark_starts_a_drain_in_every_state_that_reads_it() {
     let drained: &[Effect] = &[Effect::Drain(UNTIL), Effect::Relist];
     let serving: &[(Event, &[Effect])] = &[(Event::Connected, REGISTER), (applied(), &[Effect::Start])];
     let looked = [
@@ -116,7 +116,7 @@ fn an_operators_mark_drains_it_wherever_it_is_seen() {
 }
 
 #[test]
-fn what_it_offers_does_not_wipe_out_an_operators_mark() {
+fn writing_the_offer_does_not_erase_an_operators_mark() {
     play(&[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
@@ -128,7 +128,7 @@ fn what_it_offers_does_not_wipe_out_an_operators_mark() {
 }
 
 #[test]
-fn a_look_that_comes_before_the_answer_to_what_it_offers_counts_that_once() {
+fn a_read_before_the_answer_to_an_offer_counts_its_version_once() {
     play(&[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
@@ -136,13 +136,13 @@ fn a_look_that_comes_before_the_answer_to_what_it_offers_counts_that_once() {
         (Event::Look, &[Effect::Read]),
         (ours(1, false), &[]),
         (Event::Said(Outcome::Applied(())), &[]),
-        // Not on the version of a mark that an operator may have made since.
+        // Not at the version of a mark that an operator may have set since then.
         (Event::Anew, &[Effect::Say(1)]),
     ]);
 }
 
 #[test]
-fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
+fn a_late_registration_makes_the_second_one_fail_and_is_found() {
     play(&[
         (Event::Connected, REGISTER),
         (unknown(), &[]),
@@ -155,7 +155,7 @@ fn a_registration_that_was_applied_late_makes_the_second_fail_and_is_found() {
 }
 
 #[test]
-fn a_registration_that_is_refused_again_and_again_waits_before_each_try() {
+fn a_repeatedly_rejected_registration_waits_before_each_retry() {
     let again = [Effect::WakeAt(T + RETRY)];
     for (reason, refused) in [
         (Reason::NoNode, &[Effect::MakeParents, Effect::WakeAt(T + RETRY)][..]),
@@ -168,7 +168,7 @@ fn a_registration_that_is_refused_again_and_again_waits_before_each_try() {
         for _ in 0..3 {
             assert_eq!(handle(&mut machine, T, rejected(reason.clone())), refused, "{reason}");
             assert_eq!(handle(&mut machine, T, Event::Wake), [Effect::Read]);
-            assert_eq!(handle(&mut machine, T, Event::Wake), [], "the answer is on its way");
+            assert_eq!(handle(&mut machine, T, Event::Wake), [], "the request is in flight");
             let absent = Event::Read(Some(Ephemeral::Absent));
             assert_eq!(handle(&mut machine, T, absent), [Effect::Register]);
         }
@@ -176,7 +176,7 @@ fn a_registration_that_is_refused_again_and_again_waits_before_each_try() {
 }
 
 #[test]
-fn after_a_reconnection_nothing_goes_on_before_the_ephemeral_was_seen() {
+fn after_a_reconnection_children_resume_only_after_the_ephemeral_was_read() {
     let serving: &[(Event, &[Effect])] = &[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
@@ -184,7 +184,7 @@ fn after_a_reconnection_nothing_goes_on_before_the_ephemeral_was_seen() {
         (Event::Reconnected, &[Effect::Read]),
     ];
     let and = |last| [serving, &[last]].concat();
-    // L8: a leader may have taken it for hung, by an assignment that it never saw.
+    // L8: a leader may consider the worker hung because of an assignment that the worker never saw.
     play(&and((ours(0, false), &[Effect::Resume, Effect::Say(0)])));
     let anew = [Effect::Stop, Effect::Renew, Effect::Register];
     play(&and((Event::Read(Some(Ephemeral::Absent)), &anew)));
@@ -193,7 +193,7 @@ fn after_a_reconnection_nothing_goes_on_before_the_ephemeral_was_seen() {
 }
 
 #[test]
-fn a_dead_child_takes_the_registration_with_it_before_the_next_one() {
+fn a_dead_child_deletes_the_registration_before_the_next_one() {
     let machine = play(&[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
@@ -208,7 +208,7 @@ fn a_dead_child_takes_the_registration_with_it_before_the_next_one() {
 }
 
 #[test]
-fn too_many_dead_children_in_a_short_time_fail_the_wing_after_it_has_left() {
+fn too_many_dead_children_fail_the_wing_after_it_has_left() {
     let serve = |now, machine: &mut WorkerWing| {
         handle(machine, now, Event::Connected);
         handle(machine, now, applied());
@@ -217,7 +217,10 @@ fn too_many_dead_children_in_a_short_time_fail_the_wing_after_it_has_left() {
     serve(T, &mut machine);
     for n in 0..100 {
         let now = T + RESTART_WINDOW * n;
-        assert!(handle(&mut machine, now, Event::ChildDied).contains(&Effect::Restarted), "rare enough");
+        assert!(
+            handle(&mut machine, now, Event::ChildDied).contains(&Effect::Restarted),
+            "restarts are within the limit"
+        );
         handle(&mut machine, now, applied());
         handle(&mut machine, now, applied());
     }
@@ -254,7 +257,7 @@ fn a_drain_marks_empties_and_retires() {
 }
 
 #[test]
-fn children_that_are_held_when_a_drain_begins_go_on_once_the_ephemeral_was_seen() {
+fn children_held_at_the_start_of_a_drain_resume_after_the_ephemeral_was_read() {
     let held: &[(Event, &[Effect])] = &[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
@@ -280,7 +283,7 @@ fn children_that_are_held_when_a_drain_begins_go_on_once_the_ephemeral_was_seen(
 }
 
 #[test]
-fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
+fn a_drain_that_cannot_finish_gives_up_at_its_deadline() {
     let mut machine = play(&[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
@@ -290,7 +293,7 @@ fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
     let late = T + GRACE + DRAIN_MARGIN;
     let gave_up = [Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)];
     assert_eq!(handle(&mut machine, late, Event::Wake), gave_up);
-    // Its ephemeral is deleted all the same, as soon as that can be done.
+    // The ephemeral is deleted anyway, as soon as possible.
     for refused in [rejected(Reason::NotSent), unknown()] {
         assert_eq!(handle(&mut machine, late, refused), [Effect::WakeAt(late + RETRY)]);
         assert_eq!(machine.stage(), Stage::Leaving);
@@ -301,7 +304,7 @@ fn a_drain_that_cannot_end_gives_up_at_its_deadline() {
 }
 
 #[test]
-fn a_drain_may_have_all_the_time_there_is() {
+fn a_drain_accepts_the_maximum_grace() {
     let mut machine = play(&[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
@@ -313,7 +316,7 @@ fn a_drain_may_have_all_the_time_there_is() {
 }
 
 #[test]
-fn a_drain_before_there_is_anything_to_drain_is_kept_or_answered() {
+fn a_drain_before_serving_is_kept_or_answered() {
     play(&[(Event::Drain(GRACE), &[Effect::Drained(Drained::Empty)]), (Event::Connected, &[])]);
     play(&[
         (Event::Connected, REGISTER),
@@ -354,8 +357,8 @@ fn events() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Children are started only when there are none, under a fresh id each time, and run only while the
-    /// incarnation serves or drains; a drain that was asked for is answered in the end.
+    /// Children start only when there are none, under a new id each time, and run only while the incarnation serves or
+    /// drains. Every drain request is answered.
     #[test]
     fn children_live_exactly_as_long_as_their_incarnation(events in prop::collection::vec(events(), 0..60)) {
         let mut machine = WorkerWing::new(GRACE);

@@ -1,10 +1,10 @@
-//! Which workers live.
+//! Membership: tracks which workers are alive.
 //!
-//! A worker is known by its ephemeral. Lists and watches only say where to look: a worker is declared dead when
-//! a watch reported its ephemeral's deletion, or when a read found it absent after its id had been seen, in the
-//! list of workers or as an inbox. Both are final, because inbox and ephemeral are created in one multi and an
-//! id is never used twice. A list that merely lacks a worker proves nothing: it may have been made before the
-//! worker registered. A read that was overtaken by the deletion is dropped.
+//! A worker is known by its ephemeral. Lists and watches only say which ephemerals to read. A worker is declared dead
+//! when a watch reported the deletion of its ephemeral, or when a read found it absent after its id had been seen in
+//! the list of workers or as an inbox. Both are final, because inbox and ephemeral are created in one multi and an id
+//! is never used twice. A list that lacks a worker proves nothing, because it may have been made before the worker
+//! registered. A read that was overtaken by the deletion is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,33 +12,33 @@ use crate::machine::worker_registry::recovery::Stored;
 use crate::name::WorkerId;
 use crate::worker::WorkerInfo;
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A list, or a watch that reported a creation or a change, showed this id.
+    /// A list, or a watch that reported a creation or a change, contained this id.
     Seen(WorkerId),
-    /// Everything was listed: these ids have an ephemeral or an inbox.
+    /// A complete list: these ids have an ephemeral or an inbox.
     Listed(BTreeSet<WorkerId>),
-    /// A watch reported that the ephemeral is gone.
+    /// A watch reported that the ephemeral was deleted.
     Deleted(WorkerId),
     /// The ephemeral was read.
     Read(WorkerId, Stored<WorkerInfo>),
 }
 
-/// What follows.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Read these ephemerals.
     Read(Vec<WorkerId>),
-    /// It lives, registered so, at this version.
+    /// The worker is alive, with this registration at this version.
     Lives(WorkerId, WorkerInfo, i32),
-    /// It is dead: assign nothing to it, recover its inbox.
+    /// The worker is dead: assign nothing to it, and recover its inbox.
     Dead(WorkerId),
-    /// Its registration cannot be read: it gets nothing.
+    /// The worker's registration cannot be decoded: assign nothing to it.
     Unreadable(WorkerId, String),
 }
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Membership {
     live: BTreeMap<WorkerId, i32>,
@@ -73,7 +73,7 @@ impl Membership {
                 }
             }
             Event::Read(worker, Stored::Value(info, version)) => {
-                // Reads of one session come back in order, but a watch's report may overtake one.
+                // Reads of one session return in order, but a watch event may overtake one.
                 let newer = self.live.get(&worker).is_none_or(|known| *known <= version);
                 if newer && !self.dead.contains(&worker) {
                     self.live.insert(worker, version);
@@ -83,7 +83,7 @@ impl Membership {
         }
     }
 
-    /// How many live.
+    /// Returns the number of live workers.
     #[must_use]
     pub fn live(&self) -> usize {
         self.live.len()
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_lives_once_its_ephemeral_was_read() {
+    fn a_worker_is_alive_after_its_ephemeral_was_read() {
         let out = run([Event::Seen(worker(1)), Event::Read(worker(1), Stored::Value(info(), 0))]);
         assert_eq!(out, [Effect::Read(vec![worker(1)]), Effect::Lives(worker(1), info(), 0)]);
     }
@@ -137,19 +137,19 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_lacks_a_live_worker_only_asks() {
+    fn a_list_that_lacks_a_live_worker_only_causes_a_read() {
         let out = run([Event::Read(worker(1), Stored::Value(info(), 0)), Event::Listed([].into())]);
         assert_eq!(out.last(), Some(&Effect::Read(vec![worker(1)])));
     }
 
     #[test]
-    fn a_dead_worker_does_not_come_back_with_a_read_that_was_overtaken() {
+    fn a_dead_worker_does_not_return_with_an_overtaken_read() {
         let out = run([Event::Deleted(worker(1)), Event::Read(worker(1), Stored::Value(info(), 0))]);
         assert_eq!(out, [Effect::Dead(worker(1))]);
     }
 
     #[test]
-    fn a_death_is_told_once() {
+    fn a_death_is_reported_once() {
         let out =
             run([Event::Deleted(worker(1)), Event::Read(worker(1), Stored::Absent), Event::Seen(worker(1))]);
         assert_eq!(out, [Effect::Dead(worker(1))]);

@@ -1,5 +1,5 @@
-//! The machines of the worker registry: [`membership`] knows the workers that live, and [`recovery`] takes back the jobs of
-//! those that died.
+//! State machines of the worker registry: [`membership`] tracks the live workers, and [`recovery`] requeues the jobs of
+//! dead workers.
 
 pub mod membership;
 pub mod recovery;

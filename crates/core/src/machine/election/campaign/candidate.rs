@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 /// A child of `/election` that is a candidate.
 ///
-/// Ordered by sequence, then by name: a total order, so that every candidate sees the same first one. Sequences
-/// are compared as numbers. They have ten digits until 2³¹ candidacies, when ZooKeeper's counter turns
-/// negative: even then the order is total, and the epoch protects what the order does not.
+/// Ordered by sequence, then by name: a total order, so that every candidate sees the same first one. Sequences are
+/// compared as numbers. They have ten digits up to 2³¹ candidacies; then ZooKeeper's counter becomes negative. Even
+/// then the order is total, and the epoch fences the leader.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
     sequence: i64,
@@ -15,7 +15,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Reads a child's name; `None` for one that is not ours: an operator may leave anything there.
+    /// Parses a child's name; `None` for a foreign one: an operator may create any child there.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (uuid, sequence) = name.split_once("-n-")?;
         let uuid = Uuid::try_parse(uuid).ok().filter(|parsed| parsed.hyphenated().to_string() == uuid)?;
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_children_are_no_candidates() {
+    fn foreign_children_are_not_candidates() {
         let spelt_otherwise = format!("{}-n-0000000001", Uuid::from_u128(1).simple());
         for foreign in [
             "",

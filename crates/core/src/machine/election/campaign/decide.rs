@@ -1,4 +1,4 @@
-//! What a look found, and the one next thing that follows from it.
+//! Decides the next request from the result of a look.
 
 use super::candidate::Candidate;
 use super::{Campaign, Candidacy, Effect, Goal, Request, SWEEP, State, Strategy};

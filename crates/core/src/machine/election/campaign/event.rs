@@ -1,30 +1,30 @@
-//! What a campaign hears and what it asks for.
+//! Events, replies, requests and effects of a campaign.
 
 use crate::outcome::{Outcome, Rejection};
 
-/// Ties a reply to its request. Tickets of two campaigns of one process never alias.
+/// Matches a reply to its request. Tickets of two campaigns of one process never alias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
-    /// Which campaign, counted by its owner.
+    /// The number of the campaign, counted by its owner.
     pub campaign: u64,
-    /// Which request of it.
+    /// The number of the request within the campaign.
     pub request: u64,
 }
 
-/// What a campaign hears.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The session is connected, perhaps again.
+    /// The session is connected, for the first time or again.
     Connected,
     /// The connection is lost; the session may live.
     Disconnected,
     /// Time passed.
     Tick,
-    /// Look now: something else than a watch says that the standing may have changed.
+    /// Look now: the position may have changed, as reported by something other than a watch.
     Look,
-    /// Look again after a rest: what the caller tried on the strength of the last look failed.
+    /// Look again after a rest: a request of the caller, based on the last look, failed.
     Again,
-    /// Give the candidacy up.
+    /// Give up the candidacy.
     Leave,
     /// The answer to a request.
     Reply(Ticket, Reply),
@@ -37,24 +37,24 @@ pub enum Reply {
     Created(Outcome<()>),
     /// To [`Request::List`]: the names of the children.
     Listed(Outcome<Vec<String>>),
-    /// To [`Request::Owner`]: the session that owns the znode (0: none does), or `None` without a znode.
+    /// To [`Request::Owner`]: the session that owns the znode (0: not ephemeral), or `None` if it is absent.
     Owner(Outcome<Option<i64>>),
-    /// To [`Request::Watch`]: whether the znode is there. The watch stands in both cases.
+    /// To [`Request::Watch`]: whether the znode exists. The watch is set in both cases.
     Watched(Outcome<bool>),
-    /// A later answer to [`Request::Watch`]: the znode changed, is gone, or came. A hint, not a fact.
+    /// A later answer to [`Request::Watch`]: the znode was changed, deleted or created. A hint, not a fact.
     Changed,
     /// To [`Request::Delete`].
     Deleted(Outcome<()>),
 }
 
-/// What a campaign pushes.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Send a request. Requests must reach ZooKeeper in the order in which they were pushed.
+    /// Send a request. Requests must reach ZooKeeper in the order of the effects.
     Send(Ticket, Request),
-    /// How the candidate stands, as far as the last look tells.
+    /// The candidate's position according to the last look.
     Candidacy(Candidacy),
-    /// ZooKeeper refused something that it should not refuse; it is tried again. To be logged.
+    /// ZooKeeper unexpectedly refused a request, which is tried again. For the log.
     Refused(Rejection),
 }
 
@@ -63,60 +63,60 @@ pub enum Effect {
 pub enum Request {
     /// Create a persistent, empty znode.
     CreateParent {
-        /// Which.
+        /// The path of the znode.
         path: &'static str,
     },
     /// Create an ephemeral whose name ZooKeeper completes with a sequence number.
     CreateSequential {
         /// The path up to the number.
         prefix: String,
-        /// The node's name, for people.
+        /// The node's name, for display.
         data: Vec<u8>,
     },
     /// Create an ephemeral.
     CreateEphemeral {
-        /// Which.
+        /// The path of the znode.
         path: &'static str,
-        /// The node's name, for people.
+        /// The node's name, for display.
         data: Vec<u8>,
     },
-    /// List children, after a `sync`: this may follow a create on another server whose reply was lost.
+    /// List children after a `sync`: a create whose reply was lost may have been applied on another server.
     List {
-        /// Of which znode.
+        /// The path of the parent.
         path: &'static str,
     },
-    /// Read who owns a znode, after a `sync`.
+    /// Read the owner of a znode, after a `sync`.
     Owner {
-        /// Which.
+        /// The path of the znode.
         path: &'static str,
     },
-    /// Watch for the next change of a znode, whether it is there or not. Replaces the campaign's earlier watch.
+    /// Watch for the next change of a znode, whether it exists or not. Replaces the campaign's earlier watch.
     Watch {
-        /// Which.
+        /// The path of the znode.
         path: String,
     },
-    /// Delete a znode whatever its version.
+    /// Delete a znode, regardless of its version.
     Delete {
-        /// Which.
+        /// The path of the znode.
         path: String,
     },
 }
 
-/// How a candidate stands.
+/// The position of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Candidacy {
-    /// It has no znode, and makes one.
+    /// It has no znode, and is creating one.
     Running,
-    /// Another is before it.
+    /// Another candidate precedes it.
     Behind {
         /// The only znode that it watches.
         predecessor: String,
     },
-    /// None is before it. Told after every look that finds it so.
+    /// No candidate precedes it. Sent after every look with this result.
     First {
         /// Its own znode.
         candidate: String,
     },
-    /// It has no znode and wants none.
+    /// It has no znode, and has left the election.
     Left,
 }

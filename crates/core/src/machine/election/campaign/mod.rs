@@ -1,23 +1,24 @@
-//! The election recipe: from a session to being first.
+//! The election recipe: from a session to the first candidate.
 //!
-//! # Why it looks so often
+//! # Why it reads so often
 //!
-//! A campaign is a loop around one question, *where do I stand?* It looks, and what it sees decides the one next
-//! request; whatever that request's reply says, it looks again. So a lost reply is no special case: the create
-//! may or may not have happened, and the look tells, because the candidate's name carries a UUID of this process
-//! and session ([`Strategy::Queue`]), or because the znode names its owner ([`Strategy::Single`]).
+//! A campaign is a loop around one question: what is the position of this candidate? It looks (reads the candidates),
+//! and the result decides the next single request. After that request's reply, whatever it is, it looks again. So a
+//! lost reply is not a special case: the create may or may not have been applied, and the look shows it, because the
+//! candidate's name contains a UUID of this process and session ([`Strategy::Queue`]), or because the znode names its
+//! owner ([`Strategy::Single`]).
 //!
-//! Two creates of one campaign can both have been applied: one whose reply was lost and whose effect the look
-//! could not yet see, and the next one. ZooKeeper applies no request of a session's older connection after one
-//! of its newer connection, so the look after the second create sees both; the surplus is deleted. No
-//! candidate is leaked, and the one that stays is the lowest.
+//! Two creates of one campaign may both be applied: the first one's reply was lost, the look did not see its effect
+//! yet, and a second create followed. ZooKeeper applies no request of a session's older connection after one of its
+//! newer connection, so the look after the second create sees both, and the surplus candidate is deleted. No candidate
+//! is leaked, and the lowest one stays.
 //!
-//! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Each other candidate watches only the
-//!   one before it: a leader's end wakes one candidate, not all.
-//! * `Single`: `/leader`. Whoever created it is first; every other one watches it, and all wake at its end. Fewer
-//!   requests, and right for a handful of candidates.
+//! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Every other candidate watches only its
+//!   predecessor, so the end of a leader wakes one candidate instead of all.
+//! * `Single`: `/leader`. The creator is first; all others watch the znode and wake when it is deleted. This needs
+//!   fewer requests and suits a handful of candidates.
 //!
-//! Being first is a hint, not a permission: [`super::leadership`] turns it into one by claiming the epoch.
+//! Being first is a hint, not a permission: [`super::leadership`] must claim the epoch first.
 //!
 //! # States and events
 //!
@@ -25,24 +26,24 @@
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | Offline | look | – | – | – | – | leave later | – |
 //! | Resting | look | Offline | look when due | look | – | look | – |
-//! | Looking | – | Offline | – | – | – | then leave | decide; unknown: rest |
-//! | Creating | – | Offline | – | – | – | then leave | look; no parent: Repairing; refused: rest |
-//! | Repairing | – | Offline | – | – | – | then leave | look; refused: rest |
-//! | Deleting | – | Offline | – | – | – | then leave | look; refused: rest |
-//! | Standby | look | Offline | look when long due | look | rest | look | watch fired or nothing to watch: look; failed: rest |
+//! | Looking | – | Offline | – | – | – | leave afterwards | decide; unknown: rest |
+//! | Creating | – | Offline | – | – | – | leave afterwards | look; no parent: Repairing; refused: rest |
+//! | Repairing | – | Offline | – | – | – | leave afterwards | look; refused: rest |
+//! | Deleting | – | Offline | – | – | – | leave afterwards | look; refused: rest |
+//! | Standby | look | Offline | look after `SWEEP` | look | rest | look | watch fired or znode absent: look; failed: rest |
 //! | First | look | Offline | – | look | rest | look | own znode changed: look; failed: rest |
 //! | Left | – | – | – | – | – | – | – |
 //!
-//! Decide, on what a look found: wants to leave and has none ⇒ Left; has one ⇒ Deleting. Wants to stand: has none ⇒
-//! Creating; has two ⇒ Deleting the later; another is before it ⇒ Standby; else ⇒ First.
+//! Decision after a look. To leave: no candidate ⇒ Left; a candidate ⇒ Deleting. To stand: no candidate ⇒ Creating; two
+//! candidates ⇒ Deleting the later one; another one precedes it ⇒ Standby; else ⇒ First.
 //!
 //! # Recovery and limits
 //!
-//! A disconnection forgets every outstanding request: its reply, if it still comes, bears a ticket that is no longer
-//! awaited. An own znode that an operator deleted is created afresh. A missing `/election` is made again. The
-//! end of the session is the end of the campaign: its owner drops it, and ZooKeeper deletes the znode. `Single`
-//! deletes `/leader` only right after a look that found it its own; were an operator to delete it in between and
-//! another node to create it, that node's would be deleted, and it would campaign again.
+//! A disconnection forgets every outstanding request: a late reply has a ticket that is no longer awaited. If an
+//! operator deletes the candidate, it is created again. A missing `/election` is created again. The end of the session
+//! ends the campaign: its owner drops it, and ZooKeeper deletes the znode. `Single` deletes `/leader` only directly
+//! after a look that found itself as the owner. If in between an operator deletes the znode and another node creates
+//! it, that node's znode is deleted, and the node campaigns again.
 
 mod candidate;
 mod decide;
@@ -59,36 +60,36 @@ use crate::name::NodeId;
 use crate::path;
 use crate::time::Millis;
 
-/// How long a campaign rests before it looks again. The first rest is short against the second that a
-/// takeover may take; the longest keeps a namespace that refuses everything from being hammered.
+/// The rest before the next look. The first rest is short compared with the second that a takeover may take; the
+/// longest one limits the load on a namespace that refuses every request.
 const REST: Backoff =
     Backoff { initial: std::time::Duration::from_millis(100), max: std::time::Duration::from_secs(2) };
 
-/// How long a candidate waits for its watch before it looks by itself: a watch is a hint, and one that was lost
-/// must not leave a namespace without a leader for good. Long, because each candidate pays it.
+/// How long a candidate waits for its watch before it looks without an event: a watch is a hint, and a lost one must
+/// not leave a namespace without a leader forever. It is long, because every candidate pays for it.
 const SWEEP: Duration = Duration::from_secs(15);
 
 /// How candidates are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Strategy {
-    /// By the sequence number of a znode each; a candidate watches the one before it only.
+    /// By the sequence number of one znode each; a candidate watches only its predecessor.
     #[default]
     Queue,
-    /// By who creates the one znode first; all others watch it.
+    /// By the first create of a single znode; all others watch it.
     Single,
 }
 
-/// Who campaigns.
+/// Identity of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Campaigner {
     /// How candidates are ordered.
     pub strategy: Strategy,
-    /// The node's name: the candidate's data, for people. Nothing relies on it.
+    /// The node's name: stored as the candidate's data, for display only.
     pub node: NodeId,
     /// The ZooKeeper session that the candidate belongs to.
     pub session: i64,
-    /// Of this process and session alone, and the same for each of their campaigns: what a campaign before this
-    /// one left is found.
+    /// Unique to this process and session, and the same for all their campaigns, so that a campaign finds the candidate
+    /// of an earlier one.
     pub uuid: Uuid,
     /// Counts the process's campaigns, so that tickets never alias.
     pub number: u64,
@@ -100,10 +101,10 @@ pub struct Campaign {
     who: Campaigner,
     goal: Goal,
     state: State,
-    /// What the last answered look found, while connected.
+    /// Whether the last answered look found another candidate first; false while disconnected.
     behind: bool,
     requests: u64,
-    /// Rests since the last look that was answered.
+    /// Rests since the last answered look.
     rests: u32,
 }
 
@@ -115,40 +116,40 @@ enum Goal {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum State {
-    /// Nothing can be sent and nothing is believed.
+    /// Not connected: no requests, and no known position.
     Offline,
-    /// Something failed; look again when it is time.
+    /// A request failed; look again later.
     Resting { until: Millis },
     /// The list of candidates, or the leader's owner, is being read.
     Looking { ticket: Ticket },
-    /// The candidate is being made.
+    /// The candidate is being created.
     Creating { ticket: Ticket },
-    /// The candidates' parent is being made.
+    /// The parent of the candidates is being created.
     Repairing { ticket: Ticket },
     /// The candidate, or a surplus one, is being deleted.
     Deleting { ticket: Ticket },
-    /// Another is first; the one before us is watched.
+    /// Another candidate is first; the predecessor is watched.
     Standby { ticket: Ticket, look_at: Millis },
-    /// We are first; our own znode is watched.
+    /// This candidate is first; its own znode is watched.
     First { ticket: Ticket },
-    /// Over.
+    /// The campaign has ended.
     Left,
 }
 
 impl Campaign {
-    /// A campaign that begins with the first [`Event::Connected`].
+    /// Creates a campaign that starts with the first [`Event::Connected`].
     #[must_use]
     pub fn new(who: Campaigner) -> Self {
         Self { who, goal: Goal::Stand, state: State::Offline, behind: false, requests: 0, rests: 0 }
     }
 
-    /// Whether it waits behind another candidate.
+    /// Returns whether another candidate is first.
     #[must_use]
     pub fn is_standby(&self) -> bool {
         self.behind
     }
 
-    /// When it wants a [`Event::Tick`] at the latest.
+    /// Returns when the campaign needs the next [`Event::Tick`].
     #[must_use]
     pub fn next_wake(&self) -> Option<Millis> {
         match self.state {
@@ -163,13 +164,13 @@ impl Campaign {
         }
     }
 
-    /// A ticket that no reply bears yet.
+    /// Returns an unused ticket.
     pub fn ticket(&mut self) -> Ticket {
         self.requests += 1;
         Ticket { campaign: self.who.number, request: self.requests }
     }
 
-    /// Takes an event and pushes what should happen.
+    /// Handles an event and emits effects.
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Connected => self.connected(out),
@@ -186,12 +187,12 @@ impl Campaign {
         match self.state {
             State::Offline => self.look(out),
             State::Resting { .. } | State::Standby { .. } | State::First { .. } => self.look(out),
-            // Its reply comes: a disconnection that we were not told of answers it as unknown.
+            // A reply follows: a disconnection without an event answers the request as unknown.
             State::Looking { .. }
             | State::Creating { .. }
             | State::Repairing { .. }
             | State::Deleting { .. } => {}
-            // Over.
+            // Ended.
             State::Left => {}
         }
     }
@@ -206,7 +207,7 @@ impl Campaign {
             | State::Deleting { .. }
             | State::Standby { .. }
             | State::First { .. } => (self.state, self.behind) = (State::Offline, false),
-            // Over.
+            // Ended.
             State::Left => {}
         }
     }
@@ -216,16 +217,16 @@ impl Campaign {
             State::Resting { until } | State::Standby { look_at: until, .. } if now >= until => {
                 self.look(out);
             }
-            // Not yet.
+            // Not due yet.
             State::Resting { .. } | State::Standby { .. } => {}
-            // Waits for the connection, a reply or a watch, and not for time.
+            // These states wait for the connection, a reply or a watch, not for time.
             State::Offline
             | State::Looking { .. }
             | State::Creating { .. }
             | State::Repairing { .. }
             | State::Deleting { .. }
             | State::First { .. } => {}
-            // Over.
+            // Ended.
             State::Left => {}
         }
     }
@@ -233,14 +234,14 @@ impl Campaign {
     fn look_now(&mut self, out: &mut Vec<Effect>) {
         match self.state {
             State::Resting { .. } | State::Standby { .. } | State::First { .. } => self.look(out),
-            // Looks as soon as it is connected.
+            // The next connection causes a look.
             State::Offline => {}
-            // Looks already, or as soon as its reply comes.
+            // A look is in flight, or follows the reply.
             State::Looking { .. }
             | State::Creating { .. }
             | State::Repairing { .. }
             | State::Deleting { .. } => {}
-            // Over.
+            // Ended.
             State::Left => {}
         }
     }
@@ -248,14 +249,14 @@ impl Campaign {
     fn again(&mut self, now: Millis) {
         match self.state {
             State::Standby { .. } | State::First { .. } => self.rest(now),
-            // Looks as soon as it is connected, or when its rest is over.
+            // The next connection, or the end of the rest, causes a look.
             State::Offline | State::Resting { .. } => {}
-            // Looks already, or as soon as its reply comes.
+            // A look is in flight, or follows the reply.
             State::Looking { .. }
             | State::Creating { .. }
             | State::Repairing { .. }
             | State::Deleting { .. } => {}
-            // Over.
+            // Ended.
             State::Left => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What follows from each answer.
+//! Handles the replies to requests.
 
 use super::{Campaign, Effect, Reply, Request, State, Strategy, Ticket};
 use crate::outcome::{Outcome, Reason, Rejection};
@@ -8,7 +8,7 @@ use crate::time::Millis;
 impl Campaign {
     pub(super) fn reply(&mut self, now: Millis, ticket: Ticket, reply: Reply, out: &mut Vec<Effect>) {
         if self.awaited() != Some(ticket) {
-            // The answer to a question that is no longer asked: its effect, if any, is seen by the next look.
+            // The reply to an abandoned request: the next look shows its effect, if any.
             return;
         }
         match reply {
@@ -19,7 +19,7 @@ impl Campaign {
             Reply::Listed(Outcome::Applied(children)) => self.decide(now, &children, out),
             Reply::Owner(Outcome::Applied(owner)) => self.decide_single(now, owner, out),
             Reply::Listed(Outcome::Rejected(rejection)) if rejection.reason == Reason::NoNode => {
-                // Without its parent the candidate is gone as well.
+                // Without its parent the candidate is absent, too.
                 self.decide(now, &[], out);
             }
             Reply::Listed(Outcome::Rejected(rejection)) | Reply::Owner(Outcome::Rejected(rejection)) => {
@@ -43,7 +43,7 @@ impl Campaign {
 
     fn created(&mut self, now: Millis, outcome: Outcome<()>, out: &mut Vec<Effect>) {
         match outcome {
-            // Ours, another's, or perhaps ours: the look tells.
+            // Whether the create was applied, and by which node, is shown by the look.
             Outcome::Applied(()) | Outcome::Unknown => self.look(out),
             Outcome::Rejected(rejection) => match rejection.reason {
                 Reason::NodeExists => self.look(out),
@@ -78,17 +78,17 @@ impl Campaign {
 
     fn watched(&mut self, now: Millis, outcome: Outcome<bool>, out: &mut Vec<Effect>) {
         match outcome {
-            // The watch stands and will tell.
+            // The watch is set and will fire.
             Outcome::Applied(true) => {}
-            // It went between the look and the watch.
+            // The znode was deleted between the look and the watch.
             Outcome::Applied(false) => self.look(out),
             Outcome::Unknown => self.rest(now),
             Outcome::Rejected(rejection) => self.refused(now, rejection, out),
         }
     }
 
-    /// The create found no parent: an operator deleted it. `/leader` has none but the namespace's root, which
-    /// is not ours to make.
+    /// Creates the parent, which an operator deleted. The parent of `/leader` is the root of the namespace, which is
+    /// not created here.
     fn repair(&mut self, now: Millis, rejection: Rejection, out: &mut Vec<Effect>) {
         let creating = matches!(self.state, State::Creating { .. });
         if !creating || self.who.strategy != Strategy::Queue {

@@ -1,4 +1,4 @@
-//! Answers a campaign's requests from a ZooKeeper for tests.
+//! Answers a campaign's requests from a ZooKeeper model.
 
 use super::{Reply, Request};
 use crate::outcome::Outcome;
@@ -26,7 +26,7 @@ pub(in crate::machine::election) fn answer(
     }
 }
 
-/// The reply to a request whose answer is lost.
+/// Returns the reply to a request whose answer is lost.
 pub(in crate::machine::election) fn unknown(request: &Request) -> Reply {
     match request {
         Request::List { .. } => Reply::Listed(Outcome::Unknown),

@@ -8,7 +8,7 @@ use crate::zookeeper::ZooKeeper;
 
 const UUID: u128 = 5;
 const SESSION: i64 = 7;
-/// Long enough for every rest to be over.
+/// Later than the end of every rest.
 const LATER: Millis = Millis(60_000);
 
 fn campaign(strategy: Strategy) -> Campaign {
@@ -51,7 +51,7 @@ impl Run {
         self
     }
 
-    /// Answers the request that is awaited.
+    /// Answers the awaited request.
     fn answer(self, reply: Reply) -> Self {
         let ticket = self.campaign.awaited().expect("a request is awaited");
         self.on(Event::Reply(ticket, reply))
@@ -109,7 +109,7 @@ fn queue(state: &str) -> Run {
         "standby" => looking().answer(listed(&[(9, 1), (UUID, 2)])),
         "first" => looking().answer(listed(&[(UUID, 1)])),
         "left" => looking().on(Event::Leave).answer(listed(&[])),
-        other => panic!("no state {other}"),
+        other => panic!("unknown state {other}"),
     };
     assert_eq!(name(&run.campaign.state), state);
     run
@@ -153,7 +153,7 @@ fn every_state_answers_every_event() {
 }
 
 #[test]
-fn every_answer_has_its_consequence() {
+fn every_reply_leads_to_its_next_step() {
     let other = || Reason::Other("x".into());
     let refused = "resting: refused (ZooKeeper refused it: x)";
     let table = [
@@ -193,7 +193,7 @@ fn every_answer_has_its_consequence() {
 }
 
 #[test]
-fn the_single_znode_tells_its_owner() {
+fn the_single_strategy_decides_by_the_owner_of_the_znode() {
     let looking = || Run::new(Strategy::Single).on(Event::Connected);
     let owner = |owner| Reply::Owner(Outcome::Applied(owner));
     assert_eq!(looking().seen(), "looking: owner");
@@ -217,9 +217,9 @@ fn the_single_znode_tells_its_owner() {
     assert_eq!(no_root.seen(), "resting: refused (no such znode)");
 }
 
-/// A candidate of 40 that loses its first place wakes one other: each watches only the one before it.
+/// Of 40 candidates, one that loses the first place wakes only one other, because each watches only its predecessor.
 #[test]
-fn nobody_watches_more_than_the_one_before_it() {
+fn each_candidate_watches_only_its_predecessor() {
     let everyone: Vec<_> = (0..40).map(|n| (u128::from(n) + 1, n)).collect();
     let watched: Vec<_> = everyone
         .iter()
@@ -236,7 +236,7 @@ fn nobody_watches_more_than_the_one_before_it() {
 }
 
 #[test]
-fn leaving_ends_only_when_a_look_finds_nothing() {
+fn leaving_ends_only_when_a_look_finds_no_candidate() {
     let run = queue("first").on(Event::Leave).answer(listed(&[(UUID, 1), (UUID, 2)]));
     assert_eq!(run.seen(), "deleting: delete 0000000002");
     let run = run.answer(Reply::Deleted(Outcome::Unknown)).answer(listed(&[(UUID, 1)]));
@@ -248,7 +248,7 @@ fn leaving_ends_only_when_a_look_finds_nothing() {
 }
 
 #[test]
-fn leaving_waits_for_the_create_that_is_under_way() {
+fn leaving_waits_for_the_create_in_flight() {
     let run = queue("creating").on(Event::Leave);
     assert_eq!(run.seen(), "creating: ");
     let run = run.answer(Reply::Created(Outcome::Applied(()))).answer(listed(&[(UUID, 1)]));
@@ -256,7 +256,7 @@ fn leaving_waits_for_the_create_that_is_under_way() {
 }
 
 #[test]
-fn a_candidate_whose_watch_is_lost_looks_by_itself_and_is_standby_meanwhile() {
+fn a_candidate_with_a_lost_watch_looks_again_and_stays_standby() {
     let run = queue("standby");
     assert_eq!(run.campaign.next_wake(), Some(Millis(0) + SWEEP));
     let run = run.on(Event::Tick);
@@ -266,7 +266,7 @@ fn a_candidate_whose_watch_is_lost_looks_by_itself_and_is_standby_meanwhile() {
 }
 
 #[test]
-fn rests_grow_and_an_answer_makes_them_short_again() {
+fn rests_grow_until_an_answer_resets_them() {
     let mut run = Run::new(Strategy::Queue).on(Event::Connected);
     let mut rests = Vec::new();
     for _ in 0..8 {
@@ -279,13 +279,13 @@ fn rests_grow_and_an_answer_makes_them_short_again() {
     assert!(run.campaign.next_wake().unwrap().0 <= 100);
 }
 
-/// What ZooKeeper may do with a request, and when its reply is heard.
+/// The fate of a request and its reply.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Answered,
     AppliedReplyLost,
     LostBeforeApplied,
-    /// Applied by the old connection after the client saw it break, before anything of the new one.
+    /// Applied by the old connection after the client saw it break, before any request of the new one.
     AppliedLate,
     /// The operator deletes one of the candidate's znodes first.
     Vandalised,
@@ -303,8 +303,8 @@ fn fate() -> impl proptest::strategy::Strategy<Value = (Fate, bool)> {
 }
 
 proptest! {
-    /// Whatever is lost or late, at most one request besides a watch is outstanding, and once the network behaves there is
-    /// exactly one candidate of ours, or none when we leave.
+    /// Whatever is lost or late: at most one request is outstanding in addition to a watch. Once the network behaves
+    /// there is exactly one candidate of this node, or none after it leaves.
     #[test]
     fn no_candidate_is_leaked(fates in prop::collection::vec(fate(), 0..60), leave: bool) {
         let mut zookeeper = ZooKeeper::new();
@@ -350,13 +350,13 @@ proptest! {
                 run = run.on(Event::Disconnected);
                 let before = run.seen();
                 run = run.on(Event::Reply(ticket, reply));
-                prop_assert_eq!(run.seen(), before, "a reply of before is not heard");
+                prop_assert_eq!(run.seen(), before, "an outdated reply is ignored");
                 late.iter().for_each(|late| { apply(&mut zookeeper, late); });
                 run = run.on(Event::Connected);
             } else {
                 run = run.on(Event::Reply(ticket, reply));
-                // The next request of the session is a look or a rest: the late one is applied at any time
-                // before the one after it, which here means after the look was answered.
+                // The next request of the session is a look or a rest. The late request is applied at any time before
+                // the request after it; here, after the look was answered.
                 if let Some(late) = late {
                     if let Some(Effect::Send(ticket, look)) = run.effects.first().cloned() {
                         let seen = apply(&mut zookeeper, &look);

@@ -1,4 +1,4 @@
-//! From first to leader: reading, claiming and reading back the epoch.
+//! From first candidate to leader: reads, claims and reads back the epoch.
 
 use super::state::{After, Claiming, Renewal, State, Tenure};
 use super::verifying::is_ours;
@@ -16,7 +16,7 @@ impl Leadership {
                 out.push(Effect::Send(ticket, Request::ReadEpoch));
                 State::Claiming(campaign, Claiming::Reading { ticket, candidate })
             }
-            // Not on the way to a claim.
+            // These states do not lead to a claim.
             state @ (State::Idle(_)
             | State::Active(_, _, _)
             | State::Paused(_, _, _)
@@ -32,7 +32,7 @@ impl Leadership {
         out: &mut Vec<Effect>,
     ) {
         let State::Claiming(_, claiming) = &self.state else {
-            // A claim that is no longer wanted.
+            // The claim is no longer wanted.
             return;
         };
         let (candidate, sent) = match claiming {
@@ -40,7 +40,7 @@ impl Leadership {
             Claiming::ReadingBack { ticket: asked, claim, sent_at } if *asked == ticket => {
                 (claim.candidate().to_owned(), Some((claim.clone(), *sent_at)))
             }
-            // An earlier claim's.
+            // Belongs to an earlier claim.
             Claiming::Reading { .. } | Claiming::Writing { .. } | Claiming::ReadingBack { .. } => return,
         };
         let seen = match outcome {
@@ -63,14 +63,14 @@ impl Leadership {
         let found = seen.map(|seen| seen.version);
         let highest = self.highest;
         let Some(session) = self.session.known() else {
-            // Without a session there is no claim; Expired has said so.
+            // Without a session there is no claim; `Expired` was handled already.
             return;
         };
         let Some(claim) = Claim::plan(candidate, session.id, token, found, highest) else {
             out.push(Effect::EpochsUsedUp);
             return self.claim_again(now, campaign::Event::Again, out);
         };
-        // Also when its reply is lost, this epoch was claimed.
+        // The epoch counts as claimed even if the reply is lost.
         self.highest = self.highest.max(claim.epoch());
         if let State::Claiming(campaign, claiming) = &mut self.state {
             let ticket = campaign.ticket();
@@ -87,14 +87,15 @@ impl Leadership {
         out: &mut Vec<Effect>,
     ) {
         let State::Claiming(campaign, claiming) = &mut self.state else {
-            // A claim that is no longer wanted. If it was applied, the next one finds its version and goes on.
+            // The claim is no longer wanted. If it was applied, the next claim finds its version and continues from
+            // there.
             return;
         };
         let (claim, sent_at) = match claiming {
             Claiming::Writing { ticket: asked, claim, sent_at } if *asked == ticket => {
                 (claim.clone(), *sent_at)
             }
-            // An earlier claim's.
+            // Belongs to an earlier claim.
             Claiming::Reading { .. } | Claiming::Writing { .. } | Claiming::ReadingBack { .. } => return,
         };
         match outcome {
@@ -110,11 +111,11 @@ impl Leadership {
 
     fn claim_refused(&mut self, now: Millis, rejection: Rejection, out: &mut Vec<Effect>) {
         match (Claim::step(rejection.at), &rejection.reason) {
-            // The candidate is gone, or somebody wrote to it: it can never claim.
+            // The candidate was deleted or modified: it can never claim.
             (ClaimStep::CheckCandidate, Reason::NoNode | Reason::BadVersion) => {
                 self.leave(now, Why::CandidateGone, After::Afresh, out);
             }
-            // Somebody changed the epoch since it was read.
+            // The epoch has changed since it was read.
             (_, Reason::NoNode | Reason::BadVersion | Reason::NodeExists) => {
                 self.claim_again(now, campaign::Event::Look, out);
             }
@@ -133,7 +134,7 @@ impl Leadership {
         }
     }
 
-    /// Lets the campaign look whether we still are first, and claims anew if so.
+    /// Makes the campaign check whether the candidate is still first, and claims again if so.
     fn claim_again(&mut self, now: Millis, how: campaign::Event, out: &mut Vec<Effect>) {
         self.fall_back(Why::EpochMoved, out);
         self.feed(now, how, out);
@@ -144,12 +145,12 @@ impl Leadership {
             return self.read_epoch(claim.candidate().to_owned(), out);
         }
         let Some(session) = self.session.known() else {
-            // Without a session there is no term; Expired has said so.
+            // Without a session there is no term; `Expired` was handled already.
             return;
         };
         let trusted_until = sent_at + session.lease;
         if now >= trusted_until {
-            // The reply took so long that the session may be over already.
+            // The reply took so long that the session may have ended.
             return self.claim_again(now, campaign::Event::Again, out);
         }
         self.state = match self.take() {
@@ -158,7 +159,7 @@ impl Leadership {
                 let term = Term::claimed(claim);
                 State::Active(campaign, Tenure { term, trusted_until }, renewal)
             }
-            // Not claiming.
+            // The machine is not claiming.
             state @ (State::Idle(_)
             | State::Campaigning(_)
             | State::Active(_, _, _)

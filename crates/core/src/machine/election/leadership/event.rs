@@ -1,4 +1,4 @@
-//! What leadership hears, what it asks for, and what it tells.
+//! Events, replies, requests, effects and states of the leadership.
 
 use std::time::Duration;
 
@@ -12,41 +12,41 @@ use crate::txn::Claim;
 use crate::wire::{WireError, decode};
 use crate::worker::EpochRecord;
 
-/// What leadership hears.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A session is connected: a new one, or the known one again.
     Connected {
-        /// Which session.
+        /// The session.
         session: i64,
-        /// Its timeout, as the server granted it.
+        /// Its timeout, as granted by the server.
         timeout: Duration,
     },
     /// The connection is lost; the session may live.
     Disconnected {
-        /// Which session.
+        /// The session.
         session: i64,
     },
-    /// The session is over.
+    /// The session has ended.
     Expired {
-        /// Which session.
+        /// The session.
         session: i64,
     },
-    /// Somebody's request on the session was answered: the session is known to live until then.
-    /// Optional: leadership renews its own trust.
+    /// A request of another component on the session was answered, so the session lives until then. Optional:
+    /// leadership renews its own trust.
     Trust {
-        /// Which session.
+        /// The session.
         session: i64,
         /// When the answered request was sent, plus [`super::lease`] of the session timeout.
         until: Millis,
     },
-    /// Take part in the election. It is so from the start.
+    /// Take part in the election. This is the initial mode.
     Stand,
-    /// Give leadership and candidacy up, and stay out until [`Event::Stand`].
+    /// Give up leadership and candidacy, and stay out until [`Event::Stand`].
     StepDown,
     /// A leader's write was rejected by its fence.
     FencedOut {
-        /// The epoch that it was fenced with.
+        /// The epoch in the fence.
         epoch: i32,
     },
     /// Time passed.
@@ -60,7 +60,7 @@ pub enum Event {
 pub enum Reply {
     /// To a campaign's request.
     Campaign(campaign::Reply),
-    /// To [`Request::ReadEpoch`]: what is in `/epoch`, or `None` without a znode.
+    /// To [`Request::ReadEpoch`]: the content of `/epoch`, or `None` if it is absent.
     Epoch(Outcome<Option<Sighting>>),
     /// To [`Request::Claim`].
     Claimed(Outcome<()>),
@@ -68,18 +68,18 @@ pub enum Reply {
     Verified(Outcome<Findings>),
 }
 
-/// What was seen in `/epoch`.
+/// The content of `/epoch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sighting {
     /// Its version.
     pub version: i32,
-    /// Whose claim it is; `None` when the data is not a claim that this build reads: only its version counts.
+    /// The token of the claim. `None` if this build cannot decode the data as a claim: only the version counts.
     pub token: Option<Uuid>,
 }
 
 impl Sighting {
-    /// Reads the znode's data, which may be anything: a namespace is laid out with it empty, an operator may
-    /// have overwritten it, a newer build may have written it. None of them is our claim.
+    /// Decodes the znode's data, which may be arbitrary: empty in a new namespace, overwritten by an operator, or
+    /// written by a newer build. In these cases it is not our claim.
     #[must_use]
     pub fn new(version: i32, data: &[u8]) -> (Self, Option<WireError>) {
         let read = decode::<EpochRecord>(data);
@@ -89,69 +89,69 @@ impl Sighting {
     }
 }
 
-/// What was seen of a leader's two znodes.
+/// The state of a leader's two znodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Findings {
-    /// The session that owns the candidate (0: none does), or `None` without a znode.
+    /// The session that owns the candidate (0: not ephemeral), or `None` if the candidate is absent.
     pub owner: Option<i64>,
-    /// What is in `/epoch`.
+    /// The content of `/epoch`.
     pub epoch: Option<Sighting>,
 }
 
 /// One request to ZooKeeper.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// The campaign's.
+    /// A request of the campaign.
     Campaign(campaign::Request),
-    /// Read `/epoch`, after a `sync`: this may follow a claim on another server whose reply was lost.
+    /// Read `/epoch` after a `sync`: a claim whose reply was lost may have been applied on another server.
     ReadEpoch,
     /// One multi of [`Claim::ops`].
     Claim(Claim),
-    /// Read the owner of a candidate, and `/epoch`, after a `sync`.
+    /// Read the owner of a candidate and `/epoch`, after a `sync`.
     Verify {
         /// The candidate.
         candidate: String,
     },
 }
 
-/// What leadership pushes.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Send a request. Requests must reach ZooKeeper in the order in which they were pushed.
+    /// Send a request. Requests must reach ZooKeeper in the order of the effects.
     Send(Ticket, Request),
-    /// The state changed; it is told once per change.
+    /// The state changed; sent once per change.
     Tell(LeadershipState),
-    /// A term ended or paused. To be logged.
+    /// A term ended or paused. For the log.
     Lost {
         /// Its epoch.
         epoch: i32,
         /// Why.
         why: Why,
     },
-    /// ZooKeeper refused something that it should not refuse; it is tried again. To be logged.
+    /// ZooKeeper unexpectedly refused a request, which is tried again. For the log.
     Refused(Rejection),
-    /// No epoch is left to claim: the namespace has had 2³¹ leaders. To be logged.
+    /// No epoch is left to claim: the namespace has had 2³¹ leaders. For the log.
     EpochsUsedUp,
 }
 
-/// The state of a node's leadership. The machine tells it with the term, the host with what a leader acts with.
+/// The leadership state of a node. The machine uses it with the term, the host with the resources of an active leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeadershipState<A = Term> {
     /// Not the leader.
     Inactive(Inactive),
-    /// The leader, cut off from ZooKeeper: it may still be the leader.
+    /// The leader, cut off from ZooKeeper; the term may still be valid.
     Paused {
-        /// The term, which goes on if the session lives.
+        /// The term, which continues if the session lives.
         term: Term,
-        /// Until when it may last at most, by this process's monotonic clock.
+        /// The latest end of the pause, by this process's monotonic clock.
         until: Millis,
     },
-    /// The leader: of a new term, or of the same one again after a pause.
+    /// The leader, with a new term, or with the same term after a pause.
     Active(A),
 }
 
 impl<A> LeadershipState<A> {
-    /// As it stands in logs and metric labels.
+    /// Returns the name used in logs and metric labels.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -161,7 +161,7 @@ impl<A> LeadershipState<A> {
         }
     }
 
-    /// The same state with something else of an active term.
+    /// Maps the content of an active state.
     pub fn map<B>(self, f: impl FnOnce(A) -> B) -> LeadershipState<B> {
         match self {
             Self::Inactive(inactive) => LeadershipState::Inactive(inactive),
@@ -172,7 +172,7 @@ impl<A> LeadershipState<A> {
 }
 
 impl LeadershipState {
-    /// The term, when active or paused.
+    /// Returns the term, if active or paused.
     #[must_use]
     pub fn term(&self) -> Option<&Term> {
         match self {
@@ -182,16 +182,16 @@ impl LeadershipState {
     }
 }
 
-/// How a node is not the leader.
+/// Why a node is not the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Inactive {
-    /// Has no session, or stays out of the election.
+    /// There is no session, or the node stays out of the election.
     Idle,
-    /// On the way to a candidate znode, or to the epoch.
+    /// Creating the candidate znode, or claiming the epoch.
     Campaigning,
-    /// Another candidate is before it.
+    /// Another candidate comes first.
     Standby,
-    /// Gives its candidate up.
+    /// Deleting its candidate.
     Leaving,
 }
 
@@ -200,22 +200,22 @@ pub enum Inactive {
 pub enum Why {
     /// The connection was lost.
     Disconnected,
-    /// The session is over.
+    /// The session has ended.
     Expired,
-    /// Nothing was heard of the session for so long that it may be over.
+    /// No request was answered for so long that the session may have ended.
     TrustLapsed,
-    /// The candidate is gone, or no longer first.
+    /// The candidate was deleted, or is no longer first.
     CandidateGone,
-    /// The epoch is another's, or gone.
+    /// The epoch was claimed by another candidate, or deleted.
     EpochMoved,
     /// A write was rejected by its fence.
     FencedOut,
-    /// It was asked to.
+    /// The node was asked to step down.
     SteppedDown,
 }
 
 impl Why {
-    /// As it stands in logs and metric labels.
+    /// Returns the name used in logs and metric labels.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,51 +1,55 @@
-//! Leadership: from being first to being allowed to act, and back.
+//! Leadership: from the first candidate to an active leader, and back.
 //!
-//! # Why
+//! # Purpose
 //!
-//! The first candidate is not yet a leader: its predecessor may be frozen with writes on the way. So it first raises
-//! `/epoch`, in one multi that also checks its candidate znode, and fences every write of the [`Term`] with that
-//! version (S3). From then on nothing that a predecessor sends can commit.
+//! The first candidate is not yet a leader, because its predecessor may be frozen with writes in flight. So it first
+//! raises `/epoch`, in one multi that also checks its candidate znode, and fences every write of the [`Term`] with that
+//! version (S3). After that no write of a predecessor can commit.
 //!
-//! That makes stale *writes* harmless. Two *actors* at a time (S5) are prevented by trust: a session certainly lives
-//! for its timeout after the server last heard of it, so a leader trusts itself until the sending of its last
-//! answered request plus a [`lease`], and no longer. It renews that trust by verifying its two znodes four times per
-//! lease. It never waits to be told that the session has expired: the client tells that late.
+//! The fence makes stale *writes* harmless. Trust prevents two leaders from *acting* at the same time (S5): a session
+//! is certain to live for its timeout after the server last received a request, so a leader trusts itself until the
+//! sending of its last answered request plus a [`lease`], and no longer. It renews that trust by verifying its two
+//! znodes four times per lease. It never relies on the expiry event of the session, because the client library reports
+//! it late.
 //!
 //! # States and events
 //!
 //! | state | Connected | Disconnected | Expired | first | claim applied | trust lapsed | StepDown | FencedOut |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | Idle | campaign, unless out | – | – | – | – | – | stay out | – |
+//! | Idle | campaign, unless out of the election | – | – | – | – | – | stay out | – |
 //! | Campaigning | look | stay | Idle | Claiming | – | – | Leaving | – |
 //! | Claiming | – | Campaigning | Idle | – | **Active** | – | Leaving | – |
-//! | Active | – | **Paused** | Idle | other candidate: Claiming | – | Campaigning | Leaving | Leaving, then afresh |
-//! | Paused | look | – | Idle | verify ⇒ **Active**, same term | – | Campaigning | Leaving | Leaving, then afresh |
-//! | Leaving | look | stay | Idle | – | – | – | stay out after | – |
+//! | Active | – | **Paused** | Idle | other candidate: Claiming | – | Campaigning | Leaving | Leaving, then campaign |
+//! | Paused | look | – | Idle | verify ⇒ **Active**, same term | – | Campaigning | Leaving | Leaving, then campaign |
+//! | Leaving | look | stay | Idle | – | – | – | stay out afterwards | – |
 //!
-//! To the outside, Idle, Campaigning, Claiming and Leaving are [`LeadershipState::Inactive`]. *First* is the campaign's word
-//! ([`Candidacy::First`]), told after each look. When the campaign finds its candidate gone or preceded, Claiming, Active and
-//! Paused fall back to Campaigning. A session that changes without an Expired is taken as expired.
+//! Externally, Idle, Campaigning, Claiming and Leaving are [`LeadershipState::Inactive`]. *First* is reported by the
+//! campaign ([`Candidacy::First`]) after each look. When the campaign finds its candidate deleted or preceded by
+//! another, Claiming, Active and Paused fall back to Campaigning. A new session without an Expired event counts as an
+//! expiry of the old one.
 //!
-//! A claim: read `/epoch`, write ([`crate::txn::Claim`]), and
+//! A claim reads `/epoch` and writes it ([`crate::txn::Claim`]). Outcomes of the write:
 //!
-//! * applied ⇒ Active; unknown ⇒ read back: our token ⇒ Active, else look again and decide anew;
-//! * the candidate's check failed ⇒ the candidate is gone or was written to: leave it, campaign afresh;
-//! * the epoch's version moved ⇒ look again, and claim again while still first.
+//! * applied ⇒ Active; unknown ⇒ read back: our token ⇒ Active, else look and decide again;
+//! * the candidate's check failed ⇒ the candidate was deleted or modified: delete it and campaign again;
+//! * the epoch's version has changed ⇒ look again, and claim again if still first.
 //!
 //! # Time
 //!
-//! Every event is preceded by the question whether trust has lapsed, so an actor that wakes from a freeze (SIGSTOP)
-//! ends its term whatever event it handles first; only evidence in that event itself (an answered verification) counts
-//! before. Between events [`Leadership::may_act`] asks the clock as well.
+//! Before it handles an event, the machine checks whether trust has lapsed. So an actor that wakes from a freeze
+//! (SIGSTOP) ends its term whatever event comes first; only evidence in that event itself (an answered verification)
+//! counts before the check. Between events [`Leadership::may_act`] compares with the clock as well.
 //!
 //! # Recovery and limits
 //!
-//! * A term that lapsed is never resumed, even when the session turns out to live: the epoch is claimed anew.
-//! * `/epoch` deleted by an operator ends the term at the next verification or write. The next claim creates it and passes
-//!   over every epoch that its process has seen. Another process may use an epoch again that it has not seen; until the old
-//!   leader's next verification or write finds that out, the fence does not tell the two apart.
-//! * A candidate znode deleted by an operator makes the next candidate lead. The old leader's watch on its own znode
-//!   ends its term as soon as the event arrives, which no clock bounds; its writes are rejected from the new claim on.
+//! * A term that lapsed is never resumed, even if the session is still alive: the epoch is claimed again.
+//! * If an operator deletes `/epoch`, the term ends at the next verification or write. The next claim creates `/epoch`
+//!   and skips every epoch that its process has seen. Another process may reuse an epoch that it has not seen; until
+//!   the old leader's next verification or write, the fence does not distinguish the two.
+//! * If an operator deletes a candidate znode, the next candidate becomes the leader. The old leader watches its own
+//!   znode and ends its term when the event arrives, at an unbounded delay; its writes are rejected once the new claim
+//!   is applied.
+//! * Times are compared only with this process's monotonic clock.
 //! * Times are compared with this process's monotonic clock only.
 
 mod claiming;
@@ -68,40 +72,40 @@ use crate::machine::election::campaign::{self, Campaign, Campaigner, Candidacy, 
 use crate::name::NodeId;
 use crate::time::Millis;
 
-/// How often trust is renewed per lease: three verifications may be lost before it lapses.
+/// Renewals of trust per lease: three verifications may be lost before trust lapses.
 const RENEWALS_PER_LEASE: u32 = 4;
 
-/// How long after the sending of an answered request its session is trusted to live. The tenth that is kept back
-/// covers clocks that run at different speeds, and the time from the decision to stop until the last act.
+/// How long a session is trusted after the sending of an answered request. The reserved tenth covers clocks of
+/// different speeds, and the time from the decision to stop until the last action.
 #[must_use]
 pub fn lease(session_timeout: Duration) -> Duration {
     session_timeout - session_timeout / 10
 }
 
-/// Whether a leader that is cut off acts.
+/// Whether a leader acts while it is cut off from ZooKeeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Policy {
-    /// It does not: never do two nodes act at once.
+    /// It does not act: two nodes never act at the same time.
     #[default]
     AtMostOne,
-    /// It does, until it is told that it is not the leader: two nodes may act at once, rather than none. Its
-    /// fenced writes are rejected all the same.
+    /// It acts until it learns that it is not the leader: two nodes may act at the same time, rather than none. Its
+    /// fenced writes are rejected in any case.
     AtLeastOne,
 }
 
-/// What leadership is made of.
+/// Configuration of the leadership.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// The node's name, for people.
+    /// The node's name, for display.
     pub node: NodeId,
     /// How candidates are ordered.
     pub strategy: Strategy,
-    /// Whether a leader that is cut off acts.
+    /// Whether the leader acts while it is cut off.
     pub policy: Policy,
-    /// Random, made once per process: a machine that is started again on the same session finds the candidate of
-    /// the one before it, and does not queue behind it.
+    /// Random, one per process. A machine that is restarted on the same session finds the candidate of its predecessor,
+    /// and does not queue behind it.
     pub identity: Uuid,
-    /// Random, made for this machine alone: the tokens of its claims are drawn from it.
+    /// Random, unique to this machine: the tokens of its claims are derived from it.
     pub seed: Uuid,
 }
 
@@ -109,17 +113,17 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leadership {
     config: Config,
-    /// Tokens drawn from the seed.
+    /// Number of tokens derived from the seed.
     drawn: u64,
     campaigns: u64,
-    /// The highest version of `/epoch` that was ever seen, or that a claim of ours may have made.
+    /// The highest version of `/epoch` that was seen, or that a claim of this machine may have written.
     highest: i32,
     session: KnownSession,
     state: State,
 }
 
 impl Leadership {
-    /// Takes part with the first [`Event::Connected`].
+    /// Creates the machine. It campaigns after the first [`Event::Connected`].
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -132,31 +136,31 @@ impl Leadership {
         }
     }
 
-    /// The state as the outside sees it.
+    /// Returns the externally visible state.
     #[must_use]
     pub fn state(&self) -> LeadershipState {
         self.state.told()
     }
 
-    /// The term, in Active and Paused.
+    /// Returns the term, in Active and Paused.
     #[must_use]
     pub fn term(&self) -> Option<&Term> {
         self.state.tenure().map(|tenure| &tenure.term)
     }
 
-    /// Until when the term is trusted without further news.
+    /// Returns the end of the term's trust.
     #[must_use]
     pub fn trusted_until(&self) -> Option<Millis> {
         self.state.tenure().map(|tenure| tenure.trusted_until)
     }
 
-    /// Whether the node may act as the leader now.
+    /// Returns whether the node may act as the leader now.
     #[must_use]
     pub fn may_act(&self, now: Millis) -> bool {
         self.may_act_until().is_some_and(|until| now < until)
     }
 
-    /// Until when the node may act as the leader, should nothing more be heard.
+    /// Returns until when the node may act as the leader if no further event arrives.
     #[must_use]
     pub fn may_act_until(&self) -> Option<Millis> {
         match (&self.state, self.config.policy) {
@@ -170,14 +174,14 @@ impl Leadership {
         }
     }
 
-    /// When it wants an [`Event::Tick`] at the latest. Ask again after every event.
+    /// Returns when the machine needs the next [`Event::Tick`]. Check again after every event.
     #[must_use]
     pub fn next_wake(&self) -> Option<Millis> {
         self.state.next_wake()
     }
 
-    /// Takes an event and pushes what should happen. A change of the state stands before any request, so that whoever
-    /// must stop acting hears of it before anything is given up.
+    /// Handles an event and emits effects. A state change comes before any request, so that the code that must stop
+    /// acting learns of it before the candidate is given up.
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         let before = self.state();
         let start = out.len();
@@ -187,7 +191,7 @@ impl Leadership {
             Event::Connected { session, timeout } => self.connected(now, session, timeout, out),
             Event::Disconnected { session } => self.disconnected(now, session, out),
             Event::Expired { session } => self.expired(session, out),
-            // Learnt already.
+            // `learn` has handled it.
             Event::Trust { .. } => {}
             Event::Stand => self.join(now, out),
             Event::StepDown => self.step_down(now, out),
@@ -214,7 +218,7 @@ impl Leadership {
         self.session = KnownSession::Up(Session { id, lease });
         match self.state {
             State::Idle(Idle::NoSession) => self.campaign(now, out),
-            // Stays out until asked.
+            // Stays out of the election until [`Event::Stand`].
             State::Idle(Idle::Out) => {}
             State::Campaigning(_)
             | State::Claiming(_, _)
@@ -227,20 +231,20 @@ impl Leadership {
     fn disconnected(&mut self, now: Millis, id: i64, out: &mut Vec<Effect>) {
         match self.session {
             KnownSession::Up(session) if session.id == id => self.session = KnownSession::Down(session),
-            // Of another session, or known.
+            // Belongs to another session, or is already known.
             KnownSession::Up(_) | KnownSession::Down(_) | KnownSession::Gone => return,
         }
         self.state = match self.take() {
-            // The reply may be lost; what became of the claim is seen when we look again.
+            // The reply may be lost; the next look shows the outcome of the claim.
             State::Claiming(campaign, _) => State::Campaigning(campaign),
             State::Active(campaign, tenure, _) => {
                 let (epoch, why) = (tenure.term.epoch(), Why::Disconnected);
                 out.push(Effect::Lost { epoch, why });
                 State::Paused(campaign, tenure, None)
             }
-            // The verification is asked again after the next look.
+            // The next look sends the verification again.
             State::Paused(campaign, tenure, _) => State::Paused(campaign, tenure, None),
-            // Has nothing to lose.
+            // There is no claim or term to lose.
             state @ (State::Idle(_) | State::Campaigning(_) | State::Leaving(_, _)) => state,
         };
         self.feed(now, campaign::Event::Disconnected, out);
@@ -248,7 +252,7 @@ impl Leadership {
 
     fn expired(&mut self, id: i64, out: &mut Vec<Effect>) {
         if !self.session.is_of(id) {
-            // Of another session.
+            // Belongs to another session.
             return;
         }
         self.session = KnownSession::Gone;
@@ -268,7 +272,7 @@ impl Leadership {
         match &mut self.state {
             State::Idle(Idle::Out) => self.campaign(now, out),
             State::Leaving(_, after) => *after = After::Afresh,
-            // Takes part already.
+            // Already takes part.
             State::Idle(Idle::NoSession)
             | State::Campaigning(_)
             | State::Claiming(_, _)
@@ -292,7 +296,7 @@ impl Leadership {
         if self.term().is_some_and(|term| term.epoch() == epoch) {
             self.leave(now, Why::FencedOut, After::Afresh, out);
         }
-        // Else a write of an earlier term: no news.
+        // Otherwise the write belongs to an earlier term.
     }
 
     fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
@@ -305,10 +309,10 @@ impl Leadership {
         }
     }
 
-    /// Hands an event to the campaign, if there is one, and acts on what it says.
+    /// Passes an event to the campaign, if there is one, and handles the campaign's effects.
     fn feed(&mut self, now: Millis, event: campaign::Event, out: &mut Vec<Effect>) {
         let Some(campaign) = self.state.campaign_mut() else {
-            // A reply to a campaign that is over.
+            // The reply belongs to an ended campaign.
             return;
         };
         let mut effects = Vec::new();
@@ -331,7 +335,7 @@ impl Leadership {
             Candidacy::Left => match self.state {
                 State::Leaving(_, After::Out) => self.state = State::Idle(Idle::Out),
                 State::Leaving(_, After::Afresh) => self.campaign(now, out),
-                // Only Leaving tells a campaign to leave.
+                // Only `Leaving` makes a campaign leave.
                 State::Idle(_)
                 | State::Campaigning(_)
                 | State::Claiming(_, _)
@@ -350,16 +354,16 @@ impl Leadership {
             State::Paused(campaign, tenure, asked @ None) => {
                 *asked = Some(verify(now, campaign, tenure, out));
             }
-            // The claim under way checks the candidate itself.
+            // The claim in progress checks the candidate itself.
             State::Claiming(_, _) => {}
-            // As it should be.
+            // Already leads, or verifies already.
             State::Active(_, _, _) | State::Paused(_, _, Some(_)) => {}
-            // On its way out: the campaign deletes what it finds.
+            // Leaving: the campaign deletes the candidate that it finds.
             State::Idle(_) | State::Leaving(_, _) => {}
         }
     }
 
-    /// Ends a claim or a term; the candidacy goes on.
+    /// Ends a claim or a term; the candidacy continues.
     fn fall_back(&mut self, why: Why, out: &mut Vec<Effect>) {
         self.state = match self.take() {
             State::Claiming(campaign, _) => State::Campaigning(campaign),
@@ -368,17 +372,17 @@ impl Leadership {
                 out.push(Effect::Lost { epoch, why });
                 State::Campaigning(campaign)
             }
-            // Has neither.
+            // There is no claim and no term.
             state @ (State::Idle(_) | State::Campaigning(_) | State::Leaving(_, _)) => state,
         };
     }
 
-    /// Ends the candidacy, and what was built on it.
+    /// Ends the candidacy, and the claim or term.
     fn leave(&mut self, now: Millis, why: Why, after: After, out: &mut Vec<Effect>) {
         self.fall_back(why, out);
         self.state = match self.take() {
             State::Campaigning(campaign) => State::Leaving(campaign, after),
-            // Has no candidacy, or leaves already; the rest has just fallen back.
+            // There is no candidacy, or it is ending; the other states have just fallen back.
             state @ (State::Idle(_)
             | State::Claiming(_, _)
             | State::Active(_, _, _)
@@ -388,7 +392,7 @@ impl Leadership {
         self.feed(now, campaign::Event::Leave, out);
     }
 
-    /// Begins a candidacy, if there is a session for it.
+    /// Starts a candidacy, if there is a session.
     fn campaign(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let Some(session) = self.session.known() else {
             self.state = State::Idle(Idle::NoSession);
@@ -405,7 +409,7 @@ impl Leadership {
         self.state = State::Campaigning(Campaign::new(who));
         match self.session {
             KnownSession::Up(_) => self.feed(now, campaign::Event::Connected, out),
-            // Begins when it is connected.
+            // Starts when the session is connected.
             KnownSession::Down(_) | KnownSession::Gone => {}
         }
     }
@@ -419,13 +423,13 @@ impl Leadership {
         hashed(self.config.seed, self.drawn.cast_signed())
     }
 
-    /// The caller puts the next state in its place at once.
+    /// The caller must set the next state immediately.
     fn take(&mut self) -> State {
         mem::replace(&mut self.state, State::Idle(Idle::NoSession))
     }
 }
 
-/// A UUID of its own for each number.
+/// Derives a distinct UUID for each number.
 fn hashed(seed: Uuid, number: i64) -> Uuid {
     let mut bytes = seed.into_bytes().to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());

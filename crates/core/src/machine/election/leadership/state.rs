@@ -1,4 +1,4 @@
-//! The states, each with what it owns.
+//! States of the leadership, each with the data it owns.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use crate::machine::election::leadership::Inactive;
 use crate::time::Millis;
 use crate::txn::Claim;
 
-/// What is known of the session.
+/// The known state of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum KnownSession {
-    /// There is none.
+    /// There is no session.
     Gone,
-    /// It lives as far as we know, and is not connected.
+    /// The session may live, and is not connected.
     Down(Session),
-    /// It is connected.
+    /// The session is connected.
     Up(Session),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Session {
     pub(super) id: i64,
-    /// How long after a contact it is certain to live.
+    /// How long after a contact the session is certain to live.
     pub(super) lease: Duration,
 }
 
@@ -42,30 +42,30 @@ impl KnownSession {
 /// Leaving a state drops what it owns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum State {
-    /// No candidacy.
+    /// There is no candidacy.
     Idle(Idle),
-    /// On the way to being first, or behind another.
+    /// Not first yet, or behind another candidate.
     Campaigning(Campaign),
-    /// First; the epoch is being claimed.
+    /// First; claiming the epoch.
     Claiming(Campaign, Claiming),
     /// The leader.
     Active(Campaign, Tenure, Renewal),
-    /// Cut off from ZooKeeper, or back and verifying that nothing changed.
+    /// Cut off from ZooKeeper, or reconnected and verifying that the term is still valid.
     Paused(Campaign, Tenure, Option<Asked>),
-    /// The candidate is being deleted.
+    /// Deleting the candidate.
     Leaving(Campaign, After),
 }
 
 /// Why there is no candidacy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Idle {
-    /// It begins with the next session.
+    /// The candidacy starts with the next session.
     NoSession,
-    /// It begins when asked.
+    /// The candidacy starts on request.
     Out,
 }
 
-/// What follows once the candidate is deleted.
+/// What follows the deletion of the candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum After {
     /// Stay out.
@@ -74,32 +74,32 @@ pub(super) enum After {
     Afresh,
 }
 
-/// How far a claim is.
+/// Progress of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Claiming {
-    /// `/epoch` is being read.
+    /// Reading `/epoch`.
     Reading { ticket: Ticket, candidate: String },
     /// The claim was sent.
     Writing { ticket: Ticket, claim: Claim, sent_at: Millis },
-    /// Its reply was lost: `/epoch` is being read back.
+    /// The reply was lost: reading `/epoch` back.
     ReadingBack { ticket: Ticket, claim: Claim, sent_at: Millis },
 }
 
-/// A term and how long it may be trusted without news.
+/// A term and the end of its trust.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Tenure {
     pub(super) term: Term,
     pub(super) trusted_until: Millis,
 }
 
-/// A verification under way.
+/// A verification in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Asked {
     pub(super) ticket: Ticket,
     pub(super) at: Millis,
 }
 
-/// When trust is renewed.
+/// When trust is renewed next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Renewal {
     Due(Millis),
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// The verification whose reply is awaited.
+    /// Returns the verification in flight.
     pub(super) fn asked(&self) -> Option<Asked> {
         match self {
             Self::Active(_, _, Renewal::Asked(asked)) => Some(*asked),

@@ -1,13 +1,13 @@
-//! The permission to lead.
+//! The term of a leader.
 
 use uuid::Uuid;
 
 use crate::txn::{self, Claim, Op};
 
-/// One leadership of one session: what a leader's every write is fenced with.
+/// One leadership of one session: fences every write of the leader.
 ///
-/// Its fields are private and only [`super::Leadership`] makes one, from a claim that ZooKeeper applied: whoever
-/// holds a term has held the epoch.
+/// Its fields are private, and only [`super::Leadership`] creates one, from a claim that ZooKeeper applied: a term
+/// proves that its owner has held the epoch.
 ///
 /// ```compile_fail,E0451
 /// # use bellwether_core::machine::election::leadership::Term;
@@ -16,8 +16,8 @@ use crate::txn::{self, Claim, Op};
 /// }
 /// ```
 ///
-/// Epochs of two terms never alias: a `Set` of `/epoch` is applied to one version once, and a claim passes over
-/// every epoch that its process has seen should an operator have deleted the znode (S4).
+/// Epochs of two terms never alias: a `Set` of `/epoch` is applied to a version only once, and after an operator
+/// deleted the znode, a claim skips every epoch that its process has seen (S4).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Term {
     epoch: i32,
@@ -36,31 +36,31 @@ impl Term {
         }
     }
 
-    /// The version of `/epoch`.
+    /// Returns the version of `/epoch`.
     #[must_use]
     pub fn epoch(&self) -> i32 {
         self.epoch
     }
 
-    /// The ZooKeeper session that it belongs to and ends with.
+    /// Returns the ZooKeeper session of the term. The term ends with it.
     #[must_use]
     pub fn session(&self) -> i64 {
         self.session
     }
 
-    /// The path of the candidate znode.
+    /// Returns the path of the candidate znode.
     #[must_use]
     pub fn candidate(&self) -> &str {
         &self.candidate
     }
 
-    /// Stands in `/epoch` while the term is the current one.
+    /// Returns the token stored in `/epoch` while the term is the current one.
     #[must_use]
     pub fn token(&self) -> Uuid {
         self.token
     }
 
-    /// The first operation of every multi that the leader sends (S3).
+    /// Returns the first operation of every multi that the leader sends (S3).
     #[must_use]
     pub fn fence(&self) -> Op {
         txn::fence(self.epoch)

@@ -1,4 +1,4 @@
-//! How long a term is trusted, and the verifications that renew that.
+//! Trust of a term, and the verifications that renew it.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::outcome::Outcome;
 use crate::time::Millis;
 
 impl Leadership {
-    /// Takes the evidence that an event carries that the session lives.
+    /// Extends the trust if the event proves that the session lives.
     pub(super) fn learn(&mut self, event: &Event) {
         let until = match event {
             Event::Trust { session, until } if self.session.is_of(*session) => Some(*until),
-            // Of another session.
+            // Belongs to another session.
             Event::Trust { .. } => None,
             Event::Reply(ticket, Reply::Verified(Outcome::Applied(_))) => self
                 .state
@@ -23,7 +23,7 @@ impl Leadership {
                 .filter(|asked| asked.ticket == *ticket)
                 .zip(self.session.known())
                 .map(|(asked, session)| asked.at + session.lease),
-            // Says nothing of when the server last heard of us.
+            // Does not show when the server last received a request.
             Event::Connected { .. }
             | Event::Disconnected { .. }
             | Event::Expired { .. }
@@ -53,7 +53,7 @@ impl Leadership {
         out: &mut Vec<Effect>,
     ) {
         let Some(asked) = self.state.asked().filter(|asked| asked.ticket == ticket) else {
-            // Of a term that is over, or asked again since.
+            // Belongs to an ended term, or a newer verification was sent.
             return;
         };
         let Some(session) = self.session.known() else {
@@ -84,7 +84,7 @@ impl Leadership {
             State::Active(campaign, tenure, _) | State::Paused(campaign, tenure, _) => {
                 State::Active(campaign, tenure, Renewal::Due(asked.at + every))
             }
-            // Has no term to verify.
+            // There is no term to verify.
             state @ (State::Idle(_)
             | State::Campaigning(_)
             | State::Claiming(_, _)
@@ -92,7 +92,7 @@ impl Leadership {
         };
     }
 
-    /// No news is no reason to end a term before its trust lapses.
+    /// A verification without a result does not end a term before its trust lapses.
     fn verify_later(&mut self, now: Millis, every: Duration, out: &mut Vec<Effect>) {
         match &mut self.state {
             State::Active(_, _, renewal) => *renewal = Renewal::Due(now + every),
@@ -100,7 +100,7 @@ impl Leadership {
                 *asked = None;
                 self.feed(now, campaign::Event::Again, out);
             }
-            // Has no term to verify.
+            // There is no term to verify.
             State::Idle(_) | State::Campaigning(_) | State::Claiming(_, _) | State::Leaving(_, _) => {}
         }
     }

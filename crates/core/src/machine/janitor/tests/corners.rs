@@ -1,11 +1,11 @@
-//! Corners: notes without a record, and containers that were never used.
+//! Tests of corners: notes without a record, and containers that were never used.
 
 use super::super::*;
 use super::stage::{Stage, WALL, job};
 use crate::outcome::{Reason, Rejection};
 use crate::txn::Op;
 
-/// Rounds of which one corner has these znodes in it; gives what was committed about it.
+/// Runs rounds in which one corner has these znodes; returns the operations committed for it.
 fn tidied(corner: &str, names: &[&str], stats: &[Option<Stat>], outcome: &Outcome<()>) -> Vec<Vec<Op>> {
     let mut stage = Stage::new();
     let mut committed = Vec::new();
@@ -28,13 +28,13 @@ fn tidied(corner: &str, names: &[&str], stats: &[Option<Stat>], outcome: &Outcom
             _ => None,
         });
     }
-    assert_eq!(stage.removed, 0, "none of it is a record");
+    assert_eq!(stage.removed, 0, "no record was removed");
     committed
 }
 
-/// L6: that of a client which ended between making it and submitting. ZooKeeper passes over it.
+/// L6: the client ended between creating the container and submitting. ZooKeeper does not remove such a container.
 #[test]
-fn a_container_that_never_had_a_child_goes_after_an_hour() {
+fn an_unused_container_is_removed_after_an_hour() {
     let (old, new) = (WallMillis(WALL.0 - 3_600_000), WallMillis(WALL.0 - 1_000));
     let stats = [Some((old, 0)), Some((new, 0)), Some((old, 2)), None];
     let lanes = Bucket::all().nth(4).unwrap().lanes();
@@ -47,19 +47,19 @@ fn a_container_that_never_had_a_child_goes_after_an_hour() {
 
 /// L6
 #[test]
-fn a_note_whose_record_is_gone_goes_unless_the_job_is_submitted_again() {
+fn a_note_without_a_record_is_removed_unless_the_job_is_resubmitted() {
     let stats = [None, Some((WALL, 0))];
     let taken = Outcome::Rejected(Rejection { at: 1, reason: Reason::NodeExists });
     for outcome in [Outcome::Applied(()), taken] {
-        let names = ["job-1", "job-2", "no job's"];
+        let names = ["job-1", "job-2", "not a job"];
         let committed = tidied(path::QUARANTINE, &names, &stats, &outcome);
         assert_eq!(committed, [[vec![txn::fence(7)], txn::remove_note(&job(1))].concat()]);
     }
 }
 
-/// What if the reply is lost?
+/// A lost reply.
 #[test]
-fn a_corner_without_an_answer_is_looked_at_when_its_turn_comes_again() {
+fn a_corner_without_an_answer_is_scanned_again_at_its_next_turn() {
     let (mut stage, mut asked) = (Stage::new(), Vec::new());
     for _ in 0..300 {
         stage.round_but(|request| match request {

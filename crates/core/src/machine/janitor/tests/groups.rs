@@ -1,4 +1,4 @@
-//! Groups: one of three members, whose bucket is the only one that has any, with its records.
+//! Tests of groups: one group of three members, in the only bucket that has groups, with its records.
 
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ fn done(at: WallMillis) -> GroupRecord {
     GroupRecord { total: Some(3), stage: GroupStage::Done { at }, ..record }
 }
 
-/// The group in a ZooKeeper. What its records say is on the stage.
+/// The group in a ZooKeeper model. The contents of its records are in the harness.
 struct Tree {
     stage: Stage,
     group: GroupRecord,
@@ -28,7 +28,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Of three members, with their records.
+    /// A group of three members, with their records.
     fn new(ends: [End; 3]) -> Self {
         let stage = Stage::new();
         let group = done(stage.wall());
@@ -103,13 +103,13 @@ impl Tree {
                 };
                 assert_eq!(next.replace(answer), None, "one request at a time");
             }
-            event = next.expect("it rests, asks, or is idle");
+            event = next.expect("the janitor rests, sends a request, or is idle");
         }
     }
 
     fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
         let ops: Vec<_> = batch.ops().cloned().collect();
-        assert_eq!(ops[0], txn::fence(7), "behind the epoch");
+        assert_eq!(ops[0], txn::fence(7), "the batch checks the epoch");
         for op in &ops[1..] {
             assert!(matches!(op, Op::Delete { .. }), "{op:?}");
             assert!(!op.path().starts_with(path::JOBS) || op.version().is_some(), "{op:?}");
@@ -133,7 +133,7 @@ fn over(at: WallMillis) -> Found {
     }
 }
 
-/// Of one that was retried after its group had gone on.
+/// The record of a job that was retried after its group had advanced.
 fn over_again(at: WallMillis, nested: Option<GroupId>) -> Found {
     let Found::Over { version, verdict, modified, grouped, .. } = over(at) else { unreachable!() };
     Found::Over { version, verdict, at, modified, grouped, counted: false, sub_jobs: nested }
@@ -142,11 +142,15 @@ fn over_again(at: WallMillis, nested: Option<GroupId>) -> Found {
 const ENDS: [End; 3] = [End::Succeeded, End::Dead, End::Succeeded];
 
 #[test]
-fn a_group_goes_with_all_of_its_records_once_the_longest_of_their_times_is_over() {
+fn a_group_is_removed_with_all_records_after_their_longest_retention() {
     let mut tree = Tree::new(ENDS);
     tree.stage.after(MINUTE + ROUND);
     tree.round();
-    assert_eq!((tree.stage.records.len(), tree.znodes().len()), (4, 8), "one is dead: two minutes");
+    assert_eq!(
+        (tree.stage.records.len(), tree.znodes().len()),
+        (4, 8),
+        "the dead member is kept for two minutes"
+    );
     tree.stage.after(MINUTE + ROUND);
     tree.round();
     assert_eq!((tree.stage.records.len(), tree.stage.removed), (0, 4));
@@ -167,26 +171,26 @@ fn a_group_with_an_open_member_stays_as_it_is() {
 }
 
 #[test]
-fn a_member_that_was_retried_after_the_join_keeps_its_group_until_it_is_over_again() {
+fn a_member_retried_after_the_join_keeps_its_group_until_it_ends_again() {
     let mut tree = Tree::new(ENDS);
     let job = JobId::member(&tree.group.kind, &id(), 1).unwrap();
     tree.write(&job, Found::Left);
     tree.stage.after(100 * MINUTE);
     tree.round();
     assert!(tree.stage.records.contains_key(&job));
-    assert!(tree.zookeeper.get(&path::group(&id())).is_some(), "its record goes last");
+    assert!(tree.zookeeper.get(&path::group(&id())).is_some(), "the group's record is removed last");
     tree.write(&job, over_again(tree.stage.wall(), None));
     tree.stage.after(MINUTE / 2);
     tree.round();
-    assert!(tree.stage.records.contains_key(&job), "S1: it is kept for its own time");
+    assert!(tree.stage.records.contains_key(&job), "S1: the record is kept for its own retention");
     tree.stage.after(MINUTE / 2);
     tree.round();
     assert_eq!((tree.stage.records.len(), tree.znodes().len()), (0, 0));
 }
 
-/// S1: as theirs waits for its end, which would be gone.
+/// S1: the group of its sub-jobs needs the record until that group ends.
 #[test]
-fn a_member_that_was_retried_and_has_sub_jobs_goes_with_them() {
+fn a_retried_member_with_sub_jobs_is_removed_with_their_group() {
     let mut tree = Tree::new(ENDS);
     let job = JobId::member(&tree.group.kind, &id(), 1).unwrap();
     let nested = GroupId::new("of-its-sub-jobs").unwrap();
@@ -209,11 +213,11 @@ fn a_member_that_was_retried_and_has_sub_jobs_goes_with_them() {
     tree.write(&job, over_again(tree.stage.wall(), Some(id())));
     tree.stage.after(100 * MINUTE);
     tree.round();
-    assert!(!tree.stage.records.contains_key(&job), "theirs takes it");
+    assert!(!tree.stage.records.contains_key(&job), "the record is removed with the group of its sub-jobs");
 }
 
 #[test]
-fn a_record_that_was_purged_does_not_keep_its_group() {
+fn a_purged_record_does_not_keep_its_group() {
     let mut tree = Tree::new(ENDS);
     std::mem::take(&mut tree.stage.records).keys().for_each(|job| tree.zookeeper.remove(&path::record(job)));
     tree.stage.after(100 * MINUTE);
@@ -222,7 +226,7 @@ fn a_record_that_was_purged_does_not_keep_its_group() {
 }
 
 #[test]
-fn a_group_that_is_not_due_is_not_looked_at_in_every_round() {
+fn a_group_that_is_not_due_is_not_scanned_in_every_round() {
     let mut tree = Tree::new(ENDS);
     for _ in 0..5 {
         tree.stage.after(ROUND);

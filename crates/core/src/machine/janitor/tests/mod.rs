@@ -1,4 +1,4 @@
-//! The janitor on a stage that answers it, each kind of thing that it removes for itself.
+//! Tests of the janitor against a harness that answers its requests, one module per kind of removal.
 
 mod corners;
 mod groups;

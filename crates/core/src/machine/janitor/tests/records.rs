@@ -1,4 +1,4 @@
-//! Records go when their time is over, at the version that was read, and nothing is read for nothing.
+//! Tests of records: they are removed after their retention, at the version that was read, without needless reads.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::outcome::{Reason, Rejection};
 use crate::retention::KEPT_AT_LEAST;
 
 #[test]
-fn records_go_when_their_time_is_over_and_not_before() {
+fn records_are_removed_after_their_retention_and_not_before() {
     let mut stage = Stage::new();
     stage.end(1, Verdict::Cancelled);
     stage.end(2, Verdict::Dead);
@@ -23,7 +23,7 @@ fn records_go_when_their_time_is_over_and_not_before() {
 }
 
 #[test]
-fn a_bucket_is_not_read_again_before_something_in_it_can_be_due() {
+fn a_bucket_is_not_read_again_before_a_record_can_be_due() {
     let mut stage = Stage::new();
     (0..1_000).for_each(|n| stage.end(n, Verdict::Dead));
     stage.round();
@@ -31,11 +31,11 @@ fn a_bucket_is_not_read_again_before_something_in_it_can_be_due() {
     for _ in 0..10 {
         stage.after(ROUND).round();
     }
-    assert_eq!(stage.asked.len(), 10 * 8, "the settings, six counts and a corner: {:?}", stage.asked.last());
+    assert_eq!(stage.asked.len(), 10 * 8, "settings, six counts and one corner: {:?}", stage.asked.last());
 }
 
 #[test]
-fn it_rests_as_long_as_it_asks() {
+fn the_rest_is_as_long_as_the_request() {
     let mut stage = Stage::new();
     (0..2_000).for_each(|n| stage.end(n, Verdict::Cancelled));
     let (rested, asked) = stage.after(2 * MINUTE).round();
@@ -47,12 +47,12 @@ fn it_rests_as_long_as_it_asks() {
 fn a_leader_whose_clock_is_ahead_removes_nothing_early() {
     let mut stage = Stage::new();
     stage.end(1, Verdict::Cancelled);
-    // By this leader's clock a day has passed since its claim and the end, and none has.
+    // By this leader's wall clock a day has passed since its claim and the end; by its monotonic clock no time has.
     stage.claimed = Some(stage.wall());
     stage.after(24 * 60 * MINUTE).round();
     assert_eq!(stage.removed, 0);
     stage.after(2 * MINUTE).round();
-    assert_eq!(stage.removed, 1, "what has passed by its monotonic clock counts");
+    assert_eq!(stage.removed, 1, "time that passed on the monotonic clock counts");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn without_settings_nothing_is_removed() {
 }
 
 #[test]
-fn new_settings_hold_from_the_next_round_on() {
+fn new_settings_apply_from_the_next_round() {
     let mut stage = Stage::new();
     stage.end(1, Verdict::Dead);
     stage.after(KEPT_AT_LEAST).round();
@@ -76,10 +76,10 @@ fn new_settings_hold_from_the_next_round_on() {
 }
 
 #[test]
-fn a_job_that_was_retried_meanwhile_stays_and_the_others_go() {
+fn a_concurrently_retried_job_stays_and_the_others_are_removed() {
     let mut stage = Stage::new();
     (1..=3).for_each(|n| stage.end(n, Verdict::Cancelled));
-    // All in one bucket, as far as the janitor sees.
+    // In this test the bucket lists all three jobs.
     let bucket = Bucket::all().next().unwrap();
     let jobs = (1..=3).map(job).collect::<Vec<_>>();
     stage.after(2 * MINUTE);
@@ -106,7 +106,7 @@ fn a_job_that_was_retried_meanwhile_stays_and_the_others_go() {
 }
 
 #[test]
-fn a_lost_reply_is_harmless_and_the_bucket_is_looked_at_again() {
+fn after_a_lost_reply_the_bucket_is_scanned_again() {
     for applied in [false, true] {
         let mut stage = Stage::new();
         stage.end(1, Verdict::Cancelled);
@@ -123,7 +123,7 @@ fn a_lost_reply_is_harmless_and_the_bucket_is_looked_at_again() {
 }
 
 #[test]
-fn whatever_is_not_answered_the_next_round_makes_up_for_it() {
+fn the_next_round_repeats_any_unanswered_request() {
     type Refuse = fn(&Effect) -> Option<Event>;
     let table: [(&str, Refuse); 5] = [
         ("settings", |request| matches!(request, Effect::Settings).then_some(Event::Settings(Err(())))),
@@ -173,7 +173,7 @@ fn a_rejected_fence_ends_the_term() {
 }
 
 #[test]
-fn a_namespace_above_its_count_is_brought_below_it_by_the_oldest_ends() {
+fn above_the_maximum_count_the_oldest_records_are_removed() {
     let mut stage = Stage::new();
     stage.retention = Some(Retention { records: 256 * 8, dead: 1_000 * MINUTE, ..retention() });
     for n in 0..4_000 {

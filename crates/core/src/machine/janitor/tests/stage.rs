@@ -1,4 +1,4 @@
-//! The stage of these tests: a janitor, and a namespace that answers its requests one by one.
+//! The test harness: a janitor, and a namespace that answers its requests one by one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::txn::Op;
 
 pub(super) const WALL: WallMillis = WallMillis(1_700_000_000_000);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
-/// What a request takes here.
+/// Duration of a request.
 pub(super) const TOOK: Duration = Duration::from_millis(3);
 
 /// A namespace whose requests are answered one by one.
@@ -23,7 +23,7 @@ pub(super) struct Stage {
     pub(super) asked: Vec<Effect>,
     pub(super) removed: usize,
     pub(super) fenced: bool,
-    /// When the epoch was claimed; just now, unless said otherwise.
+    /// When the epoch was claimed; the current time by default.
     pub(super) claimed: Option<WallMillis>,
 }
 
@@ -70,12 +70,12 @@ impl Stage {
         out
     }
 
-    /// One round, with an answer to every request; gives how long it rested and how long it asked.
+    /// Runs one round and answers every request; returns how long it rested and how long requests took.
     pub(super) fn round(&mut self) -> (Duration, Duration) {
         self.round_but(|_| None)
     }
 
-    /// A round in which some requests are answered otherwise.
+    /// Runs a round in which some requests have another answer.
     pub(super) fn round_but(
         &mut self,
         mut otherwise: impl FnMut(&Effect) -> Option<Event>,
@@ -104,7 +104,7 @@ impl Stage {
                     }
                 }
             }
-            event = next.expect("it rests, asks, or is idle");
+            event = next.expect("the janitor rests, sends a request, or is idle");
         }
     }
 
@@ -136,13 +136,13 @@ impl Stage {
             }
             // The corners are empty.
             Effect::Names(parents) => Event::Names(Ok(vec![None; parents.len()])),
-            other => panic!("{other:?} is no request"),
+            other => panic!("{other:?} is not a request"),
         }
     }
 
     fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
         let mut ops = batch.ops().enumerate();
-        assert_eq!(ops.next().unwrap().1, &txn::fence(7), "behind the epoch");
+        assert_eq!(ops.next().unwrap().1, &txn::fence(7), "the batch checks the epoch");
         let mut gone = Vec::new();
         for (at, op) in ops {
             let Op::Delete { path, version: Some(wanted) } = op else { panic!("{op:?}") };

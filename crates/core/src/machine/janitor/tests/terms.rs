@@ -1,4 +1,4 @@
-//! Where a term and a pass begin.
+//! Tests of the first bucket of a term and of a pass.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::super::*;
 use super::stage::{Stage, WALL, retention};
 use crate::job::Verdict;
 
-/// What a term lists first, of buckets that all have something.
+/// Returns the first bucket that a term lists when all buckets have entries.
 fn first_of_term(epoch: i32) -> (Shelf, usize) {
     let mut janitor = Janitor::new(epoch);
     let mut events = vec![Event::Go];
@@ -27,12 +27,12 @@ fn first_of_term(epoch: i32) -> (Shelf, usize) {
             }
         }
     }
-    unreachable!("it lists a bucket")
+    unreachable!("the janitor lists a bucket")
 }
 
-/// L6, also where leaders change sooner than all buckets are looked at.
+/// L6, also when leaders change before a pass over all buckets completes.
 #[test]
-fn terms_that_are_short_come_to_every_bucket_in_the_end() {
+fn short_terms_reach_every_bucket() {
     let firsts: Vec<_> = (1..=512).map(first_of_term).collect();
     for shelf in [Shelf::Jobs, Shelf::Groups] {
         let buckets = firsts.iter().filter(|(listed, _)| *listed == shelf).map(|(_, bucket)| bucket);
@@ -41,7 +41,7 @@ fn terms_that_are_short_come_to_every_bucket_in_the_end() {
 }
 
 #[test]
-fn a_pass_comes_to_every_bucket_wherever_it_begins() {
+fn a_pass_reaches_every_bucket_from_any_start() {
     let mut stage = Stage::new();
     (0..2_000).for_each(|n| stage.end(n, Verdict::Dead));
     stage.round();
@@ -51,6 +51,6 @@ fn a_pass_comes_to_every_bucket_wherever_it_begins() {
     });
     let listed: Vec<_> = listed.collect();
     let held: BTreeSet<_> = stage.records.keys().map(|job| Bucket::of(job).index()).collect();
-    assert_eq!(listed.len(), held.len(), "each once");
+    assert_eq!(listed.len(), held.len(), "each bucket is listed once");
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), held);
 }

@@ -1,13 +1,13 @@
-//! Handing a job back whose assignment names another attempt than its record has under way.
+//! Hands back a job whose assignment names another attempt than the record's current one.
 //!
-//! | its transaction | means |
+//! | outcome | meaning |
 //! | --- | --- |
-//! | is applied | the attempt is closed, unrun: the job is queued again, or over if it is cancelled |
-//! | is rejected at a part of the job's end | an operator's hand was there before: again at once, without that part |
-//! | is rejected elsewhere | it moved on: a hint, or the next listing, has it read again |
-//! | was not sent, or has no reply | the next listing tells: what was closed is not there any more |
+//! | applied | the attempt is closed without a run: the job is requeued, or terminal if it was cancelled |
+//! | rejected at a part of the job's end | an operator changed that part: send again immediately without it |
+//! | rejected elsewhere | the job has moved on: a hint or the next list causes another read |
+//! | not sent, or no reply | the next list resolves it: a closed attempt has no assignment any longer |
 //!
-//! What is sent again has the versions of the one that was rejected, so that one of them commits at most.
+//! A retry uses the versions of the rejected transaction, so at most one of them commits.
 
 use crate::job::Ending;
 use crate::machine::worker::{BELIEVED, Start};
@@ -16,11 +16,11 @@ use crate::outcome::Outcome;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Op};
 
-/// A job on its way back.
+/// The pending hand-back of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Requeue {
     start: Start,
-    /// What of its end was taken away, or made, before, as a rejection said.
+    /// Parts of the close that an operator already deleted or created, learned from rejections.
     gone: Vec<String>,
 }
 
@@ -29,19 +29,19 @@ impl Requeue {
         Self { start, gone: Vec::new() }
     }
 
-    /// What was read of it.
+    /// Returns the data that was read.
     #[must_use]
     pub fn start(&self) -> &Start {
         &self.start
     }
 
-    /// Which job.
+    /// Returns the job.
     #[must_use]
     pub fn job(&self) -> &JobId {
         &self.start.job
     }
 
-    /// Its transaction, at `wall` for people to read.
+    /// Returns the transaction. `wall` is stored for display.
     #[must_use]
     pub fn ops(&self, worker: WorkerId, wall: WallMillis) -> Vec<Op> {
         let Start { job, assignment, assignment_version, record, version, asked: _ } = &self.start;
@@ -50,7 +50,7 @@ impl Requeue {
         txn::take_back(job, worker, assigned, read, Ending::Released, &self.gone, wall).1
     }
 
-    /// What goes instead after this answer to these [`ops`](Self::ops), if anything: the machine is to hear of it.
+    /// Returns the hand-back to send after this answer to these [`ops`](Self::ops), if any: pass it to the machine.
     #[must_use]
     pub fn answered(mut self: Box<Self>, ops: &[Op], outcome: &Outcome<()>) -> Option<Box<Self>> {
         let Outcome::Rejected(rejection) = outcome else { return None };
@@ -58,7 +58,7 @@ impl Requeue {
         Some(self)
     }
 
-    /// Whether the versions may be another job's by now.
+    /// Whether the versions may belong to another job by now.
     pub(super) fn is_old(&self, now: Millis) -> bool {
         now.since(self.start.asked) >= BELIEVED
     }

@@ -1,4 +1,4 @@
-//! The machines of the status reporter: [`beats`] renew leases and write progress, and the [`reporter`] closes attempts.
+//! State machines of the status reporter: [`beats`] renews leases and writes progress, [`reporter`] closes attempts.
 
 pub mod beats;
 pub mod reporter;

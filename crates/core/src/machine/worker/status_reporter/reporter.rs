@@ -1,28 +1,29 @@
-//! Closes attempts: batches of closing transactions, and what a refused or lost one means.
+//! Closes attempts: builds batches of closing transactions and resolves rejected and lost ones.
 //!
 //! ```text
 //!  Report ──▶ pending ──batch──▶ in flight ──applied──▶ settled
 //!    │          ▲ ▲ │               │  │
-//!    │          │ │ └──not sent──── ┘  └─refused, or reply lost──▶ read back ──▶ settled, or pending again
+//!    │          │ │ └──not sent──── ┘  └─rejected, or reply lost─▶ read back ──▶ settled, or pending again
 //!    └─ parked until its minute under /delayed exists
 //! ```
 //!
-//! | read back | what it means |
+//! | read back | meaning |
 //! | --- | --- |
-//! | record at our version | not applied: send again, as cancelled if the flag was set and the run did not succeed |
-//! | moved on, closed by this attempt as its worker | ours: settled |
-//! | moved on otherwise, or gone | somebody closed the attempt: our result is a zombie's, dropped |
+//! | the record has our version | not applied: send again, as cancelled if flagged and not succeeded |
+//! | a newer version, closed by this attempt and worker | ours: settled |
+//! | another newer version, or the record is absent | another process closed the attempt: our result is dropped |
 //!
-//! **A write whose reply was lost may be applied after the read-back** that found nothing. Then the one that is
-//! sent again meets a newer record version and is refused, and the next read-back recognises the first as ours.
-//! Should the two differ (a cancel came between), whichever is applied first is the one end of the attempt,
-//! and the other is refused: both carry the same record version (S2, S9).
+//! **A write whose reply was lost may be applied after the read-back** found nothing. Then the second write meets a
+//! newer record version and is rejected, and the next read-back recognises the first write as ours. If the two
+//! differ (a cancel came in between), the first one applied is the only end of the attempt and the other is
+//! rejected, because both carry the same record version (S2, S9).
 //!
-//! **A close whose record was read long ago is not sent**: the record is read first ([`BELIEVED`](crate::machine::worker::BELIEVED)). While
-//! the worker hung, the attempt may have been taken from it, the job's record may have been removed after its retention,
-//! and another job may have its id, with versions that began anew. That one's token is another.
+//! **A close whose record was read long ago is not sent**: the record is read first
+//! ([`BELIEVED`](crate::machine::worker::BELIEVED)). While the worker hung, the attempt may have been revoked, the
+//! record removed after its retention, and the id reused by another job, whose versions start from zero. The token
+//! distinguishes the two jobs.
 //!
-//! Limits: [`BATCH`] closes a batch, [`WINDOW`] batches in flight; one is sent at once when none is.
+//! Limits: [`BATCH`] closes per batch, [`WINDOW`] batches in flight; sent immediately when no batch is in flight.
 
 mod close;
 
@@ -39,75 +40,76 @@ use crate::time::{Millis, WallMillis};
 use crate::txn::{Batch, Locus};
 use close::Decision;
 
-/// Closes a batch: at the knee of ZooKeeper's throughput, and small enough that one refusal wastes little.
+/// Closes per batch: at the knee of ZooKeeper's throughput curve, small enough that a rejection wastes little.
 pub const BATCH: usize = 100;
 
-/// Batches in flight: enough to fill the server's pipeline beside the other roles of a node.
+/// Batches in flight: enough to fill the server's pipeline in addition to the other roles of a node.
 pub const WINDOW: usize = 8;
 
-/// Until what could not be sent or read is tried again without a word from the session.
+/// Delay before an unsent or unanswered request is tried again if the session reports nothing.
 pub const RETRY: Duration = Duration::from_millis(100);
 
-/// Until a close that ZooKeeper refuses for no reason of ours is tried again.
+/// Delay before a close is tried again that ZooKeeper rejected without a conflict.
 pub const RETRY_REFUSED: Duration = Duration::from_secs(1);
 
-/// Minutes under `/delayed` that are remembered to exist: more than a week's backoffs need at a time, and a
-/// forgotten one costs a write.
+/// How many existing minutes under `/delayed` are remembered: more than a week's backoffs need at a time, and a
+/// forgotten one costs only a write.
 const MAX_MINUTES: usize = 4_096;
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// These are over here. Each comes with 64 random bits for its backoff.
+    /// These attempts have finished here. Each comes with 64 random bits for its backoff.
     Report(WallMillis, Vec<(Finished, u64)>),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<Close>, Outcome<()>),
     /// A read was answered.
     Read(Vec<(Close, Found)>),
-    /// A read has no answer.
+    /// A read was not answered.
     ReadFailed(Vec<Close>),
-    /// A minute's container was asked for.
+    /// The outcome of creating a minute's container.
     MinuteMade(u64, Outcome<()>),
     /// The connection is lost: send nothing.
     Hold,
-    /// It is back: read back what is unknown, go on.
+    /// The connection is back: read back unknown closes and continue.
     Resume,
     /// The time of an [`Effect::WakeAt`] has come.
     Wake,
 }
 
-/// What shall happen.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<Close>),
-    /// Read these jobs' assignments and records.
+    /// Read the assignments and records of these jobs.
     Read(Vec<Close>),
-    /// Make a container for the jobs delayed to a minute.
+    /// Create the container for the jobs delayed to a minute.
     MakeMinute(u64),
-    /// This attempt is closed, by us or by somebody else.
+    /// This attempt is closed, by this worker or by another process.
     Settled(Box<Close>, Settled),
-    /// A lost reply was resolved: the write was applied, or not.
+    /// A lost reply was resolved.
     Resolved {
-        /// Whether it was.
+        /// Whether the write was applied.
         applied: bool,
     },
-    /// ZooKeeper refuses to close this attempt; it is tried again.
+    /// ZooKeeper rejects the close of this attempt; it is tried again.
     Refused(Box<Close>, Reason),
-    /// Send [`Event::Wake`] then.
+    /// Send [`Event::Wake`] at this time.
     WakeAt(Millis),
 }
 
-/// Whether requests reach ZooKeeper: as [`Connectivity`](crate::machine::worker::Connectivity), and what was noticed here.
+/// Whether requests reach ZooKeeper: [`Connectivity`](crate::machine::worker::Connectivity), plus failures observed
+/// here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Reachability {
     Up,
-    /// A request could not be sent, and the session has not said why yet.
+    /// A request could not be sent, and the session has not reported the reason yet.
     Doubtful,
     Down,
 }
 
-/// The machine of one incarnation.
+/// State machine of one incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reporter {
     worker: WorkerId,
@@ -122,7 +124,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Has nothing to report yet.
+    /// Creates the machine without reports.
     #[must_use]
     pub fn new(worker: WorkerId) -> Self {
         Self {
@@ -172,12 +174,12 @@ impl Reporter {
             self.read_back(now, out);
             self.make_minutes(out);
             self.send(now, out);
-            // What was too old to be sent.
+            // Closes that `send` found too old.
             self.read_back(now, out);
         }
     }
 
-    /// Before it can be delayed its minute must exist.
+    /// Queues a close. One that delays its job waits until the minute's container exists.
     fn enqueue(&mut self, close: Close) {
         match close.minute() {
             Some(minute) if !self.minutes.contains(&minute) => {
@@ -236,7 +238,7 @@ impl Reporter {
         }
     }
 
-    /// One close failed the batch: it is decided by itself, the rest goes again.
+    /// One close failed the batch: it is decided separately, the rest is sent again.
     fn rejected(
         &mut self,
         now: Millis,
@@ -246,7 +248,7 @@ impl Reporter {
     ) {
         let (group, op) = match batch.locate(rejection.at) {
             Some(Locus::Group { group, op, .. }) => (group, op),
-            // There is no fence, and no operation behind the last.
+            // A batch of closes has no fence, and a rejection never points past the last operation.
             Some(Locus::Fence(_)) | None => (0, 0),
         };
         let (close, _) = batch.remove(group);
@@ -310,12 +312,13 @@ impl Reporter {
                 self.minutes.insert(minute);
                 self.pending.extend(self.parked.remove(&minute).unwrap_or_default());
             }
-            // It stays parked and is asked for again.
+            // The closes stay parked, and the container is created again.
             Outcome::Unknown | Outcome::Rejected(_) => self.doubt(now, out),
         }
     }
 
-    /// Waits for the session to say what is wrong, but not for ever: its word may have come first.
+    /// Waits for the session to report the problem, but only for a limited time: the report may have come before
+    /// the failure.
     fn doubt(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if self.reachability == Reachability::Up {
             self.reachability = Reachability::Doubtful;

@@ -1,4 +1,4 @@
-//! The reporter against a model of ZooKeeper that loses replies, applies late, and is written to by others.
+//! Tests of the reporter against a model of ZooKeeper that loses replies, applies writes late, and has other writers.
 
 use proptest::prelude::*;
 
@@ -15,12 +15,12 @@ use crate::zookeeper::{CreateMode, ZooKeeper};
 
 const AT: WallMillis = WallMillis(120_000);
 
-/// The path of the job's turn, if it has a lane.
+/// Returns the path of the job's turn, if it has a lane.
 fn turn(n: usize) -> Option<String> {
     start(n).record.turn().map(|turn| path::turn(&turn, &job(n)))
 }
 
-/// Jobs in a ZooKeeper.
+/// A ZooKeeper model that holds the jobs.
 struct Tree(ZooKeeper);
 
 impl Tree {
@@ -86,7 +86,7 @@ impl Tree {
     }
 }
 
-/// The machine, its ZooKeeper, and what is on the wire.
+/// The machine, its ZooKeeper model, and the requests in flight.
 struct World {
     machine: Reporter,
     tree: Tree,
@@ -122,7 +122,7 @@ impl World {
         self.handle(Event::Report(AT, finished.collect()));
     }
 
-    /// Answers the oldest request on the wire.
+    /// Answers the oldest request in flight.
     fn answer(&mut self, fate: Fate) {
         if self.wire.is_empty() {
             return;
@@ -163,7 +163,7 @@ impl World {
                 Fate::NotSent => Event::MinuteMade(minute, not_sent),
             },
             Effect::Settled(..) | Effect::Refused(..) | Effect::Resolved { .. } | Effect::WakeAt(_) => {
-                unreachable!("not on the wire")
+                unreachable!("this effect is not a request")
             }
         };
         self.handle(event);
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// The session is well: everything is answered.
+    /// Restores the session: every request is answered.
     fn settle(&mut self) {
         for _ in 0..20 {
             self.now = self.now + RETRY_REFUSED;
@@ -255,9 +255,9 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Its handler has made a sub-group, and a beat wrote meanwhile, neither of which the executor knows of.
+/// The handler created a sub-group and a beat wrote in the meantime; the executor knows neither write.
 #[test]
-fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_last_stays() {
+fn concurrent_writes_to_the_assignment_are_carried_and_the_last_progress_stays() {
     let said = |what: &str| Some(Progress::default().with_message(None, what).unwrap());
     let mut world = World::new(1);
     let written = Assignment { spawned: true, progress: said("before"), ..assignment(1) };
@@ -273,10 +273,10 @@ fn what_was_written_into_the_assignment_meanwhile_is_carried_and_what_was_said_l
     assert_eq!(world.tree.assignment(0), None);
 }
 
-/// S1, S13: its record was removed after its retention while the worker hung, and the id is that of another job, whose
-/// versions have begun anew: waiting elsewhere, or in this very inbox.
+/// S1, S13: while the worker hung, the job's record was removed after its retention and the id was reused by
+/// another job, whose versions start from zero. That job waits elsewhere, or is in this worker's inbox.
 #[test]
-fn a_late_close_leaves_a_job_alone_that_was_submitted_under_the_same_id_since() {
+fn a_late_close_does_not_touch_a_new_job_with_the_same_id() {
     for (here, old) in [(false, true), (false, false), (true, true)] {
         let mut world = World::new(1);
         world.now = world.now + if old { BELIEVED } else { Duration::ZERO };
@@ -295,9 +295,9 @@ fn a_late_close_leaves_a_job_alone_that_was_submitted_under_the_same_id_since() 
     }
 }
 
-/// The same, when it could not be sent in time: what waits here grows old, too.
+/// The same for a close that could not be sent in time: the facts it is based on become old.
 #[test]
-fn a_close_that_waited_for_long_is_read_before_it_is_sent() {
+fn a_close_that_waited_long_reads_the_record_before_it_is_sent() {
     let mut world = World::new(1);
     world.handle(Event::Hold);
     world.report([(0, Ending::Succeeded(result()))]);
@@ -306,12 +306,12 @@ fn a_close_that_waited_for_long_is_read_before_it_is_sent() {
     assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
     world.settle();
     assert_eq!(world.settled.len(), 1);
-    assert!(matches!(world.settled[0].1, Settled::Closed { .. }), "nobody else has closed it");
+    assert!(matches!(world.settled[0].1, Settled::Closed { .. }), "no other process closed the attempt");
 }
 
-/// S9: both may have written that its lease was over; a result is dropped.
+/// S9: leader and worker may both write that the lease expired; a result is dropped.
 #[test]
-fn an_attempt_that_the_leader_took_is_ours_only_if_we_gave_it_up_for_the_same_reason() {
+fn an_attempt_revoked_by_the_leader_counts_as_ours_only_for_an_expired_lease() {
     for (ending, ours) in [(Ending::LeaseExpired, true), (Ending::Succeeded(result()), false)] {
         let mut world = World::new(1);
         let (record, version) = world.tree.record(0);
@@ -328,10 +328,10 @@ fn an_attempt_that_the_leader_took_is_ours_only_if_we_gave_it_up_for_the_same_re
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// S2, S9: whatever is lost, late or refused, each attempt is closed by exactly one write, and the reporter
-    /// says of each attempt, once, what that write was.
+    /// S2, S9: whatever is lost, late or rejected, each attempt is closed by exactly one write, and the reporter
+    /// reports that write exactly once.
     #[test]
-    fn every_attempt_is_closed_once_and_truthfully(steps in prop::collection::vec(steps(), 0..80)) {
+    fn every_attempt_is_closed_once_and_reported_as_written(steps in prop::collection::vec(steps(), 0..80)) {
         let mut world = World::new(JOBS);
         let (mut reported, mut turns) = ([false; JOBS], std::array::from_fn::<_, JOBS, _>(turn));
         for step in steps {
@@ -366,17 +366,17 @@ proptest! {
                 prop_assert!(said.is_empty());
                 continue;
             }
-            prop_assert_eq!(version, 6, "one closing write");
+            prop_assert_eq!(version, 6, "the attempt has one closing write");
             prop_assert_eq!(said.len(), 1, "{:?}", said);
             let how = record.last.unwrap().how;
             let as_written = match said[0] {
                 Settled::Zombie => how == AttemptEndKind::Lost,
                 Settled::Closed { how: said, .. } => said == how && how != AttemptEndKind::Lost,
             };
-            prop_assert!(as_written, "{:?}, but {:?} was said", how, said);
-            prop_assert_eq!(world.places(n), usize::from(!record.is_terminal()), "in exactly one place");
+            prop_assert!(as_written, "{:?} is stored, but {:?} was reported", how, said);
+            prop_assert_eq!(world.places(n), usize::from(!record.is_terminal()), "the job is in exactly one place");
             if let Some(turn) = &turns[n] {
-                prop_assert_eq!(world.tree.0.get(turn).is_some(), !record.is_terminal(), "a turn is there while its job is open");
+                prop_assert_eq!(world.tree.0.get(turn).is_some(), !record.is_terminal(), "a turn exists while its job is open");
             }
         }
     }
@@ -397,10 +397,10 @@ fn a_success_wins_over_a_cancel_and_a_failure_does_not() {
     }
 }
 
-/// S12: a beat that was refused has read the flag, and the handler failed before the executor heard of it. The close knows
-/// the assignment's version, so it is not refused.
+/// S12: a rejected beat has read the cancel flag, and the handler failed before the executor received it. The close
+/// has the current version of the assignment, so it is not rejected.
 #[test]
-fn an_attempt_whose_flag_a_beat_has_read_ends_as_cancelled() {
+fn an_attempt_whose_cancel_flag_a_beat_has_read_ends_as_cancelled() {
     for (ending, closed_as) in [
         (Ending::Succeeded(result()), AttemptEndKind::Succeeded),
         (Ending::Failed("no luck".into()), AttemptEndKind::Cancelled),
@@ -417,11 +417,11 @@ fn an_attempt_whose_flag_a_beat_has_read_ends_as_cancelled() {
 }
 
 #[test]
-fn one_that_is_refused_does_not_hold_up_the_rest_of_its_batch() {
+fn a_rejected_close_does_not_block_the_rest_of_its_batch() {
     let mut world = World::new(4);
     world.report([(0, Ending::Succeeded(result()))]);
     world.tree.close_as_lost(2);
-    // Gathered while the first is in flight.
+    // These accumulate while the first is in flight.
     world.report((1..4).map(|n| (n, Ending::Succeeded(result()))));
     assert_eq!(world.wire.len(), 1);
     world.answer(Fate::Answered);
@@ -437,7 +437,7 @@ fn one_that_is_refused_does_not_hold_up_the_rest_of_its_batch() {
 }
 
 #[test]
-fn an_entry_that_stands_in_the_way_is_reported_and_waited_for() {
+fn an_existing_entry_blocks_the_close_and_is_reported() {
     let mut world = World::new(1);
     world.tree.0.put(&path::queue_entry(&job(0)), Vec::new(), 0);
     world.report([(0, Ending::Released)]);
@@ -467,7 +467,7 @@ fn batches_are_bounded_by_jobs_and_bytes() {
 }
 
 #[test]
-fn a_close_whose_reply_was_lost_is_looked_for_before_it_is_sent_again() {
+fn a_close_without_a_reply_is_read_back_before_it_is_sent_again() {
     for fate in [Fate::ReplyLost, Fate::RequestLost] {
         let mut world = World::new(1);
         world.report([(0, Ending::Succeeded(result()))]);

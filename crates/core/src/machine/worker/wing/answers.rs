@@ -1,5 +1,5 @@
-//! What the answer to a write, or to a look at the ephemeral, means in each state: the table of the [parent](super). An
-//! answer that no state waits for any more changes nothing.
+//! Answers to writes and reads of the ephemeral: implements the table of the [parent module](super). An answer that no
+//! state waits for has no effect.
 
 use super::state::{Check, Children, Draining, Say, State, Step, Then};
 use super::{Drained, Effect, Ephemeral, RETRY, WorkerWing};
@@ -18,10 +18,10 @@ impl WorkerWing {
             (_, Say::Nothing | Say::Wanted | Say::Sent(_) | Say::SentBefore(_)) => Say::Wanted,
         };
         match (&mut self.state, applied) {
-            // Unless a look came first that saw it: one more than what is there is what an operator's mark makes, and the next
-            // write would take it back (S18).
+            // A read may have seen this write already. Then `sent + 1` must not be added again: the next version may be
+            // an operator's mark, which the next write would overwrite (S18).
             (State::Serving { version, .. }, Some(sent)) => *version = (*version).max(sent + 1),
-            // Its version is not known any more.
+            // The version is unknown now.
             (State::Serving { check: check @ Check::Seen, .. }, None) => {
                 *check = Check::Again;
                 out.push(Effect::WakeAt(now + RETRY));
@@ -78,7 +78,7 @@ impl WorkerWing {
                 *step = Step::Again;
                 out.push(Effect::WakeAt(now + RETRY));
             }
-            // The answer to a write that nobody waits for any more.
+            // The answer to a write that no state waits for.
             State::Draining { step: Draining::Emptying, .. }
             | State::Away
             | State::Serving { .. }
@@ -86,8 +86,8 @@ impl WorkerWing {
         }
     }
 
-    /// A refused mark is looked into at once, and what is found there ends it or tells the version; what was not
-    /// sent or not answered is looked into later.
+    /// After a rejected mark the ephemeral is read immediately: it shows the mark, the end of the session, or the current
+    /// version. After an unsent or unanswered mark it is read later.
     pub(super) fn look_or_wait(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
         match outcome {
             Outcome::Rejected(Rejection {
@@ -146,7 +146,7 @@ impl WorkerWing {
                 out.push(Effect::Stop);
                 self.over(Drained::Abandoned, out);
             }
-            // Asked for in an earlier state.
+            // A read that was sent in an earlier state.
             (
                 State::Draining { step: Draining::Emptying | Draining::Retiring(_), .. }
                 | State::Leaving { .. }
@@ -163,7 +163,7 @@ impl WorkerWing {
                 *step = Step::Again;
             }
             State::Serving { check: check @ Check::Asked, .. } => *check = Check::Again,
-            // Asked for in an earlier state, or the next reconnection asks.
+            // A read that was sent in an earlier state, or one that the next reconnection repeats.
             State::Serving { .. }
             | State::Draining { .. }
             | State::Leaving { .. }

@@ -1,5 +1,5 @@
-//! The drain: asked for by the node or by an operator, marked in the ephemeral, and over when the executor has nothing
-//! left.
+//! The drain: requested by the node or by an operator, marked in the ephemeral, and complete when the executor is
+//! empty.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl WorkerWing {
                 out.push(Effect::MarkDraining(version));
                 Draining::Marking(Step::Sent, Children::Live)
             }
-            // The answer that is on its way tells whether they may go on.
+            // The answer in flight decides whether the children may continue.
             Check::Asked => Draining::Marking(Step::Sent, Children::Held),
             Check::Again | Check::Down => Draining::Marking(Step::Again, Children::Held),
         };
@@ -38,7 +38,7 @@ impl WorkerWing {
         out.extend([Effect::WakeAt(drain.give_up), Effect::WakeAt(now + RETRY)]);
     }
 
-    /// An operator has set the mark.
+    /// Starts the drain after an operator has set the mark.
     pub(super) fn told_to_drain(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let State::Serving { .. } = self.state else { return };
         let until = now + self.grace;
@@ -55,7 +55,7 @@ impl WorkerWing {
                 *step = Draining::Retiring(Step::Sent);
                 out.push(Effect::Retire);
             }
-            // On its way already, or the executor of a state that is over.
+            // A request is in flight, or the executor belongs to an earlier state.
             State::Draining { .. }
             | State::Away
             | State::Registering(_)

@@ -1,36 +1,36 @@
-//! What an incarnation hears, and what it wants done.
+//! Events and effects of a worker incarnation.
 
 use std::time::Duration;
 
 use crate::outcome::Outcome;
 use crate::time::Millis;
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A new session serves.
+    /// A new session is usable.
     Connected,
     /// The connection is lost.
     Disconnected,
-    /// The same session serves again.
+    /// The same session is usable again.
     Reconnected,
     /// The session is over.
     Expired,
     /// The last write of this machine was answered.
     Committed(Outcome<()>),
-    /// The ephemeral was read; `None` when it could not be.
+    /// The ephemeral was read; `None` if the read failed.
     Read(Option<Ephemeral>),
     /// A child died.
     ChildDied,
-    /// Its inbox is not there: no job can be assigned to it any more.
+    /// The incarnation's inbox is absent: it cannot be assigned jobs.
     InboxGone,
-    /// Draining, and the executor has nothing left.
+    /// The worker drains, and the executor has no job left.
     Idle,
-    /// Finish what runs within this time, hand back the rest, leave.
+    /// Let running attempts finish within this time, hand back the rest, then leave.
     Drain(Duration),
-    /// The registration is to be written anew: another number of slots can be used, or a leader took the worker for hung.
+    /// Write the registration again: the number of usable slots has changed, or a leader considers the worker hung.
     Anew,
-    /// An [`Effect::Say`] was answered.
+    /// The outcome of an [`Effect::Say`].
     Said(Outcome<()>),
     /// The ephemeral may have changed.
     Look,
@@ -38,60 +38,60 @@ pub enum Event {
     Wake,
 }
 
-/// The ephemeral, as it was read.
+/// The ephemeral as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ephemeral {
-    /// Not there.
+    /// The ephemeral is absent.
     Absent,
-    /// Of another session.
+    /// The ephemeral belongs to another session.
     Foreign,
-    /// Ours.
+    /// The ephemeral belongs to this session.
     Ours {
         /// Its version.
         version: i32,
-        /// Whether it says that the worker drains.
+        /// Whether the draining mark is set.
         draining: bool,
     },
 }
 
-/// What shall happen.
+/// Output of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Take a fresh id.
+    /// Generate a new worker id.
     Renew,
-    /// Register under the id.
+    /// Register under the worker id.
     Register,
-    /// Make the parents of what a registration creates, as far as they are missing.
+    /// Create the missing parents of the znodes that a registration creates.
     MakeParents,
     /// Read the ephemeral.
     Read,
     /// Start the children.
     Start,
-    /// Stop the children; what they run is cancelled.
+    /// Stop the children and cancel their running attempts.
     Stop,
-    /// Tell the children that the connection is lost.
+    /// Inform the children that the connection is lost.
     Hold,
-    /// Tell them that it is back.
+    /// Inform the children that the connection is back.
     Resume,
-    /// Set `draining` in the ephemeral of this version.
+    /// Set `draining` in the ephemeral at this version.
     MarkDraining(i32),
-    /// Write what the worker offers now into the ephemeral of this version: [`Event::Said`] follows.
+    /// Write the current offer into the ephemeral at this version: [`Event::Said`] follows.
     Say(i32),
-    /// Tell the executor to drain until then, and the inbox to list everything.
+    /// Start the executor's drain with this deadline.
     Drain(Millis),
-    /// Tell the inbox to list everything.
+    /// Make the inbox watcher list the whole inbox.
     Relist,
     /// Delete the inbox and the ephemeral.
     Retire,
-    /// Delete the ephemeral alone.
+    /// Delete only the ephemeral.
     Leave,
-    /// A child's death starts the incarnation anew.
+    /// The death of a child causes a restart of the incarnation.
     Restarted,
-    /// Answer whoever asked to drain.
+    /// Answer the drain request.
     Drained(Drained),
     /// Fail: too many restarts.
     Fail,
-    /// Send [`Event::Wake`] then.
+    /// Send [`Event::Wake`] at this time.
     WakeAt(Millis),
 }
 
@@ -104,19 +104,19 @@ pub enum Drained {
     Abandoned,
 }
 
-/// Where an incarnation is in its life, for those who watch.
+/// The stage of an incarnation, for observers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// No session.
+    /// There is no session.
     Away,
     /// Not registered yet.
     Registering,
-    /// Takes jobs.
+    /// Accepts jobs.
     Serving,
-    /// Takes nothing new.
+    /// Accepts no new jobs.
     Draining,
     /// Its ephemeral is being deleted.
     Leaving,
-    /// Has drained, and takes nothing any more.
+    /// The drain is complete; accepts no jobs.
     Over,
 }

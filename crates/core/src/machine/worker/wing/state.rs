@@ -1,5 +1,5 @@
-//! Where an incarnation is in its life, and how its request fares. Nothing is asked twice at a time, so each state that
-//! waits for an answer says whether it is on its way.
+//! States of an incarnation and of its requests. At most one request is in flight, so each state that waits for an
+//! answer records whether its request was sent.
 
 use crate::time::Millis;
 
@@ -13,15 +13,15 @@ pub(super) enum State {
     Over,
 }
 
-/// How a request of ours fares.
+/// State of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Sent,
-    /// Not answered, or not sent: look or try again at the next wake or reconnection.
+    /// Not answered or not sent: read or retry at the next wake or reconnection.
     Again,
 }
 
-/// Whether the ephemeral was seen since the last reconnection.
+/// Whether the ephemeral was read since the last reconnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Check {
     Seen,
@@ -37,7 +37,7 @@ pub(super) enum Draining {
     Retiring(Step),
 }
 
-/// Whether the children were told to go on since the last reconnection.
+/// Whether the children were resumed since the last reconnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Children {
     Live,
@@ -57,13 +57,13 @@ pub(super) enum Then {
     Fail,
 }
 
-/// What the worker offers, on its way into its registration.
+/// State of the write of the worker's offer into its registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Say {
     Nothing,
     Wanted,
-    /// On this version of it.
+    /// Written at this version of the registration.
     Sent(i32),
-    /// And it has changed again.
+    /// Written at this version, and the offer has changed again.
     SentBefore(i32),
 }

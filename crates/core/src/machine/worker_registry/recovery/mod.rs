@@ -1,20 +1,21 @@
-//! Giving the jobs of lost workers back to the queue.
+//! Recovery: requeues the jobs of dead workers.
 //!
-//! An inbox whose worker has no ephemeral is orphaned: its worker died, also when no leader was there to see
-//! it. Worker ids are never used twice and a worker registers inbox and ephemeral in one multi, so an absent
-//! worker never comes back, and no assignment to it can be made any more (each is checked on its ephemeral).
-//! What is in the inbox is therefore all there will ever be, and each job in it has one attempt to close.
+//! An inbox whose worker has no ephemeral is orphaned: the worker has died, possibly while there was no leader. Worker
+//! ids are never used twice and a worker registers inbox and ephemeral in one multi. So an absent worker never returns,
+//! and no assignment to it can be created any longer (each one checks the ephemeral). The inbox is therefore complete,
+//! and each job in it has one attempt to close.
 //!
 //! ```text
 //!  lost ─▶ Listing ─jobs─▶ Reading ─▶ Committing ─▶ next chunk … ─▶ Listing ─empty─▶ Removing ─▶ done
 //!             ▲                │           │                                             │
-//!             └── Interrupted ◀┴───────────┴── not answered, unknown, not sent ──────────┘
+//!             └── Interrupted ◀┴───────────┴── no answer, unknown, not sent ──────────────┘
 //! ```
 //!
-//! Whatever went wrong, the answer is to list again: what was closed is no longer in the inbox. A worker that
-//! was thought dead and reports at the same moment wins or loses by the record's version. A job that is
-//! rejected [`STRIKES`] times in a row is left until the next sweep, so that one bad record never stops the
-//! others. One whose turn in its lane, or place in its group, was taken away by an operator's hand is closed without it. Limits: one request in flight per worker, [`CHUNK`] jobs each.
+//! After any failure the inbox is listed again: a closed attempt is no longer in it. If a worker that was declared dead
+//! reports at the same time, the record's version decides which write wins. A job that is rejected [`STRIKES`] times in
+//! a row waits for the next sweep, so that one bad record does not block the others. If an operator deleted a job's
+//! turn in its lane or its place in its group, the attempt is closed without that part. Limits: one request in flight
+//! per worker, [`CHUNK`] jobs each.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,27 +26,27 @@ use crate::path;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Locus, Op};
 
-/// Jobs a request: two reads each make one full multi-read.
+/// Jobs per request: two reads each make one full multi-read.
 pub const CHUNK: usize = 50;
 
-/// Rejections in a row after which a job waits for the next sweep.
+/// Consecutive rejections after which a job waits for the next sweep.
 pub const STRIKES: u32 = 3;
 
-/// A znode that was read: absent, unreadable with the reason, or its value and version.
+/// The result of reading a znode.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Stored<T> {
-    /// It is not there.
+    /// The znode is absent.
     Absent,
-    /// Its bytes are not a value that this build knows.
+    /// The data cannot be decoded by this build, for this reason.
     Unreadable(String),
-    /// Its value and version.
+    /// The value and its version.
     Value(T, i32),
 }
 
 /// A job in an orphaned inbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Orphan {
-    /// Which.
+    /// The job.
     pub job: JobId,
     /// Its assignment.
     pub assignment: Stored<Assignment>,
@@ -53,73 +54,74 @@ pub struct Orphan {
     pub record: Stored<JobRecord>,
 }
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A worker has an inbox and no ephemeral.
     Lost(WorkerId),
-    /// Its inbox was listed: `Ok(None)` is absent; `Err` was not answered.
+    /// The inbox was listed. `Ok(None)`: absent. `Err`: no answer.
     Listed(WorkerId, Result<Option<Vec<JobId>>, ()>),
-    /// Jobs of its inbox were read; `Err` was not answered.
+    /// Jobs of the inbox were read. `Err`: no answer.
     Read(WorkerId, Result<Vec<Orphan>, ()>),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(WorkerId, Batch<Item>, Outcome<()>),
-    /// The removal of its inbox was answered.
+    /// The outcome of removing the inbox.
     Removed(WorkerId, Outcome<()>),
-    /// The session serves: take up again what was interrupted, and what was left.
+    /// The session is usable: resume interrupted inboxes and retry rejected jobs.
     Sweep,
 }
 
-/// What the leader shall do.
+/// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// List the worker's inbox.
     List(WorkerId),
-    /// Read assignment and record of these, at most [`CHUNK`].
+    /// Read assignment and record of these jobs, at most [`CHUNK`].
     Read(WorkerId, Vec<JobId>),
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(WorkerId, Batch<Item>),
     /// Commit the removal of the empty inbox.
     Remove(WorkerId, Vec<Op>),
-    /// Another leader has claimed.
+    /// Another leader has claimed the epoch.
     FencedOut,
-    /// An attempt was closed, or a job set aside.
+    /// An attempt was closed, or a job was moved to quarantine.
     Closed(Item),
 }
 
 /// One job of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// Which.
+    /// The job.
     pub job: JobId,
-    /// What the batch does to it.
+    /// The effect of the batch on the job.
     pub fate: Fate,
 }
 
-/// What becomes of an orphan.
+/// The result for an orphan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// Its attempt is closed as lost, or as cancelled when that was asked for, or as handed back when nobody was to run it.
+    /// Its attempt is closed: as lost; as cancelled if a cancel was requested; as handed back if the assignment does
+    /// not match the record.
     Closed {
         /// Its kind.
         kind: Kind,
-        /// What became of the job.
+        /// The new state of the job.
         end: Recovered,
     },
-    /// It cannot be read and is set aside, for this reason.
+    /// It cannot be decoded and is moved to quarantine, for this reason.
     Quarantined(String),
-    /// It was over, or gone, already.
+    /// The job is already terminal or deleted.
     Stale,
 }
 
-/// What a job is after its worker was lost.
+/// The state of a job after the loss of its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Recovered {
-    /// In the queue again.
+    /// Requeued.
     Queued,
-    /// Dead, of its last allowed loss.
+    /// Dead, after its last allowed loss.
     Dead,
-    /// Cancelled, as a client had asked.
+    /// Cancelled, as requested by a client.
     Cancelled,
 }
 
@@ -137,11 +139,11 @@ struct Inbox {
     phase: Phase,
     left: VecDeque<JobId>,
     strikes: BTreeMap<JobId, u32>,
-    /// What of their ends was taken away, or made, before, as a rejection said.
+    /// Parts of each close that an operator already deleted or created, learned from rejections.
     gone: BTreeMap<JobId, Vec<String>>,
 }
 
-/// The machine of one term.
+/// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recovery {
     epoch: i32,
@@ -149,7 +151,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// A machine for the term of `epoch`.
+    /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         Self { epoch, inboxes: BTreeMap::new() }
@@ -189,13 +191,13 @@ impl Recovery {
         }
     }
 
-    /// Whether any inbox is still to be emptied.
+    /// Returns whether no inbox needs recovery.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.inboxes.is_empty()
     }
 
-    /// How many inboxes are still to be emptied.
+    /// Returns the number of inboxes that need recovery.
     #[must_use]
     pub fn inboxes(&self) -> usize {
         self.inboxes.len()
@@ -213,7 +215,7 @@ impl Recovery {
         inbox.left =
             jobs.into_iter().filter(|job| inbox.strikes.get(job).is_none_or(|n| *n < STRIKES)).collect();
         if inbox.left.is_empty() {
-            // Only what was left until the next sweep.
+            // All remaining jobs wait for the next sweep.
             inbox.phase = Phase::Interrupted;
         } else {
             Self::next_chunk(worker, inbox, out);
@@ -238,7 +240,7 @@ impl Recovery {
             let again = inbox.strikes.contains_key(&orphan.job);
             let gone = inbox.gone.get(&orphan.job).map_or(&[][..], Vec::as_slice);
             let Some((item, ops)) = decide(worker, orphan, gone, again, wall) else { continue };
-            // One that does not fit is still in the inbox when it is listed again.
+            // A job that does not fit is still in the inbox at the next list.
             if batch.push(item, ops).is_err() {
                 break;
             }
@@ -264,14 +266,14 @@ impl Recovery {
                 out.extend(batch.into_groups().into_iter().map(|(item, _)| Effect::Closed(item)));
                 Self::next_chunk(worker, inbox, out);
             }
-            // Applied or not: what is still in the inbox tells.
+            // Applied or not: the next list of the inbox shows it.
             Outcome::Unknown => self.interrupt(worker),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Fence(_)) if rejection.is_fence() => out.push(Effect::FencedOut),
                 Some(Locus::Fence(_)) => self.interrupt(worker),
                 Some(Locus::Group { group, op, .. }) => {
-                    // It moved on meanwhile (its worker reported, a client cancelled): look at it again.
+                    // The job has changed (its worker reported, or a client cancelled): read it again.
                     let (item, ops) = batch.remove(group);
                     if let Some(gone) = txn::gone_part(&ops, op, &rejection.reason) {
                         inbox.gone.entry(item.job.clone()).or_default().push(gone);
@@ -298,11 +300,11 @@ impl Recovery {
             Outcome::Rejected(rejection) if rejection.is_fenced_out() => {
                 out.push(Effect::FencedOut);
             }
-            // Gone already.
+            // Already removed.
             Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => {
                 self.inboxes.remove(&worker);
             }
-            // Something that is no job is in it. The sweep looks again; nobody is helped by hurry.
+            // The inbox contains a foreign child. Removing it is not urgent: the sweep tries again.
             Outcome::Rejected(_) => self.interrupt(worker),
         }
     }
@@ -314,7 +316,8 @@ impl Recovery {
     }
 }
 
-/// What to do about one orphan; `gone` is what of its end an operator's hand did before, `again` that it was rejected. `None` when it is in the inbox no more.
+/// Decides what to do with one orphan. `gone` lists the parts of the close that an operator already did, `again` is
+/// true after a rejection. `None` if the job is no longer in the inbox.
 fn decide(
     worker: WorkerId,
     orphan: Orphan,
@@ -325,7 +328,7 @@ fn decide(
     let Orphan { job, assignment, record } = orphan;
     let drop_assignment = || vec![Op::Delete { path: path::assignment(worker, &job), version: None }];
     let quarantine = |why: String| {
-        // The note may be there already.
+        // After a rejection the note may already exist.
         let ops = if again { drop_assignment() } else { txn::quarantine(&job, worker, &why) };
         (Fate::Quarantined(why), ops)
     };
@@ -336,7 +339,7 @@ fn decide(
         (_, Stored::Value(record, _)) if record.is_terminal() => (Fate::Stale, drop_assignment()),
         (Stored::Unreadable(why), Stored::Value(..)) => quarantine(format!("assignment: {why}")),
         (Stored::Value(assignment, assignment_version), Stored::Value(record, version)) => {
-            // What its worker would have handed back unrun is no loss.
+            // An assignment that does not match the record is handed back without a loss, as its worker would do.
             let ending = if assignment.agrees(&record) { Ending::Lost } else { Ending::Released };
             let (assigned, read) = ((&assignment, assignment_version), (record, version));
             let (closed, ops) = txn::take_back(&job, worker, assigned, read, ending, gone, wall);

@@ -65,7 +65,7 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
 }
 
 #[test]
-fn a_lost_workers_job_is_closed_and_queued_behind_the_fence() {
+fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
     let mut bench = Bench::new();
     assert_eq!(bench.listed(&["a"]), [Effect::Read(worker(), vec![job("a")])]);
     let batch = bench.read(vec![orphan("a", false, record())]);
@@ -82,7 +82,7 @@ fn a_lost_workers_job_is_closed_and_queued_behind_the_fence() {
     assert!(matches!(ops[1], Op::Set { version: 8, .. }), "{:?}", ops[1]);
     assert!(
         matches!(ops[2], Op::Delete { version: Some(3), .. }),
-        "a cancel meanwhile must be seen: {:?}",
+        "a concurrent cancel must be detected: {:?}",
         ops[2]
     );
     let after = bench.answer(batch, Outcome::Applied(()));
@@ -103,7 +103,7 @@ fn the_empty_inbox_is_removed_last() {
     assert_eq!(
         bench.handle(Event::Removed(worker(), foreign)),
         [],
-        "a foreign child is not asked for in a loop"
+        "a foreign child does not cause a retry loop"
     );
     assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())]);
     bench.listed(&[]);
@@ -116,7 +116,7 @@ fn a_poison_job_is_dead_after_its_last_loss() {
     let mut bench = Bench::new();
     bench.listed(&["a"]);
     let batch = bench.read(vec![orphan("a", false, JobRecord { losses: 1, attempts: 1, ..record() })]);
-    assert_eq!(batch.ops().count(), 3, "nothing is queued");
+    assert_eq!(batch.ops().count(), 3, "the job is not queued");
     let after = bench.answer(batch, Outcome::Applied(()));
     assert!(
         matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { end: Recovered::Dead, .. }, .. })),
@@ -125,15 +125,15 @@ fn a_poison_job_is_dead_after_its_last_loss() {
 }
 
 #[test]
-fn a_cancel_outlives_its_worker() {
+fn a_cancelled_job_of_a_dead_worker_ends_as_cancelled() {
     let mut bench = Bench::new();
     bench.listed(&["a"]);
     let batch = bench.read(vec![orphan("a", true, record())]);
-    assert_eq!(batch.ops().count(), 3, "nothing is queued");
+    assert_eq!(batch.ops().count(), 3, "the job is not queued");
 }
 
 #[test]
-fn a_job_that_moved_on_is_looked_at_again_and_the_others_go_on() {
+fn a_changed_job_is_read_again_and_does_not_block_the_others() {
     let mut bench = Bench::new();
     bench.listed(&["a", "b"]);
     let batch = bench.read(vec![orphan("a", false, record()), orphan("b", false, record())]);
@@ -158,7 +158,7 @@ fn a_job_that_is_always_rejected_waits_for_the_sweep() {
 }
 
 #[test]
-fn an_assignment_of_a_strange_number_makes_no_gap_and_is_no_loss() {
+fn an_assignment_with_a_wrong_attempt_is_handed_back_without_a_loss() {
     let mut bench = Bench::new();
     bench.listed(&["a"]);
     let strange = Assignment::new(9, 1, WallMillis(0));
@@ -171,18 +171,18 @@ fn an_assignment_of_a_strange_number_makes_no_gap_and_is_no_loss() {
 }
 
 #[test]
-fn an_unreadable_record_is_set_aside_and_the_others_go_on() {
+fn an_unreadable_record_is_quarantined_and_does_not_block_the_others() {
     let mut bench = Bench::new();
     bench.listed(&["bad", "good"]);
     let bad = Orphan { record: Stored::Unreadable("corrupt".into()), ..orphan("bad", false, record()) };
     let batch = bench.read(vec![bad, orphan("good", false, record())]);
     assert!(batch.ops().any(|op| op.path() == path::quarantine(&job("bad"))));
     assert_eq!(batch.len(), 2);
-    assert!(!batch.ops().any(|op| op.path() == path::record(&job("bad"))), "its record is left alone");
+    assert!(!batch.ops().any(|op| op.path() == path::record(&job("bad"))), "the record stays unchanged");
 }
 
 #[test]
-fn what_is_over_or_gone_only_leaves_the_inbox() {
+fn a_terminal_or_deleted_job_only_leaves_the_inbox() {
     let mut bench = Bench::new();
     bench.listed(&["over", "gone", "left"]);
     let state = JobState::Terminal { verdict: Verdict::Cancelled, at: WallMillis(1) };
@@ -195,7 +195,7 @@ fn what_is_over_or_gone_only_leaves_the_inbox() {
 }
 
 #[test]
-fn every_kind_of_lost_answer_is_followed_by_a_list_at_the_sweep() {
+fn every_lost_answer_is_followed_by_a_list_at_the_sweep() {
     type Interrupt = fn(&mut Bench) -> Vec<Effect>;
     let interrupts: [(&str, Interrupt); 4] = [
         ("list", |bench| bench.handle(Event::Listed(worker(), Err(())))),
@@ -217,7 +217,7 @@ fn every_kind_of_lost_answer_is_followed_by_a_list_at_the_sweep() {
         let mut bench = Bench::new();
         assert_eq!(interrupt(&mut bench), [], "{what}");
         assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())], "{what}");
-        assert_eq!(bench.handle(Event::Sweep), [], "{what}: one list at a time");
+        assert_eq!(bench.handle(Event::Sweep), [], "{what}: only one list is in flight");
     }
 }
 
@@ -235,7 +235,7 @@ fn laned() -> JobRecord {
 }
 
 #[test]
-fn a_job_that_dies_of_its_loss_leaves_its_lane_and_one_that_does_not_stays_in_it() {
+fn a_job_leaves_its_lane_only_with_its_last_allowed_loss() {
     for (losses, leaves) in [(0, false), (1, true)] {
         let mut bench = Bench::new();
         bench.listed(&["a"]);
@@ -245,7 +245,7 @@ fn a_job_that_dies_of_its_loss_leaves_its_lane_and_one_that_does_not_stays_in_it
 }
 
 #[test]
-fn one_whose_turn_an_operator_deleted_is_closed_without_it_and_one_that_merely_moved_on_is_not() {
+fn a_job_is_closed_without_its_turn_only_if_an_operator_deleted_it() {
     for (reason, at, leaves) in
         [(Reason::NoNode, 3, false), (Reason::BadVersion, 1, true), (Reason::NoNode, 2, true)]
     {

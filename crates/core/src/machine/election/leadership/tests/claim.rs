@@ -1,4 +1,4 @@
-//! The claim of the epoch, and every answer to it.
+//! Tests of the claim of the epoch, with every answer to it.
 
 use super::driver::*;
 use crate::machine::election::campaign;
@@ -40,17 +40,17 @@ fn a_claim_whose_reply_was_lost_is_read_back() {
 }
 
 #[test]
-fn a_claim_that_was_not_applied_is_decided_anew_with_a_fresh_token() {
+fn an_unapplied_claim_is_decided_again_with_a_new_token() {
     let run = writing(4);
     let token = run.claim().token();
     let run = run.answer(Reply::Claimed(Outcome::Unknown)).epoch(4, None);
     assert_eq!(run.seen(), "campaigning");
     let run = run.at(2_000).on(Event::Tick).looked(Some(1), None).epoch(4, None);
-    assert_eq!(run.seen(), "campaigning: claim 6", "the lost claim's epoch is not used again");
+    assert_eq!(run.seen(), "campaigning: claim 6", "the epoch of the lost claim is not reused");
     assert_ne!(run.claim().token(), token);
 }
 
-/// Somebody wrote our own record again: the version that we would fence with is not current.
+/// The record was written again with the same token: the version of the claim's fence is not current.
 #[test]
 fn our_token_at_another_version_is_not_our_claim() {
     let run = writing(4);
@@ -60,7 +60,7 @@ fn our_token_at_another_version_is_not_our_claim() {
 }
 
 #[test]
-fn every_refusal_of_a_claim_has_its_consequence() {
+fn every_rejection_of_a_claim_leads_to_its_next_step() {
     let other = || Reason::Other("x".into());
     let table = [
         (0, Reason::NoNode, "leaving: tell, look"),
@@ -79,7 +79,7 @@ fn every_refusal_of_a_claim_has_its_consequence() {
 }
 
 #[test]
-fn an_epoch_that_moved_is_claimed_again_only_while_still_first() {
+fn a_changed_epoch_is_claimed_again_only_while_still_first() {
     let run = writing(4).answer(Reply::Claimed(rejected(1, Reason::BadVersion)));
     let first = run.looked(Some(1), Some(2));
     assert_eq!(first.seen(), "campaigning: watch, read epoch");
@@ -103,7 +103,7 @@ fn an_unreadable_epoch_is_read_again() {
 }
 
 #[test]
-fn an_epoch_that_an_operator_deleted_is_made_again_above_all_that_were_seen() {
+fn a_deleted_epoch_is_created_again_above_every_epoch_seen() {
     let run = Driver::new().active();
     let gone = Findings { owner: Some(SESSION), epoch: None };
     let run = run.at(LEASE / 4).on(Event::Tick).answer(Reply::Verified(Outcome::Applied(gone)));
@@ -113,7 +113,7 @@ fn an_epoch_that_an_operator_deleted_is_made_again_above_all_that_were_seen() {
 }
 
 #[test]
-fn a_step_towards_the_epochs_that_were_used_is_not_led_with() {
+fn a_claim_below_a_used_epoch_does_not_make_a_leader() {
     let mut run = claiming();
     run.machine.highest = 600;
     let run = run.answer(Reply::Epoch(Outcome::Applied(None)));
@@ -126,22 +126,22 @@ fn a_step_towards_the_epochs_that_were_used_is_not_led_with() {
 }
 
 #[test]
-fn used_up_epochs_are_told_and_not_wrapped() {
+fn used_up_epochs_are_reported_and_do_not_wrap() {
     assert_eq!(writing(i32::MAX).seen(), "campaigning: epochs used up");
 }
 
 #[test]
-fn a_candidate_that_vanishes_ends_the_claim() {
+fn a_deleted_candidate_ends_the_claim() {
     let run = writing(4);
     let (claim, _) = run.asked.clone().unwrap();
     let run = run.on(Event::Connected { session: SESSION, timeout: TIMEOUT }).looked(None, None);
     assert_eq!(run.seen(), "campaigning: create candidate");
     let run = run.on(Event::Reply(claim, Reply::Claimed(Outcome::Applied(()))));
-    assert_eq!(run.seen(), "campaigning", "the applied claim is of no use any more");
+    assert_eq!(run.seen(), "campaigning", "the applied claim is no longer used");
 }
 
 #[test]
-fn the_watch_on_our_own_candidate_ends_a_term_when_it_is_deleted() {
+fn the_deletion_of_its_own_candidate_ends_a_term() {
     let run = claiming();
     let is_watch = |request: &Request| matches!(request, Request::Campaign(campaign::Request::Watch { .. }));
     let watch = run.effects.iter().find_map(|effect| {

@@ -1,4 +1,4 @@
-//! Drives one machine by hand: answers its requests and puts what it pushes into words.
+//! Drives one machine step by step: answers its requests and describes its effects as text.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub(super) struct Driver {
     pub(super) machine: Leadership,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
-    /// The last request, which the machine awaits.
+    /// The last request, which awaits its answer.
     pub(super) asked: Option<(Ticket, Request)>,
-    /// The name of the candidate up to its number.
+    /// The candidate's name without its sequence number.
     prefix: String,
 }
 
@@ -68,7 +68,7 @@ impl Driver {
     }
 
     pub(super) fn answer(self, reply: Reply) -> Self {
-        let (ticket, _) = self.asked.clone().expect("something was asked");
+        let (ticket, _) = self.asked.clone().expect("a request is awaited");
         self.on(Event::Reply(ticket, reply))
     }
 
@@ -80,7 +80,7 @@ impl Driver {
         self.on(Event::Disconnected { session: SESSION })
     }
 
-    /// Answers a look: our candidate, if `ours`, and another before or behind it.
+    /// Answers a look with this node's candidate, if `ours`, and another one before or after it.
     pub(super) fn looked(self, ours: Option<u32>, other: Option<u32>) -> Self {
         let foreign = format!("{}-n-", Uuid::from_u128(99).hyphenated());
         let names = [(&self.prefix, ours), (&foreign, other)];
@@ -88,7 +88,7 @@ impl Driver {
         self.answer(Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(names))))
     }
 
-    /// Connected, with candidate number `n` just made.
+    /// Connected, with candidate number `n` just created.
     pub(super) fn ran(self, n: u32, other: Option<u32>) -> Self {
         let created = Reply::Campaign(campaign::Reply::Created(Outcome::Applied(())));
         self.looked(None, other).answer(created).looked(Some(n), other)
@@ -101,7 +101,7 @@ impl Driver {
     pub(super) fn claim(&self) -> crate::txn::Claim {
         match &self.asked {
             Some((_, Request::Claim(claim))) => claim.clone(),
-            other => panic!("no claim was sent but {other:?}"),
+            other => panic!("expected a claim, got {other:?}"),
         }
     }
 
@@ -114,10 +114,10 @@ impl Driver {
     }
 
     pub(super) fn term(&self) -> Term {
-        self.machine.term().expect("a term").clone()
+        self.machine.term().expect("the machine has a term").clone()
     }
 
-    /// Answers a verification of `term`: nothing has changed.
+    /// Answers a verification of `term` without any change.
     pub(super) fn confirmed(self, term: &Term) -> Self {
         let epoch = Some(Sighting { version: term.epoch(), token: Some(term.token()) });
         self.answer(Reply::Verified(Outcome::Applied(Findings { owner: Some(SESSION), epoch })))

@@ -1,7 +1,7 @@
-//! Three machines on one ZooKeeper, with loss, late application, expiry, freezes and operators.
+//! Three machines on one ZooKeeper model, with losses, late application, expiry, freezes and operators.
 //!
-//! A step is drawn at random; after every step the `invariant_*` are asked. What is not drawn does not happen, so
-//! a machine that gets no events for a while is a frozen one.
+//! Each step is drawn at random; after every step all `invariant_*` functions run. A machine without steps for a while
+//! is a frozen one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -22,14 +22,14 @@ use crate::zookeeper::ZooKeeper;
 
 const NODES: usize = 3;
 
-/// Enough to find each of the fences when it is taken out.
+/// Enough to detect the removal of each fence.
 const CASES: u32 = 200;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// All of the next four, some times over: what a calm moment brings.
+    /// Several rounds of the next four steps: a calm period.
     Run(u8),
-    /// ZooKeeper takes the node's next request.
+    /// ZooKeeper serves the node's next request.
     Serve,
     /// A reply reaches the node.
     Receive,
@@ -39,17 +39,17 @@ enum Step {
     /// The client's own ping reaches ZooKeeper.
     Ping,
     Advance(u16),
-    /// SIGSTOP, or SIGCONT: a stopped process neither pings nor handles anything.
+    /// SIGSTOP or SIGCONT: a stopped process neither sends pings nor handles events.
     Freeze,
     Thaw,
-    /// The connection breaks; requests on the way are lost, or applied late.
+    /// The connection breaks; requests in flight are lost, or applied late.
     Cut {
         late: bool,
     },
     Reconnect,
     /// A second client ends the session.
     EndSession,
-    /// The leader writes something, if it may.
+    /// The leader writes, if it may act.
     Write,
     Leave,
     Stand,
@@ -57,7 +57,7 @@ enum Step {
     DeleteEpoch,
 }
 
-/// What is done to the znodes from outside.
+/// Changes to the znodes by an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     Idle,
@@ -88,7 +88,7 @@ fn step(operator: Operator) -> impl proptest::strategy::Strategy<Value = (usize,
     (0..NODES, step)
 }
 
-/// On its way to ZooKeeper.
+/// A request in flight to ZooKeeper.
 #[derive(Debug, Clone)]
 enum Sent {
     Request(Ticket, Request),
@@ -101,16 +101,16 @@ enum Sent {
 struct Node {
     machine: Leadership,
     session: i64,
-    /// The session whose client the machine's requests go to: the last one that it heard of.
+    /// The session whose client receives the machine's requests: the last one reported to it.
     client: i64,
     connected: bool,
     frozen: bool,
     to_server: VecDeque<Sent>,
-    /// Left over from a broken connection; applied before anything of the next one.
+    /// Left over from a broken connection; applied before any request of the next one.
     late: VecDeque<Sent>,
     from_server: VecDeque<Event>,
     mailbox: VecDeque<Event>,
-    /// Sent and unanswered.
+    /// Sent and not answered yet.
     outstanding: BTreeMap<Ticket, Request>,
     watch: Option<(Ticket, String)>,
     highest: i32,
@@ -120,12 +120,12 @@ struct World {
     now: Millis,
     server: ZooKeeper,
     nodes: Vec<Node>,
-    /// Who claimed which epoch, by the server's word.
+    /// The node that claimed each epoch, according to the server.
     claims: BTreeMap<i32, (usize, Uuid)>,
     /// Epochs of applied writes, in order.
     committed: Vec<i32>,
     operator: Operator,
-    /// A session was ended from outside: its leader cannot know.
+    /// A session was ended from outside, without its leader's knowledge.
     robbed: bool,
 }
 
@@ -212,7 +212,7 @@ impl World {
                 let node = &mut self.nodes[n];
                 let sends = node.connected && node.client == node.session && !node.frozen;
                 if sends && node.machine.may_act(self.now) {
-                    let epoch = node.machine.term().expect("who may act has a term").epoch();
+                    let epoch = node.machine.term().expect("a leader that may act has a term").epoch();
                     node.to_server.push_back(Sent::Write { epoch });
                 }
             }
@@ -239,23 +239,23 @@ impl World {
         let ended = matches!(event, Event::Expired { .. });
         let mut effects = Vec::new();
         node.machine.handle(self.now, event, &mut effects);
-        assert!(!ended || node.machine.term().is_none(), "a term outlives its session");
+        assert!(!ended || node.machine.term().is_none(), "no term outlives its session");
         for effect in effects {
             let Effect::Send(ticket, request) = effect else { continue };
             if node.connected && node.client == node.session {
                 node.outstanding.insert(ticket, request.clone());
                 node.to_server.push_back(Sent::Request(ticket, request));
             } else {
-                // The news of the disconnection is still in its mailbox.
+                // The disconnection event is still in its mailbox.
                 node.mailbox.push_back(Event::Reply(ticket, unknown(&request)));
             }
         }
         if let Some(term) = node.machine.term() {
             let (claimer, token) = self.claims[&term.epoch()];
             if self.operator != Operator::DeletesEpoch {
-                assert_eq!((claimer, token), (n, term.token()), "a term without its claim");
+                assert_eq!((claimer, token), (n, term.token()), "every term belongs to its claim");
             }
-            assert!(term.epoch() >= node.highest, "epochs of one node decrease");
+            assert!(term.epoch() >= node.highest, "the epochs of one node never decrease");
             node.highest = term.epoch();
         }
     }
@@ -286,7 +286,7 @@ impl World {
                     let before = self.claims.insert(claim.epoch(), (n, claim.token()));
                     let own = before.is_some_and(|(claimer, _)| claimer == n);
                     let aliased = before.is_some() && self.operator != Operator::DeletesEpoch;
-                    assert!(!own && !aliased, "epoch {} was claimed twice", claim.epoch());
+                    assert!(!own && !aliased, "epoch {} was claimed a second time", claim.epoch());
                 }
                 Event::Reply(*ticket, reply)
             }
@@ -319,7 +319,7 @@ impl World {
             node.late.extend(lost);
         }
         node.mailbox.push_back(Event::Disconnected { session: node.session });
-        // In a mailbox already, or unknown.
+        // Already in a mailbox, or unknown.
         let answered: Vec<_> = node
             .mailbox
             .iter()
@@ -386,7 +386,7 @@ impl World {
     fn invariant_one_leader_acts(&self) {
         let acting = self.nodes.iter().filter(|node| node.machine.may_act(self.now));
         let epochs: Vec<_> = acting.map(|node| node.machine.term().map(Term::epoch)).collect();
-        assert!(epochs.len() <= 1, "epochs {epochs:?} act at once");
+        assert!(epochs.len() <= 1, "epochs {epochs:?} act at the same time");
     }
 
     fn invariant_one_create_is_outstanding(&self) {
@@ -403,7 +403,7 @@ impl World {
         }
     }
 
-    /// The network behaves and everybody stands.
+    /// The network recovers and all nodes stand.
     fn calm_down(&mut self) {
         for n in 0..NODES {
             self.step(n, Step::Thaw);
@@ -441,7 +441,7 @@ fn run(strategy: Strategy, operator: Operator, steps: Vec<(usize, Step)>) {
         Strategy::Queue => NODES,
         Strategy::Single => 1,
     };
-    // A last candidate whose znode was deleted finds out when its predecessor goes.
+    // If the last candidate's znode was deleted, the node notices when its predecessor ends.
     let vandalised = operator == Operator::DeletesCandidates && (1..expected).contains(&candidates.len());
     assert!(vandalised || candidates.len() == expected, "leaked: {candidates:?}");
 }
@@ -454,22 +454,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn two_nodes_never_lead_at_once(single: bool, steps in prop::collection::vec(step(Operator::Idle), 0..400)) {
+    fn two_nodes_never_lead_at_the_same_time(single: bool, steps in prop::collection::vec(step(Operator::Idle), 0..400)) {
         run(strategy(single), Operator::Idle, steps);
     }
 
-    /// Two nodes may believe that they lead until the news arrives, but one of them commits.
+    /// Two nodes may consider themselves leaders until the event arrives, but only one of them commits.
     #[test]
-    fn who_deletes_candidates_cannot_break_the_fence(
+    fn deleted_candidates_do_not_break_the_fence(
         single: bool,
         steps in prop::collection::vec(step(Operator::DeletesCandidates), 0..400),
     ) {
         run(strategy(single), Operator::DeletesCandidates, steps);
     }
 
-    /// A node passes over the epochs that it has seen, and there is a leader in the end.
+    /// A node skips the epochs that it has seen, and a leader is elected.
     #[test]
-    fn who_deletes_the_epoch_cannot_make_a_node_repeat_one(
+    fn a_deleted_epoch_does_not_make_a_node_repeat_one(
         single: bool,
         steps in prop::collection::vec(step(Operator::DeletesEpoch), 0..400),
     ) {

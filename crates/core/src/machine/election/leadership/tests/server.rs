@@ -1,4 +1,4 @@
-//! Answers a leadership's requests from a ZooKeeper for tests.
+//! Answers a leadership's requests from a ZooKeeper model.
 
 use crate::machine::election::campaign::test_server;
 use crate::machine::election::leadership::{Findings, Reply, Request, Sighting};
@@ -24,7 +24,7 @@ pub(super) fn answer(zookeeper: &mut ZooKeeper, session: i64, request: &Request)
     }
 }
 
-/// The reply to a request whose answer is lost.
+/// Returns the reply to a request whose answer is lost.
 pub(super) fn unknown(request: &Request) -> Reply {
     match request {
         Request::ReadEpoch => Reply::Epoch(Outcome::Unknown),

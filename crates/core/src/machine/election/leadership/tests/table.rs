@@ -1,4 +1,4 @@
-//! Every state against every event that comes from outside.
+//! Tests of every state against every external event.
 
 use super::driver::*;
 use crate::machine::election::campaign;
@@ -38,12 +38,12 @@ fn state(name: &str) -> Driver {
         "paused" => new().active().disconnected(),
         "verifying" => new().active().disconnected().connected().looked(Some(1), None),
         "leaving" => new().active().on(Event::StepDown),
-        other => panic!("no state {other}"),
+        other => panic!("unknown state {other}"),
     };
     run.at(100)
 }
 
-/// The module's table, with what each cell pushes. Read a line as `state | event | new state: effects`.
+/// The module's table, with the effects of each cell. A line reads `state | event | new state: effects`.
 #[test]
 fn every_state_answers_every_event() {
     let events: [(&str, u64, Event); 12] = [
@@ -70,7 +70,7 @@ fn every_state_answers_every_event() {
     assert_eq!(table, include_str!("table.txt"), "\n{table}");
 }
 
-/// Replies to questions that are no longer asked change nothing in any state.
+/// Replies to abandoned requests change nothing in any state.
 #[test]
 fn stale_replies_are_dropped_in_every_state() {
     let found = Findings { owner: Some(SESSION), epoch: None };
@@ -96,7 +96,7 @@ fn stale_replies_are_dropped_in_every_state() {
 }
 
 #[test]
-fn out_of_the_election_a_new_session_changes_nothing_until_asked() {
+fn out_of_the_election_a_new_session_changes_nothing_until_stand() {
     let run = state("out").connected();
     assert_eq!(run.seen(), "idle");
     assert_eq!(run.on(Event::Stand).seen(), "campaigning: tell, look");
@@ -105,7 +105,7 @@ fn out_of_the_election_a_new_session_changes_nothing_until_asked() {
 }
 
 #[test]
-fn stepping_down_ends_when_the_candidate_is_really_gone() {
+fn stepping_down_ends_after_the_candidate_is_deleted() {
     let deleted = || Reply::Campaign(campaign::Reply::Deleted(Outcome::Unknown));
     let run = state("leaving").looked(Some(1), None);
     assert_eq!(run.seen(), "leaving: delete");
@@ -117,7 +117,7 @@ fn stepping_down_ends_when_the_candidate_is_really_gone() {
 }
 
 #[test]
-fn one_who_was_fenced_out_queues_again_behind_the_others() {
+fn a_fenced_out_leader_queues_again_behind_the_others() {
     let run = Driver::new().active().on(Event::FencedOut { epoch: 1 });
     assert_eq!(run.seen(), "leaving: tell, lost 1 (fenced-out), look");
     let run = run.looked(Some(1), Some(2));

@@ -1,4 +1,4 @@
-//! Disconnection, return, and time.
+//! Tests of disconnection, reconnection, and time.
 
 use super::driver::*;
 use crate::machine::election::leadership::*;
@@ -12,7 +12,7 @@ fn verifying() -> (Driver, Term) {
 }
 
 #[test]
-fn a_disconnected_leader_pauses_and_goes_on_with_the_same_term() {
+fn a_disconnected_leader_pauses_and_continues_with_the_same_term() {
     let (run, term) = verifying();
     assert_eq!(run.seen(), "paused 1 until 9000: watch, verify");
     assert!(!run.machine.may_act(run.now));
@@ -23,7 +23,7 @@ fn a_disconnected_leader_pauses_and_goes_on_with_the_same_term() {
 }
 
 #[test]
-fn a_paused_leader_whose_place_was_taken_is_inactive() {
+fn a_paused_leader_that_was_replaced_is_inactive() {
     let (_, term) = verifying();
     let ours = Sighting { version: 1, token: Some(term.token()) };
     let table = [
@@ -50,7 +50,7 @@ fn a_paused_leader_that_is_no_longer_first_is_inactive() {
 }
 
 #[test]
-fn an_unanswered_verification_is_asked_again_until_the_deadline() {
+fn an_unanswered_verification_is_repeated_until_the_deadline() {
     for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
         let (run, term) = verifying();
         let run = run.answer(Reply::Verified(outcome));
@@ -62,7 +62,7 @@ fn an_unanswered_verification_is_asked_again_until_the_deadline() {
 }
 
 #[test]
-fn a_pause_ends_at_the_deadline_and_the_session_that_lived_claims_anew() {
+fn a_pause_ends_at_the_deadline_and_a_live_session_claims_again() {
     let run = Driver::new().active().disconnected();
     assert_eq!(run.machine.next_wake(), Some(Millis(LEASE)));
     let run = run.at(LEASE).on(Event::Tick);
@@ -73,9 +73,9 @@ fn a_pause_ends_at_the_deadline_and_the_session_that_lived_claims_anew() {
     assert_eq!(run.seen(), "active 2: tell");
 }
 
-/// SIGSTOP for longer than the lease, then whatever is handled first.
+/// SIGSTOP for longer than the lease, then any event first.
 #[test]
-fn a_leader_that_wakes_from_a_freeze_is_inactive_whatever_it_hears_first() {
+fn a_leader_that_wakes_from_a_freeze_is_inactive_after_any_first_event() {
     let late = [
         Event::Tick,
         Event::Connected { session: SESSION, timeout: TIMEOUT },
@@ -87,7 +87,7 @@ fn a_leader_that_wakes_from_a_freeze_is_inactive_whatever_it_hears_first() {
     ];
     for event in late {
         let run = Driver::new().active().at(LEASE + 5_000);
-        assert!(!run.machine.may_act(run.now), "even before it hears anything");
+        assert!(!run.machine.may_act(run.now), "the leader may not act even before the first event");
         let run = run.on(event.clone());
         assert!(run.effects.contains(&Effect::Lost { epoch: 1, why: Why::TrustLapsed }), "{event:?}");
         assert!(run.machine.term().is_none(), "{event:?}");
@@ -95,7 +95,7 @@ fn a_leader_that_wakes_from_a_freeze_is_inactive_whatever_it_hears_first() {
 }
 
 #[test]
-fn evidence_that_the_session_lived_on_counts_before_the_lapse() {
+fn evidence_that_the_session_lives_counts_before_the_lapse() {
     let until = Millis(3 * LEASE);
     let run = Driver::new().active().at(LEASE + 1).on(Event::Trust { session: SESSION, until });
     assert_eq!(run.seen(), "active 1");
@@ -116,7 +116,7 @@ fn an_active_leader_renews_its_trust_by_verifying() {
 }
 
 #[test]
-fn a_renewal_without_an_answer_is_asked_again_and_ends_nothing_by_itself() {
+fn an_unanswered_renewal_is_repeated_and_does_not_end_the_term() {
     for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
         let run = Driver::new().active().at(LEASE / 4).on(Event::Tick);
         let run = run.answer(Reply::Verified(outcome));
@@ -126,14 +126,14 @@ fn a_renewal_without_an_answer_is_asked_again_and_ends_nothing_by_itself() {
 }
 
 #[test]
-fn a_claim_that_took_longer_than_the_lease_is_not_led_with() {
+fn a_claim_that_took_longer_than_the_lease_does_not_make_a_leader() {
     let run = Driver::new().connected().ran(1, None).epoch(0, None).at(LEASE);
     let run = run.answer(Reply::Claimed(Outcome::Applied(())));
     assert_eq!(run.seen(), "campaigning");
 }
 
 #[test]
-fn a_claim_under_way_at_the_disconnection_is_claimed_anew() {
+fn a_claim_in_flight_at_a_disconnection_is_repeated() {
     let run = Driver::new().connected().ran(1, None).epoch(0, None);
     let (ticket, _) = run.asked.clone().unwrap();
     let run = run.disconnected().on(Event::Reply(ticket, Reply::Claimed(Outcome::Applied(()))));
@@ -150,5 +150,5 @@ fn the_policy_decides_whether_a_paused_leader_acts() {
     assert!(may_act(&most) && may_act(&least));
     let (most, least) = (most.disconnected(), least.disconnected());
     assert!(!may_act(&most) && may_act(&least));
-    assert!(!may_act(&least.at(LEASE).on(Event::Tick)), "told that it is over");
+    assert!(!may_act(&least.at(LEASE).on(Event::Tick)), "the term has ended");
 }

@@ -1,4 +1,4 @@
-//! One attempt's lease, and what it wants written.
+//! The lease of one attempt and its pending writes.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use crate::time::Millis;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Lease {
-    /// As it stands in ZooKeeper, as far as is known.
+    /// The stored assignment, as far as known.
     assignment: Assignment,
     version: i32,
-    /// When the standing lease began, and when it is over.
+    /// Start and end of the current lease.
     since: Millis,
     until: Millis,
-    /// What each automatic renewal is for.
+    /// Duration of each automatic renewal.
     auto: Option<Duration>,
-    /// A renewal was asked for: the lease shall not be over before.
+    /// A renewal was requested: extend the lease to this time.
     wanted: Option<Millis>,
-    /// Said, and not written yet.
+    /// Reported by the handler and not written yet.
     progress: Option<Progress>,
-    /// What the beat in flight has of it.
+    /// The beat in flight.
     sending: Option<Sending>,
-    /// The last write, or the beginning.
+    /// Time of the last write, or of the start.
     wrote: Millis,
     phase: Phase,
     clock: Clock,
@@ -39,11 +39,11 @@ struct Sending {
 pub(super) enum Phase {
     Idle,
     InFlight,
-    /// Nobody knows what stands: it is read.
+    /// The stored state is unknown: read it.
     Unresolved,
 }
 
-/// What the executor was told of the lease.
+/// Which lease times were reported to the executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Clock {
     Nothing { third: Millis },
@@ -51,7 +51,7 @@ enum Clock {
     Lapsed,
 }
 
-/// What it is told now.
+/// The lease time to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Told {
     Third,
@@ -96,7 +96,7 @@ impl Lease {
         self.assignment.cancel
     }
 
-    /// When the executor is to be told something.
+    /// When the executor needs the next report.
     pub(super) fn alarm(&self) -> Option<Millis> {
         match self.clock {
             Clock::Nothing { third } => Some(third.min(self.until)),
@@ -118,7 +118,7 @@ impl Lease {
         }
     }
 
-    /// When it is to be written.
+    /// When the assignment needs a write.
     pub(super) fn due(&self) -> Option<Millis> {
         if self.phase != Phase::Idle || self.clock == Clock::Lapsed {
             return None;
@@ -126,7 +126,7 @@ impl Lease {
         let lease = self.until.since(self.since);
         let renewal = (self.auto.is_some() || self.wanted.is_some()).then_some(self.since + lease / 3);
         let progress = self.progress.is_some().then_some(self.wrote + PROGRESS_EVERY);
-        // What was refused waits, too.
+        // A rejected write waits, too (`refused` sets `wrote` to a later time).
         renewal.map(|at| at.max(self.wrote)).into_iter().chain(progress).min()
     }
 
@@ -140,7 +140,7 @@ impl Lease {
         self.progress = progress.or(self.progress.take());
     }
 
-    /// What a beat now would write.
+    /// Returns the assignment that a beat would write now.
     pub(super) fn beat(&self, now: Millis) -> Assignment {
         let renewed = self.auto.map(|lease| now + lease);
         let until = renewed.into_iter().chain(self.wanted).fold(self.until, Millis::max);
@@ -157,7 +157,7 @@ impl Lease {
         self.sending = Some(Sending { written, at: now });
     }
 
-    /// The beat was applied. Returns until when its lease runs.
+    /// The beat was applied. Returns the end of the lease.
     pub(super) fn written(&mut self) -> Millis {
         self.phase = Phase::Idle;
         if let Some(Sending { written, at }) = self.sending.take() {
@@ -168,7 +168,7 @@ impl Lease {
     }
 
     fn stands(&mut self, written: Assignment, at: Millis) {
-        // What was said while it was on its way is to be written still.
+        // Progress that was reported while the beat was in flight still needs a write.
         if self.progress == written.progress {
             self.progress = None;
         }
@@ -191,12 +191,13 @@ impl Lease {
         self.wrote = now + PROGRESS_EVERY;
     }
 
-    /// What stands was read, of this attempt. Returns until when its lease runs.
+    /// The stored assignment of this attempt was read. Returns the end of the lease.
     pub(super) fn found(&mut self, found: Assignment, version: i32) -> Millis {
         self.phase = Phase::Idle;
         self.sending = None;
         if version != self.version {
-            // Ours or not is not told: an equal one may be another's. The lease runs as it did, and is renewed again.
+            // The content does not show whether the write was this worker's, because another process may have
+            // written the same. The lease keeps its end and is renewed again.
             (self.version, self.assignment) = (version, found);
             if self.progress == self.assignment.progress {
                 self.progress = None;
@@ -205,19 +206,19 @@ impl Lease {
         self.until
     }
 
-    /// Cannot be read: there is nothing to write that would not erase it.
+    /// The assignment cannot be decoded: a write would erase it.
     pub(super) fn overwritten(&mut self, version: i32) {
         self.not_written();
         self.version = version;
         (self.auto, self.wanted) = (None, None);
     }
 
-    /// Hands on what it leaves, as far as it is newer than what the executor knows.
+    /// Hands over the state of the attempt where it is newer than the executor's.
     pub(super) fn leave(self, assignment: &mut Assignment, version: &mut i32) {
         let newest = if self.version >= *version { self.assignment.clone() } else { assignment.clone() };
         *assignment = Assignment {
             cancel: assignment.cancel || self.assignment.cancel,
-            // What was said last, written before or not.
+            // The last progress, whether it was written or not.
             progress: self.progress.or(self.assignment.progress).or(newest.progress),
             ..newest
         };

@@ -1,36 +1,37 @@
-//! Signs of life: which assignments are set anew, when, and with what.
+//! Heartbeats: decides which assignments to set, when, and with what content.
 //!
-//! A *beat* sets an attempt's assignment: its lease begins anew, and its progress and checkpoint stand in ZooKeeper. The
-//! leader takes an attempt whose lease is over from its worker ([`machine::lease_watcher`](crate::machine::lease_watcher)), so the worker
-//! has a clock for each lease too, and ends the attempt first.
+//! A *beat* sets an attempt's assignment: it restarts the lease and writes progress and checkpoint to ZooKeeper. The
+//! leader revokes an attempt whose lease has expired ([`machine::lease_watcher`](crate::machine::lease_watcher)), so
+//! the worker tracks each lease too, and ends the attempt first.
 //!
-//! | what is wanted | is written |
+//! | request | written |
 //! | --- | --- |
-//! | a renewal, automatic or asked for | when a third of the standing lease has passed |
-//! | progress, a checkpoint | [`PROGRESS_EVERY`] after the last write, or the beginning |
-//! | nothing | never |
+//! | a renewal, automatic or requested | after a third of the current lease |
+//! | progress, a checkpoint | [`PROGRESS_EVERY`] after the last write or the start |
+//! | none | never |
 //!
-//! So a job that is over within a third of its lease writes nothing for it, and all that are due go in one multi.
-//! A beat without a wish to renew writes what is left of the lease: the leader's clock begins anew, its end does not move.
+//! So a job that ends within a third of its lease writes nothing for the lease, and all due beats share one multi. A
+//! beat without a renewal request writes the remaining lease: the leader's clock restarts, but the end does not move.
 //!
-//! A lease runs here from when its assignment was read, and anew from when a beat was *sent*; for the leader from when it
-//! saw it. So this clock is the earlier one, but for the first read, which [`LEASE_MARGIN`](crate::machine::lease_watcher::LEASE_MARGIN)
-//! covers. Only what is known to be written counts.
+//! In the worker, a lease starts when its assignment is read, and restarts when a beat is *sent*; for the leader it
+//! starts when the leader reads the assignment. So the worker's lease ends first, except after the first read,
+//! which [`LEASE_MARGIN`](crate::machine::lease_watcher::LEASE_MARGIN) covers. Only a beat that is known to be
+//! applied extends the lease.
 //!
-//! | a beat that | means |
+//! | outcome of a beat | reaction |
 //! | --- | --- |
-//! | is applied | the lease runs from when it was sent |
-//! | is rejected at its version, or has no reply | the assignment is read, and what is due is written again; or it is flagged, or closed |
-//! | was not sent | again, once the session is back |
+//! | applied | the lease starts when the beat was sent |
+//! | rejected at its version, or no reply | read the assignment: beat again if due, or report the cancel flag or the close |
+//! | not sent | send again once the session is back |
 //!
-//! A beat whose reply was lost and which is applied after the read-back makes the next one, or the close, fail on its
-//! version, and the read-back after that finds it. It names an attempt by its version, so it cannot hit another: a
-//! session's requests are applied in their order or not at all, and this worker closes the attempt after it.
+//! A beat whose reply was lost may be applied after the read-back. Then the next beat, or the close, fails on the
+//! version, and the next read-back finds it. The version ties a beat to its attempt: requests of a session are
+//! applied in order or not at all, and this worker closes the attempt after the beat.
 //!
-//! An attempt that still waits for a slot when a third of its first lease has passed is handed back by the executor
-//! ([`Effect::Third`]): it would begin with a lease half gone.
+//! When a third of the first lease has passed, the executor hands back an attempt that still waits for a slot
+//! ([`Effect::Third`]): otherwise it would start with a partly used lease.
 //!
-//! Limits: [`BATCH`] beats a batch; one batch and one read in flight.
+//! Limits: [`BATCH`] beats per batch; one batch and one read in flight.
 
 mod lease;
 
@@ -47,44 +48,44 @@ use crate::txn::{Batch, Locus, Op};
 use crate::{path, wire};
 use lease::{Lease, Phase, Told};
 
-/// From one write of an attempt's progress to the next: people look once a second at most.
+/// Minimum interval between two writes of an attempt's progress: users look at most once a second.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// Beats a batch: at the knee of ZooKeeper's throughput.
+/// Beats per batch: at the knee of ZooKeeper's throughput curve.
 pub const BATCH: usize = 100;
 
-/// Until what could not be sent or read is tried again without a word from the session.
+/// Delay before an unsent or unanswered request is tried again if the session reports nothing.
 pub const RETRY: Duration = Duration::from_millis(100);
 
-/// What happened.
+/// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// These were handed to the executor.
+    /// These attempts were handed to the executor.
     Begun(Vec<Begun>),
-    /// A handler wants something written.
+    /// A handler requests a write.
     Asked {
-        /// Which job.
+        /// The job.
         job: JobId,
-        /// Which attempt.
+        /// The attempt number.
         attempt: u32,
-        /// The lease shall not be over before, and be renewed for as long.
+        /// Extend the lease to at least this duration from now.
         renew: Option<Duration>,
-        /// Its progress is now this.
+        /// The new progress.
         progress: Option<Progress>,
     },
-    /// A handler is over: [`Effect::Close`] follows, with what is known of its assignment.
+    /// A handler has finished: [`Effect::Close`] follows, with the newest known assignment.
     Finished(Box<Finished>),
-    /// This attempt is closed, or of no interest to anybody.
+    /// This attempt is closed or no longer tracked.
     Over(JobId, u32),
-    /// A batch was answered.
+    /// The outcome of a batch.
     Committed(Batch<Beat>, Outcome<()>),
     /// Assignments were read.
     Read(Vec<(JobId, Look<Assignment>)>),
-    /// A read has no answer.
+    /// A read was not answered.
     ReadFailed(Vec<JobId>),
     /// The connection is lost: send nothing.
     Hold,
-    /// It is back: read back what is unknown, go on.
+    /// The connection is back: read back unknown beats and continue.
     Resume,
     /// The time of an [`Effect::WakeAt`] has come.
     Wake,
@@ -93,13 +94,13 @@ pub enum Event {
 /// An attempt that begins.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Begun {
-    /// Which job.
+    /// The job.
     pub job: JobId,
     /// Its assignment.
     pub assignment: Assignment,
     /// The assignment's version.
     pub version: i32,
-    /// Whether its lease is renewed without being asked for.
+    /// Whether its lease is renewed automatically.
     pub auto: bool,
 }
 
@@ -110,56 +111,57 @@ pub struct Beat {
     attempt: u32,
 }
 
-/// What shall happen.
+/// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Commit this and hand it back with its outcome.
+    /// Commit this batch and return it with its outcome.
     Commit(Batch<Beat>),
-    /// Read the assignments of these, at most [`MAX_READ_BATCH`].
+    /// Read the assignments of these jobs, at most [`MAX_READ_BATCH`].
     Read(Vec<JobId>),
-    /// Tell the handler until when its lease runs.
+    /// Report the end of the lease to the handler.
     Until(JobId, u32, Millis),
-    /// A third of its first lease has passed: it must have begun.
+    /// A third of the first lease has passed: the attempt must have started by now.
     Third(JobId, u32),
-    /// Its lease is over: it must stop.
+    /// The lease has expired: the attempt must stop.
     Lapsed(JobId, u32),
     /// A client set the cancel flag.
     Cancel {
-        /// Which job.
+        /// The job.
         job: JobId,
-        /// Which attempt.
+        /// The attempt number.
         attempt: u32,
         /// The assignment with the flag.
         assignment: Assignment,
         /// Its version.
         version: i32,
     },
-    /// It was closed by somebody else.
+    /// The attempt was closed by another process.
     Zombie(JobId, u32),
-    /// Close its attempt.
+    /// Close this attempt.
     Close(Box<Finished>),
-    /// Send [`Event::Wake`] then.
+    /// Send [`Event::Wake`] at this time.
     WakeAt(Millis),
 }
 
-/// Whether requests reach ZooKeeper: as [`Connectivity`](crate::machine::worker::Connectivity), and what was noticed here.
+/// Whether requests reach ZooKeeper: [`Connectivity`](crate::machine::worker::Connectivity), plus failures observed
+/// here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Reachability {
     Up,
-    /// A request could not be sent, and the session has not said why yet.
+    /// A request could not be sent, and the session has not reported the reason yet.
     Doubtful(Millis),
     Down,
 }
 
-/// The machine of one incarnation.
+/// State machine of one incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Beats {
     worker: WorkerId,
     reachability: Reachability,
     leases: BTreeMap<JobId, Lease>,
-    /// When the executor is to be told of each.
+    /// When each lease needs a report to the executor.
     alarms: BTreeSet<(Millis, JobId)>,
-    /// When each is to be written.
+    /// When each assignment needs a write.
     due: BTreeSet<(Millis, JobId)>,
     unresolved: BTreeSet<JobId>,
     committing: bool,
@@ -168,7 +170,7 @@ pub struct Beats {
 }
 
 impl Beats {
-    /// Knows of no attempt yet.
+    /// Creates the machine without attempts.
     #[must_use]
     pub fn new(worker: WorkerId) -> Self {
         Self {
@@ -184,13 +186,13 @@ impl Beats {
         }
     }
 
-    /// How many attempts are known.
+    /// Returns the number of tracked attempts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.leases.len()
     }
 
-    /// Whether none is.
+    /// Returns whether no attempt is tracked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.leases.is_empty()
@@ -241,7 +243,7 @@ impl Beats {
         self.leases.insert(job, lease);
     }
 
-    /// Changes what is known of an attempt, and keeps what is due in step.
+    /// Changes an attempt's lease and updates `alarms` and `due`.
     fn change<T>(&mut self, job: &JobId, attempt: u32, change: impl FnOnce(&mut Lease) -> T) -> Option<T> {
         let lease = self.leases.get_mut(job).filter(|lease| lease.attempt() == attempt)?;
         let before = (lease.alarm(), lease.due());
@@ -272,7 +274,7 @@ impl Beats {
         }
     }
 
-    /// What it said last goes with its close, written before or not.
+    /// The close carries the last progress, whether it was written or not.
     fn finished(&mut self, mut finished: Finished, out: &mut Vec<Effect>) {
         let start = &mut finished.start;
         let known = self.leases.get(&start.job);
@@ -316,22 +318,22 @@ impl Beats {
         }
     }
 
-    /// One beat failed the batch: its assignment is read, the rest goes again.
+    /// One beat failed the batch: its assignment is read back, the rest is sent again.
     fn rejected(&mut self, now: Millis, mut batch: Batch<Beat>, rejection: &Rejection) {
         let group = match batch.locate(rejection.at) {
             Some(Locus::Group { group, .. }) => group,
-            // There is no fence, and no operation behind the last.
+            // A batch of beats has no fence, and a rejection never points past the last operation.
             Some(Locus::Fence(_)) | None => 0,
         };
         let (beat, _) = batch.remove(group);
         self.again(batch);
         match rejection.reason {
             Reason::NoNode | Reason::BadVersion => {
-                // This one is not what will be found.
+                // This beat was not applied, so the read-back cannot find it.
                 self.change(&beat.job, beat.attempt, Lease::not_written);
                 self.read_back(beat);
             }
-            // Refused for nothing of ours: it is due again after a while.
+            // A rejection without a conflict: the beat is due again after a delay.
             Reason::NodeExists
             | Reason::NotEmpty
             | Reason::NoAuth
@@ -362,21 +364,22 @@ impl Beats {
                 self.forget(job);
                 out.push(Effect::Zombie(job.clone(), attempt));
             }
-            // Overwritten by a strange hand: the attempt itself stands, and ends with its lease.
+            // Overwritten by another process: the attempt itself stays valid and ends with its lease.
             Look::Unreadable { version, .. } => {
                 self.change(job, attempt, |lease| lease.overwritten(version));
             }
         }
     }
 
-    /// Waits for the session to say what is wrong, but not for ever: its word may have come first.
+    /// Waits for the session to report the problem, but only for a limited time: the report may have come before
+    /// the failure.
     fn doubt(&mut self, now: Millis) {
         if self.reachability == Reachability::Up {
             self.reachability = Reachability::Doubtful(now + RETRY);
         }
     }
 
-    /// Tells the executor of the times that have come, connected or not.
+    /// Reports the lease times that have come, connected or not.
     fn tell(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while let Some((at, job)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
             let Some(attempt) = self.leases.get(&job).map(Lease::attempt) else {
@@ -420,7 +423,7 @@ impl Beats {
             let written = lease.beat(now);
             let path = path::assignment(self.worker, &job);
             let set = Op::Set { path, data: wire::encode(&written), version };
-            // One that does not fit is due still.
+            // A beat that does not fit stays due.
             if batch.push(Beat { job: job.clone(), attempt }, vec![set]).is_err() {
                 break;
             }
@@ -435,7 +438,7 @@ impl Beats {
     fn arm(&mut self, out: &mut Vec<Effect>) {
         let alarm = self.alarms.first().map(|(at, _)| *at);
         let send = match self.reachability {
-            // The answer to what is on its way sends what is due then.
+            // The answer to the batch in flight triggers the next send.
             Reachability::Up => self.due.first().map(|(at, _)| *at).filter(|_| !self.committing),
             Reachability::Doubtful(until) => Some(until),
             Reachability::Down => None,

@@ -19,7 +19,7 @@ impl Worker {
         Self { machine: Beats::new(worker()), now: Millis(0) }
     }
 
-    /// Runs these jobs.
+    /// A worker that runs these jobs.
     fn running(jobs: std::ops::Range<usize>, auto: bool) -> Self {
         let mut worker = Self::new();
         let begun = jobs.map(|n| begun(n, auto)).collect();
@@ -27,7 +27,7 @@ impl Worker {
         worker
     }
 
-    /// All but what is said to the timer.
+    /// Handles an event and returns the effects except timers.
     fn on(&mut self, event: Event) -> Vec<Effect> {
         let mut out = Vec::new();
         self.machine.handle(self.now, event, &mut out);
@@ -62,7 +62,7 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
     Outcome::Rejected(Rejection { at, reason })
 }
 
-/// The one batch among the effects.
+/// Returns the only batch among the effects.
 fn sent(effects: Vec<Effect>) -> Batch<Beat> {
     let mut batches = effects.into_iter().filter_map(|effect| match effect {
         Effect::Commit(batch) => Some(batch),
@@ -73,7 +73,7 @@ fn sent(effects: Vec<Effect>) -> Batch<Beat> {
     batch
 }
 
-/// What a batch writes: job, lease and message.
+/// Returns the content of a batch: job, lease, message and version of each beat.
 fn written(batch: &Batch<Beat>) -> Vec<(String, u64, String, i32)> {
     let ops = batch.ops().map(|op| match op {
         Op::Set { path, data, version } => {
@@ -97,7 +97,7 @@ fn finished(n: usize) -> Event {
 }
 
 #[test]
-fn a_job_shorter_than_a_third_of_its_lease_writes_nothing_whatever_it_asks_for() {
+fn a_job_shorter_than_a_third_of_its_lease_writes_no_beat() {
     let mut worker = Worker::running(0..2, true);
     assert_eq!(worker.asks(0, LEASE * 5), []);
     assert_eq!(worker.after(THIRD - SECOND), []);
@@ -107,7 +107,7 @@ fn a_job_shorter_than_a_third_of_its_lease_writes_nothing_whatever_it_asks_for()
 }
 
 #[test]
-fn renewals_that_are_due_go_in_one_multi_and_the_lease_runs_from_when_they_were_sent() {
+fn due_renewals_share_one_multi_and_the_lease_runs_from_its_sending() {
     let mut worker = Worker::running(0..150, true);
     let out = worker.after(THIRD);
     assert_eq!(out.iter().filter(|e| matches!(e, Effect::Third(..))).count(), 150);
@@ -116,12 +116,15 @@ fn renewals_that_are_due_go_in_one_multi_and_the_lease_runs_from_when_they_were_
     worker.now = worker.now + SECOND;
     let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
     let until = Millis(0) + THIRD + LEASE;
-    assert!(out.contains(&Effect::Until(job(0), 1, until)), "from its sending, not from its answer");
+    assert!(
+        out.contains(&Effect::Until(job(0), 1, until)),
+        "the lease runs from the sending of the beat, not from its answer"
+    );
     assert_eq!(sent(out).len(), 50);
 }
 
 #[test]
-fn a_lease_that_nobody_renews_is_told_at_a_third_and_at_its_end() {
+fn a_lease_without_renewals_is_reported_at_a_third_and_at_its_end() {
     let mut worker = Worker::running(0..1, false);
     assert_eq!(worker.after(THIRD), [Effect::Third(job(0), 1)]);
     assert_eq!(worker.after(LEASE - THIRD - SECOND), []);
@@ -130,7 +133,7 @@ fn a_lease_that_nobody_renews_is_told_at_a_third_and_at_its_end() {
 }
 
 #[test]
-fn a_renewal_that_was_asked_for_is_written_when_a_third_has_passed_for_what_is_left_of_it() {
+fn a_requested_renewal_is_written_after_a_third_of_the_lease_for_its_remaining_time() {
     let mut worker = Worker::running(0..1, false);
     worker.after(SECOND);
     assert_eq!(worker.asks(0, 5 * LEASE), []);
@@ -138,25 +141,25 @@ fn a_renewal_that_was_asked_for_is_written_when_a_third_has_passed_for_what_is_l
     assert_eq!(written(&batch), [beat(0, 300 - 20, "", 0)]);
     let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
     assert_eq!(out, [Effect::Until(job(0), 1, Millis(301_000))]);
-    assert_eq!(worker.asks(0, SECOND), [], "a lease is never made shorter");
+    assert_eq!(worker.asks(0, SECOND), [], "a lease is never shortened");
     assert_eq!(worker.after(LEASE), []);
 }
 
 #[test]
-fn one_that_is_asked_for_later_is_written_at_once() {
+fn a_renewal_requested_after_a_third_is_written_immediately() {
     let mut worker = Worker::running(0..1, false);
     worker.after(2 * THIRD);
     assert_eq!(written(&sent(worker.asks(0, LEASE))), [beat(0, 60, "", 0)]);
 }
 
 #[test]
-fn progress_is_written_once_a_second_and_the_newest_of_it() {
+fn the_newest_progress_is_written_once_a_second() {
     let mut worker = Worker::running(0..1, false);
     assert_eq!(worker.says(0, "one"), []);
     assert_eq!(worker.says(0, "two"), []);
     let batch = sent(worker.after(SECOND));
     assert_eq!(written(&batch), [beat(0, 59, "two", 0)]);
-    assert_eq!(worker.says(0, "three"), [], "one is on its way");
+    assert_eq!(worker.says(0, "three"), [], "one batch is in flight");
     let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
     assert_eq!(
         out,
@@ -168,7 +171,7 @@ fn progress_is_written_once_a_second_and_the_newest_of_it() {
 }
 
 #[test]
-fn what_was_said_last_goes_with_the_close_written_or_not() {
+fn the_close_carries_the_last_progress_written_or_not() {
     let mut worker = Worker::running(0..1, false);
     worker.says(0, "one");
     let batch = sent(worker.after(SECOND));
@@ -176,13 +179,13 @@ fn what_was_said_last_goes_with_the_close_written_or_not() {
     worker.says(0, "two");
     let out = worker.on(finished(0));
     let [Effect::Close(closed)] = &out[..] else { panic!("{out:?}") };
-    assert_eq!(closed.start.assignment_version, 1, "the version that stands");
+    assert_eq!(closed.start.assignment_version, 1, "the stored version");
     assert_eq!(closed.start.assignment.progress, Some(said("two")));
 }
 
-/// A client set the cancel flag, or the handler has spawned: the executor knows the newer assignment.
+/// A client set the cancel flag, or the handler created sub-jobs: the executor has a newer assignment.
 #[test]
-fn what_the_executor_knows_is_not_replaced_by_older_knowledge() {
+fn a_newer_assignment_of_the_executor_is_not_replaced_by_an_older_one() {
     let mut worker = Worker::running(0..1, false);
     worker.says(0, "one");
     let start = crate::machine::worker::Start {
@@ -197,7 +200,7 @@ fn what_the_executor_knows_is_not_replaced_by_older_knowledge() {
     assert_eq!(left.progress, Some(said("one")));
 }
 
-/// What if the reply is lost?
+/// A lost reply.
 #[test]
 fn a_beat_without_a_reply_is_read_back_before_anything_else_is_written() {
     for applied in [true, false] {
@@ -209,12 +212,12 @@ fn a_beat_without_a_reply_is_read_back_before_anything_else_is_written() {
         assert_eq!(worker.on(Event::Resume), [Effect::Read(vec![job(0)])]);
         let stands = Look::There(begun(0, true).assignment, i32::from(applied));
         let out = worker.on(Event::Read(vec![(job(0), stands)]));
-        assert_eq!(out[0], Effect::Until(job(0), 1, Millis(0) + LEASE), "only what is known counts");
-        assert_eq!(written(&sent(out)), [beat(0, 60, "", i32::from(applied))], "it goes again");
+        assert_eq!(out[0], Effect::Until(job(0), 1, Millis(0) + LEASE), "only a confirmed renewal counts");
+        assert_eq!(written(&sent(out)), [beat(0, 60, "", i32::from(applied))], "the beat is sent again");
     }
 }
 
-/// The flag looks like a renewal that changed nothing else.
+/// A cancel changes the version as a renewal does, and leaves the rest of the assignment unchanged.
 #[test]
 fn a_cancel_that_is_read_back_is_not_taken_for_a_renewal() {
     let mut worker = Worker::running(0..1, true);
@@ -236,21 +239,21 @@ fn a_read_without_an_answer_is_sent_again() {
 }
 
 #[test]
-fn a_beat_that_a_cancel_overtook_tells_of_it_and_keeps_what_it_says() {
+fn a_beat_rejected_by_a_cancel_reports_the_cancel_and_keeps_its_progress() {
     let mut worker = Worker::running(0..2, true);
     let batch = sent(worker.after(THIRD));
     let out = worker.on(Event::Committed(batch, rejected(0, Reason::BadVersion)));
     assert_eq!(out[0], Effect::Read(vec![job(0)]));
-    assert_eq!(written(&sent(out)), [beat(1, 60, "", 0)], "the other goes at once");
+    assert_eq!(written(&sent(out)), [beat(1, 60, "", 0)], "the other beat is sent immediately");
     let flagged = Assignment { cancel: true, ..begun(0, true).assignment };
     let out = worker.on(Event::Read(vec![(job(0), Look::There(flagged.clone(), 1))]));
     let cancel = Effect::Cancel { job: job(0), attempt: 1, assignment: flagged, version: 1 };
     assert!(out.contains(&cancel), "{out:?}");
-    assert!(out.contains(&Effect::Until(job(0), 1, Millis(0) + LEASE)), "it was not renewed: {out:?}");
+    assert!(out.contains(&Effect::Until(job(0), 1, Millis(0) + LEASE)), "the lease was not renewed: {out:?}");
 }
 
 #[test]
-fn a_beat_of_an_attempt_that_somebody_closed_makes_it_a_zombie() {
+fn a_beat_of_an_attempt_closed_by_another_process_makes_it_a_zombie() {
     let another = Look::There(assignment(2), 0);
     for found in [Look::Absent, another] {
         let mut worker = Worker::running(0..1, true);
@@ -267,11 +270,11 @@ fn nothing_is_sent_while_disconnected_but_a_lease_lapses() {
     worker.on(Event::Hold);
     assert_eq!(worker.after(THIRD), [Effect::Third(job(0), 1)]);
     assert_eq!(worker.after(LEASE), [Effect::Lapsed(job(0), 1)]);
-    assert_eq!(worker.on(Event::Resume), [], "what is over is not renewed");
+    assert_eq!(worker.on(Event::Resume), [], "an expired lease is not renewed");
 }
 
 #[test]
-fn what_was_not_sent_goes_again_soon_or_with_the_session() {
+fn an_unsent_beat_is_sent_again_after_a_delay_or_with_the_session() {
     let mut worker = Worker::running(0..1, true);
     let batch = sent(worker.after(THIRD));
     assert_eq!(worker.on(Event::Committed(batch, rejected(0, Reason::NotSent))), []);
@@ -289,7 +292,7 @@ fn an_assignment_that_cannot_be_read_is_left_alone() {
 }
 
 #[test]
-fn answers_to_an_attempt_of_before_are_dropped() {
+fn answers_for_an_earlier_attempt_are_dropped() {
     let mut worker = Worker::running(0..1, true);
     let batch = sent(worker.after(THIRD));
     worker.on(Event::Over(job(0), 1));
@@ -301,7 +304,7 @@ fn answers_to_an_attempt_of_before_are_dropped() {
 }
 
 #[test]
-fn the_timer_is_armed_for_the_earliest_and_not_for_each() {
+fn the_timer_is_armed_only_for_the_earliest_time() {
     let mut worker = Worker::new();
     let mut armed = 0;
     for n in 0..1_000 {
@@ -343,10 +346,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Against a ZooKeeper with one znode: the worker's lease is never over later than the one that stands there, a flag is
-    /// not erased, and what was said last is left at the end.
+    /// A model with one znode: the worker never assumes that its lease ends later than the stored lease, no beat
+    /// erases a cancel flag, and the last progress is in the assignment at the end.
     #[test]
-    fn a_worker_never_believes_in_more_than_what_stands(steps in steps(), auto: bool) {
+    fn a_worker_never_assumes_a_longer_lease_than_the_stored_one(steps in steps(), auto: bool) {
         let mut worker = Worker::running(0..1, auto);
         let (mut stands, mut version, mut changed) = (begun(0, auto).assignment, 0, Millis(0));
         let (mut asked, mut told) = (Vec::new(), Millis(0) + LEASE);

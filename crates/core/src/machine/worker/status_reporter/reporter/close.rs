@@ -1,4 +1,4 @@
-//! One attempt on its way to be closed.
+//! The pending close of one attempt.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::path;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Op};
 
-/// One attempt on its way to be closed.
+/// The pending close of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Close {
     job: JobId,
     attempt: Attempt,
-    /// With what the attempt left.
+    /// The record before the close, with the progress of the attempt.
     before: JobRecord,
-    /// Of the attempt, whether it stands in its assignment or not.
+    /// The last progress of the attempt, whether it is stored in the assignment or not.
     said: Option<Progress>,
     version: i32,
-    /// When the read was sent that showed the record last.
+    /// When the read was sent that last returned the record.
     asked: Millis,
     assignment: Assigned,
-    /// What of its end was taken away, or made, by a strange hand while the record stands.
+    /// Parts of the close that an operator already deleted or created, while the record is unchanged.
     gone: Vec<String>,
     ending: Ending,
     ran: Option<Duration>,
@@ -38,7 +38,8 @@ pub struct Close {
 enum Assigned {
     /// The assignment was last seen with this version.
     At(i32),
-    /// It was deleted by a strange hand while the record stands: the record's version alone fences the close.
+    /// The assignment was deleted by an operator while the record is unchanged: only the record's version fences
+    /// the close.
     Gone,
 }
 
@@ -49,31 +50,31 @@ enum Try {
     Refused(Reason),
 }
 
-/// How an attempt was closed.
+/// The result of a close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Settled {
-    /// By us, so.
+    /// Closed by this worker.
     Closed {
         /// How the attempt ended.
         how: AttemptEndKind,
-        /// Whether the job is over without a result.
+        /// Whether the job is dead.
         dead: bool,
     },
-    /// By somebody else: our result is dropped.
+    /// Closed by another process: this worker's result is dropped.
     Zombie,
 }
 
 pub(super) enum Decision {
     Settled(Box<Close>, Settled),
     Again(Box<Close>),
-    /// Something stands where the close would create something: wait for an operator.
+    /// An existing znode blocks a create of the close: wait for an operator.
     Blocked(Box<Close>, Reason),
 }
 
 impl Close {
     pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
         let Finished { start, ending, ran } = finished;
-        // A beat may have read the flag before the executor heard of it.
+        // A beat may have read the flag before the executor received it.
         let ending = if start.assignment.cancel { flagged(ending) } else { ending };
         let attempt = Attempt { number: start.assignment.attempt, worker };
         let said = start.assignment.progress.clone();
@@ -98,31 +99,31 @@ impl Close {
         }
     }
 
-    /// Which job.
+    /// Returns the job.
     #[must_use]
     pub fn job(&self) -> &JobId {
         &self.job
     }
 
-    /// Which attempt.
+    /// Returns the attempt.
     #[must_use]
     pub fn attempt(&self) -> Attempt {
         self.attempt
     }
 
-    /// The record as the close leaves it.
+    /// Returns the record as the close writes it.
     #[must_use]
     pub fn record(&self) -> &JobRecord {
         &self.after
     }
 
-    /// How long the handler ran; nothing when it never did.
+    /// Returns how long the handler ran; `None` if it never started.
     #[must_use]
     pub fn ran(&self) -> Option<Duration> {
         self.ran
     }
 
-    /// From submission to the close, by two machines' clocks.
+    /// Returns the time from submission to the close, measured by two machines' clocks.
     #[must_use]
     pub fn since_submission(&self) -> Duration {
         self.at.since(self.before.submitted_at)
@@ -137,7 +138,7 @@ impl Close {
 
     pub(super) fn ops(&self) -> Vec<Op> {
         let (job, worker) = (&self.job, self.attempt.worker);
-        // By version whatever the ending, so that nothing that the attempt left there is overlooked.
+        // Delete the assignment by version for every ending, so that no progress written there is overlooked.
         let assignment = match self.assignment {
             Assigned::At(version) => Some(version),
             Assigned::Gone => None,
@@ -154,13 +155,13 @@ impl Close {
         ops
     }
 
-    /// Whether the operation at this position of [`Close::ops`] is the creation of the entry.
+    /// Whether the operation at this position of [`Close::ops`] creates the queue or delayed entry.
     pub(super) fn creates_at(&self, op: usize) -> bool {
         matches!(self.ops().get(op), Some(Op::Create { .. }))
     }
 
-    /// The part of the job's end at this position of [`Close::ops`], if a hand was there before. A rejection there means
-    /// that the record was as expected: nobody else closed it.
+    /// Returns the part of the close at this position of [`Close::ops`], if an operator already did it. A rejection
+    /// there means that the record had the expected version: no other process closed the attempt.
     pub(super) fn gone_part(&self, op: usize, reason: &Reason) -> Option<String> {
         txn::gone_part(&self.ops(), op, reason)
     }
@@ -170,8 +171,8 @@ impl Close {
         self
     }
 
-    /// Whether the record must be read before anything is written: what was known of it is [old](BELIEVED), and
-    /// neither version tells whose it is.
+    /// Whether the record must be read before a write: the known record is [old](BELIEVED), and the versions alone
+    /// do not identify the job.
     pub(super) fn is_old(&self, now: Millis) -> bool {
         now.since(self.asked) >= BELIEVED
     }
@@ -185,7 +186,7 @@ impl Close {
     }
 
     pub(super) fn refused(self, reason: Reason) -> Self {
-        // Once a reply was lost, what is found may always be our own earlier write.
+        // After a lost reply, a conflict may be caused by our own earlier write.
         let last_try = match self.last_try {
             Try::Unknown => Try::Unknown,
             Try::None | Try::Refused(_) => Try::Refused(reason),
@@ -215,14 +216,14 @@ impl Close {
         }
     }
 
-    /// Whether this is the record that the attempt began with. When that was removed after its retention and the id
-    /// submitted again, there may be another at the same version; the token is each submission's own.
+    /// Whether this is the record that the attempt began with. If that record was removed after its retention and the
+    /// id was submitted again, another record may have the same version; the token is unique to each submission.
     fn is_of(&self, record: &JobRecord) -> bool {
         (record.token, record.generation) == (self.before.token, self.before.generation)
     }
 
-    /// A leader that closed the attempt names the same attempt. That its lease was over both may have written, and it is
-    /// the same.
+    /// Whether this attempt's own close is stored. A leader that closes an attempt names the same attempt. An
+    /// expired lease may have been written by either; the result is the same.
     fn is_ours(&self, record: &JobRecord) -> bool {
         let leaders = record.last.is_some_and(|last| match last.how {
             AttemptEndKind::Lost => true,
@@ -268,7 +269,8 @@ impl Close {
         Decision::Again(Box::new(self))
     }
 
-    /// What was written there meanwhile: by a handler that has sub-jobs, or by a beat. What was said here is the newest.
+    /// Takes over concurrent writes to the assignment: by a handler with sub-jobs, or by a beat. `said` is newer
+    /// than the progress found there.
     fn carry(&mut self, found: &Assignment) {
         let progress = self.said.clone().or_else(|| found.progress.clone());
         self.before = self.before.clone().carry(&Assignment { progress, ..found.clone() });
@@ -281,7 +283,7 @@ impl Close {
     }
 }
 
-/// How an attempt with the cancel flag ends: a result counts, anything else becomes a cancellation.
+/// Returns the ending of an attempt with the cancel flag: a result counts, anything else becomes a cancellation.
 fn flagged(ending: Ending) -> Ending {
     if matches!(ending, Ending::Succeeded(_)) { ending } else { Ending::Cancelled }
 }
