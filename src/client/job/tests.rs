@@ -22,7 +22,7 @@ fn what_is_wrong_is_told_with_its_field_its_bound_and_the_way_out() {
         (
             Ok(sum().trace_context("00-1-2-01")),
             "traceparent \"00-1-2-01\" is not 00-TRACE-SPAN-FLAGS of 32, 16 and 2 lower-case hexadecimal digits, \
-             as W3C Trace Context has it",
+             as W3C Trace Context requires",
         ),
         (Ok(sum().max_attempts(0)), "max attempts must be 1 to 1000, not 0"),
         (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1ms to 604800 s, not 0ns"),
