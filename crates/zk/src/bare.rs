@@ -1,7 +1,7 @@
-//! The floor that the benchmark compares with: the same transactions as a job's life, by bare client calls.
+//! The baseline of the benchmark: the transactions of a job, sent with plain client calls.
 //!
-//! No actors, no leader, no watches, no retries: a batch of jobs is created, assigned and completed by one
-//! caller that knows everything in advance. Nothing that schedules can be faster on the same server.
+//! There are no actors, no leader, no watches and no retries: one caller that knows everything in advance creates,
+//! assigns and completes batches of jobs. No scheduler can be faster on the same server.
 
 use std::time::{Duration, Instant};
 
@@ -14,35 +14,35 @@ use crate::session::Zk;
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
 
-/// The bytes of one job's znodes, as the real ones are.
+/// The bytes of one job's znodes, with realistic sizes.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// Of a new record.
+    /// The data of a new record.
     pub record: Vec<u8>,
-    /// Of a queue entry.
+    /// The data of a queue entry.
     pub entry: Vec<u8>,
-    /// Of an assignment.
+    /// The data of an assignment.
     pub assignment: Vec<u8>,
-    /// Of a record with its result.
+    /// The data of a record with its result.
     pub done: Vec<u8>,
 }
 
-/// What the floor costs.
+/// The cost of the baseline.
 #[derive(Debug, Clone, Copy)]
 pub struct Floor {
-    /// How long all jobs took.
+    /// The time for all jobs.
     pub took: Duration,
-    /// Requests that it took.
+    /// The number of requests.
     pub requests: usize,
-    /// Operations inside them.
+    /// The number of operations in these requests.
     pub operations: usize,
 }
 
-/// Takes `jobs` through submit, assign and complete, `batch` at a time, with `window` batches under way.
-/// The inbox of `worker` must exist.
+/// Submits, assigns and completes `jobs` in batches of `batch`, with `window` batches in flight. The inbox of `worker`
+/// must exist.
 ///
 /// # Errors
-/// When a transaction fails or the connection is lost: a benchmark has no use for half a run.
+/// When a transaction fails or the connection is lost: a partial run is useless for a benchmark.
 pub async fn run(
     zk: &Zk,
     jobs: &[JobId],
@@ -65,7 +65,7 @@ pub async fn run(
     Ok(Floor { took: started.elapsed(), requests, operations })
 }
 
-/// How long each of `count` single creates took, one after another.
+/// The durations of `count` single creates, one after another.
 ///
 /// # Errors
 /// When one fails.
