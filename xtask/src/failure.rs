@@ -62,7 +62,7 @@ impl fmt::Display for Failure {
             Self::Mutate(trouble) => write!(f, "{trouble}"),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),
             Self::Ended(Ok(None)) => write!(f, "zookeeper was killed"),
-            Self::Ended(Err(error)) => write!(f, "zookeeper could not be waited for: {error}"),
+            Self::Ended(Err(error)) => write!(f, "waiting for zookeeper failed: {error}"),
         }
     }
 }

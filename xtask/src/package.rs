@@ -18,7 +18,7 @@ const STARTS: usize = 21;
 /// The time limit until a node is ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// Builds the command as it is shipped, and prints its size and start-up times.
+/// Builds the shipped command, and prints its size and start-up times.
 pub(crate) fn release() -> Result<PathBuf, Failure> {
     cargo::run(cargo().args([
         "build",

@@ -43,7 +43,7 @@ pub const MIN_LEASE: Duration = Duration::from_secs(1);
 /// Longest message of a job's progress.
 pub const MAX_MESSAGE_BYTES: usize = 1024;
 
-/// Largest checkpoint. It tells the next attempt where to continue; store results elsewhere.
+/// Largest checkpoint. The next attempt continues from it; store results elsewhere.
 pub const MAX_CHECKPOINT_BYTES: usize = 16 * 1024;
 
 /// Most members of a group.

@@ -184,7 +184,7 @@ names! {
 }
 
 impl JobId {
-    /// Checks an id chosen by a user. It uses the plain alphabet, so that it never equals a composed id.
+    /// Checks an id chosen by a user. Its plain alphabet prevents a collision with a composed id.
     ///
     /// # Errors
     /// [`NameError`], also for `:` and `@`.
@@ -219,8 +219,7 @@ impl JobId {
 }
 
 impl GroupId {
-    /// Checks a name chosen by a user. It uses the plain alphabet, so that it never equals the id of a group of
-    /// sub-jobs.
+    /// Checks a name chosen by a user. Its plain alphabet prevents a collision with the id of a group of sub-jobs.
     ///
     /// # Errors
     /// [`NameError`], also for `:` and `@`.
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_name_says_which_field_and_why() {
+    fn a_name_error_states_the_field_and_the_reason() {
         let refused = |name: &str| Kind::new(name).unwrap_err().to_string();
         assert_eq!(refused(""), "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]");
         assert_eq!(refused(&"x".repeat(129)), "kind is 129 bytes long: at most 128 are allowed");

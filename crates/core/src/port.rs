@@ -23,7 +23,7 @@ pub enum ReadError {
     Refused(Reason),
 }
 
-/// The reply to a read, or why there is none.
+/// The reply to a read, or the error.
 pub type ReadResult<T> = Result<T, ReadError>;
 
 /// A znode: its data and the parts of its stat that are needed.

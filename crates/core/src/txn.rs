@@ -40,7 +40,6 @@
 //! assigns a job of a lane only after it has seen the job's turn as the lowest, and only while that turn exists. (3)
 //! The turn is deleted in the multi that ends the job, so the next job of the lane is assigned after that. None of
 //! this requires a single leader or a fresh list.
-//! one, or its list to be fresh.
 
 use crate::job::{Assignment, JobRecord, Next, QueueEntry, Turn, TurnIndex};
 use crate::name::{JobId, Kind, WorkerId};

@@ -75,7 +75,7 @@ impl Tls {
             TlsOptions::new().with_pem_ca(&pem).map_err(|_| not_pem(AUTHORITIES, authorities))?;
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring has all versions")
+            .expect("ring supports all protocol versions")
             .with_root_certificates(roots);
         let config = match identity {
             None => builder.with_no_client_auth(),

@@ -20,7 +20,7 @@ const FILE: &str = "xtask/mutations.toml";
 pub(super) struct Mutation {
     /// Its name on the command line and in the table.
     pub(super) name: String,
-    /// What is removed, and what that would break.
+    /// The removed check, and the invariant that it protects.
     pub(super) fence: String,
     /// The source file.
     pub(super) file: String,
@@ -92,7 +92,7 @@ mod tests {
         let mutations = read(&root()).unwrap();
         let mut names = BTreeSet::new();
         for mutation in &mutations {
-            assert!(names.insert(&mutation.name), "{} comes twice", mutation.name);
+            assert!(names.insert(&mutation.name), "{} is used twice", mutation.name);
             let source = fs::read_to_string(root().join(&mutation.file)).unwrap();
             let mutated = mutation.apply(&source).unwrap_or_else(|trouble| panic!("{trouble}"));
             assert_ne!(mutated, source, "{} changes nothing", mutation.name);

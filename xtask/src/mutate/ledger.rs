@@ -61,7 +61,7 @@ impl<'a> Ledger<'a> {
         self.pace.done += 1;
         let rest = self.pace.rest(self.pace.begun.elapsed());
         eprintln!(
-            "xtask: {} of {}: {} × {}: {verdict}; {} more of this layer, about {} s",
+            "xtask: {} of {}: {} × {}: {verdict}; {} runs of this layer left, about {} s",
             self.done,
             self.cells,
             cell.mutation.name,

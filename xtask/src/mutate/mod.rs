@@ -119,11 +119,11 @@ impl fmt::Display for Trouble {
             Self::Results(error) => write!(f, "xtask/mutations.json: {error}"),
             Self::Text { name, file, found } => write!(
                 f,
-                "mutation {name}: its text stands {found} times in {file}, not once: the fence has moved, so move its \
+                "mutation {name}: its text occurs {found} times in {file}, not once: the code has changed, so update the \
                  mutation"
             ),
             Self::Syntax { file, source } => write!(f, "{file}: {source}"),
-            Self::Unknown(name) => write!(f, "no mutation has {name:?} in its name or file"),
+            Self::Unknown(name) => write!(f, "no mutation contains {name:?} in its name or file"),
             Self::Build { what, log } => write!(f, "{what} does not build: see {}", log.display()),
             Self::Red { layer, log } => {
                 write!(f, "the layer {layer} fails without a mutation: see {}", log.display())
@@ -137,7 +137,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Runs what was asked for. Fails when a mutation is known to no layer afterwards.
+/// Runs the requested cells. Fails if no layer has caught one of the mutations.
 pub(crate) fn run(mutate: &Mutate) -> Result<(), Trouble> {
     let root = root();
     let all = catalogue::read(&root)?;

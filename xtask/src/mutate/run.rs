@@ -77,7 +77,7 @@ fn together<'a>(
     let package = mutation.package();
     let mut binaries = mutants.build(*layer, package, jobs)?;
     let seconds = binaries.control(&mutants.scratch, package)?.as_secs();
-    eprintln!("xtask: {} of {package} is green without a mutation, in {seconds} s", layer.name());
+    eprintln!("xtask: {} of {package} passes without a mutation, in {seconds} s", layer.name());
     let (held, alone): (Vec<_>, Vec<_>) =
         group.into_iter().partition(|cell| mutants.number(cell.mutation).is_some());
     ledger.begin(held.len());
@@ -146,7 +146,7 @@ fn green(scratch: &Scratch, cells: &[Cell<'_>]) -> Result<(), Trouble> {
             if layer::run(*layer, package, scratch, &log)?.is_caught() {
                 return Err(Trouble::Red { layer: layer.name(), log: scratch.log(&log) });
             }
-            eprintln!("xtask: {} of {package} is green without a mutation", layer.name());
+            eprintln!("xtask: {} of {package} passes without a mutation", layer.name());
         }
     }
     Ok(())

@@ -50,7 +50,8 @@ fn page(mutations: &[Mutation], results: &Results) -> String {
         for layer in Layer::ALL {
             if let Some(Verdict::Caught { by, seconds }) = results.get(mutation, layer) {
                 let (name, layer, by) = (&mutation.name, layer.name(), by.join("`, `"));
-                writeln!(page, "| `{name}` | {layer}, {seconds} s | `{by}` |").expect("a String takes it");
+                writeln!(page, "| `{name}` | {layer}, {seconds} s | `{by}` |")
+                    .expect("writing to a String cannot fail");
             }
         }
     }
@@ -63,7 +64,8 @@ pub(super) fn table(mutations: &[Mutation], results: &Results) -> String {
     let mut table =
         format!("| mutation | fence | {names} |\n| --- | --- |{}\n", " --- |".repeat(Layer::ALL.len()));
     for mutation in mutations {
-        write!(table, "| `{}` | {} |", mutation.name, mutation.fence).expect("a String takes it");
+        write!(table, "| `{}` | {} |", mutation.name, mutation.fence)
+            .expect("writing to a String cannot fail");
         for layer in Layer::ALL {
             let cell = match results.get(mutation, layer) {
                 _ if !layer.sees(mutation) => "·".to_owned(),
@@ -71,7 +73,7 @@ pub(super) fn table(mutations: &[Mutation], results: &Results) -> String {
                 Some(Verdict::Survived { .. }) => "–".to_owned(),
                 None => String::new(),
             };
-            write!(table, " {cell} |").expect("a String takes it");
+            write!(table, " {cell} |").expect("writing to a String cannot fail");
         }
         table.push('\n');
     }

@@ -118,7 +118,7 @@ impl GroupId {
         let whose = format!("{parent}@{}.{life:08x}", record.generation);
         let id =
             if whose.len() <= READABLE { whose } else { format!("@{:032x}", xxh3_128(whose.as_bytes())) };
-        Self::new(id).expect("a job's id with numbers, or 33 bytes, of the composed alphabet")
+        Self::new(id).expect("the id is short and uses the composed alphabet")
     }
 }
 

@@ -9,7 +9,7 @@ use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
 
-/// Everything that the leader needs to place a job, so that it does not read the payload.
+/// Everything that the leader needs to place a job without reading its payload.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueueEntry {
     /// The kind: the name of the handler that runs the job.

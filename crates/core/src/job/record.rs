@@ -65,7 +65,7 @@ pub enum JobState {
     Terminal {
         /// How it ended.
         verdict: Verdict,
-        /// When, by the wall clock of whoever ended it.
+        /// When, by the wall clock of the process that ended it.
         at: WallMillis,
     },
 }

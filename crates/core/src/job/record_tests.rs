@@ -175,7 +175,7 @@ fn endings() -> impl Strategy<Value = Ending> {
 }
 
 proptest! {
-    /// S2, S9: attempts run 1..n without a gap, bounds hold, and what is terminal stays so.
+    /// S2, S9: attempts run 1..n without a gap, bounds hold, and a terminal record stays terminal.
     #[test]
     fn any_history_keeps_the_bounds(endings in prop::collection::vec(endings(), 1..40), random: u64) {
         let mut record = job(3, 2);

@@ -31,7 +31,7 @@ impl Calendar {
         }))
     }
 
-    /// The first tick after an instant; `None` if there are no more ticks.
+    /// The first tick after an instant; `None` if there is none.
     #[must_use]
     pub fn next_after(&self, after: WallMillis) -> Option<WallMillis> {
         if after >= instant::END {

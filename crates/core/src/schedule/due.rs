@@ -1,4 +1,4 @@
-//! Decides what is due: a tick, missed ticks, or nothing yet.
+//! Decides whether a tick, missed ticks or nothing is due.
 //!
 //! Everything up to the *cursor* is decided permanently. A tick is on time for a while after its instant (the
 //! *grace*), which covers a change of leader. Older ticks were missed, and the [`Misfire`] policy decides what
@@ -64,7 +64,7 @@ pub enum Due {
     PassOver(Missed),
 }
 
-/// Decides what is due at `now` if everything up to `cursor` is decided.
+/// Computes the next step at `now` if everything up to `cursor` is decided.
 #[must_use]
 pub fn due(
     calendar: &Calendar,

@@ -173,7 +173,7 @@ impl ScheduleRecord {
         (id, record)
     }
 
-    /// The job of a manual trigger. Its id contains `token`, so that it differs from the id of every tick.
+    /// The job of a manual trigger. Its id contains `token` and thus differs from the id of every tick.
     #[must_use]
     pub fn triggered_job(&self, schedule: &ScheduleId, token: Uuid, now: WallMillis) -> (JobId, JobRecord) {
         (triggered_id(schedule, token), self.job(schedule, token, now, now))

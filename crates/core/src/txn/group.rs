@@ -30,8 +30,8 @@ pub fn make_group(id: &GroupId, record: &GroupRecord) -> Vec<Op> {
     vec![Op::create(path::group(id), encode(record)), Op::create(path::members(id), Vec::new())]
 }
 
-/// Creates the group of a running job's sub-jobs, and sets the flag in the job's assignment: whoever closes the job
-/// then knows that its end waits for the sub-jobs. Rejected once the attempt is closed: `token` is the version of
+/// Creates the group of a running job's sub-jobs, and sets the flag in the job's assignment: the process that closes
+/// the job then knows that its end waits for the sub-jobs. Rejected once the attempt is closed: `token` is the version of
 /// the job's record, which a close raises. The version of the assignment is not enough, because the assignment of
 /// the next attempt starts at version 0 again.
 #[must_use]

@@ -162,7 +162,7 @@ pub fn encode<T: Stored>(value: &T) -> Vec<u8> {
     bytes.extend_from_slice(&SCHEMA.to_le_bytes());
     let body = T::Body::from(value);
     bincode::serde::encode_into_std_write(&body, &mut bytes, bincode::config::standard())
-        .expect("frozen structs of plain fields encode, and a Vec takes every byte");
+        .expect("frozen structs always encode, and writing to a Vec cannot fail");
     debug_assert!(bytes.len() <= MAX_RECORD_BYTES, "{} bytes", bytes.len());
     bytes
 }
