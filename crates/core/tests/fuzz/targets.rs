@@ -146,8 +146,8 @@ pub(crate) fn name(bytes: &[u8]) {
 fn candidates(text: &str) {
     let own = Uuid::from_u128(1);
     let mut campaign = Campaign::new(Campaigner {
+        strategy: campaign::Strategy::Queue,
         node: NodeId::new("n").expect("a valid name"),
-        node: NodeId::new("n").expect("a name"),
         session: 1,
         uuid: own,
         number: 1,
