@@ -21,8 +21,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What it prints.
 pub(crate) const EXPECTED: &str = "\
-retention of dead jobs must be 60 s to 3650 days, not 1s: a client that lost a reply asks for the record, and takes a \
-job that is gone for one that was never there
+retention of dead jobs must be 60 s to 3650 days, not 1s: after a lost reply a client reads the record, and would \
+submit a removed job again
 dead jobs are kept for 90 days
 report-7 is dead: no such month
 a purge removes 0 records, and leaves 1 that ended just now

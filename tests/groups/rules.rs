@@ -81,11 +81,11 @@ async fn what_a_group_cannot_take_is_told_and_nothing_is_written() {
     let told = |error: SubmitError| error.to_string();
     assert_eq!(
         told(group.submit(1, Job::new("sum", &1).unwrap()).await.unwrap_err()),
-        "group g has members of kind double, not sum: give each kind a group of its own"
+        "group g has members of kind double, not sum: use one group per kind"
     );
     assert_eq!(
         told(group.submit(1, member(1).id("mine")).await.unwrap_err()),
-        "a member of group g has no id of its own: it is named by its kind, group and number"
+        "a member of group g cannot have a given id: its id consists of its kind, group and number"
     );
     assert_eq!(
         told(group.submit(1_000_000, member(1)).await.unwrap_err()),
@@ -99,7 +99,7 @@ async fn what_a_group_cannot_take_is_told_and_nothing_is_written() {
     group.seal(2).await.unwrap();
     assert_eq!(
         group.seal(3).await.unwrap_err().to_string(),
-        "group g was sealed with a total of 2, not 3: a total is said once"
+        "group g was sealed with a total of 2, not 3: a total can be set only once"
     );
     assert!(matches!(
         group.submit_last(4, member(4)).await.unwrap_err(),
@@ -114,7 +114,7 @@ async fn what_a_group_cannot_take_is_told_and_nothing_is_written() {
     let other = client.group(Group::new("sum", "g").unwrap()).await.unwrap_err();
     assert_eq!(
         other.to_string(),
-        "group g was made with kind double, not sum: use another name for another group"
+        "group g was created with kind double, not sum: choose another name for another group"
     );
     let rules = client.group(Group::new("double", "g").unwrap().fail_fast()).await.unwrap_err();
     assert!(matches!(rules, Error::Group(GroupError::Other { field: "failing fast", .. })), "{rules}");

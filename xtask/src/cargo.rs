@@ -1,4 +1,4 @@
-//! Cargo, and other commands, run as a shell would: their output is ours, and so is their failure.
+//! Runs cargo and other commands with inherited output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,37 +6,30 @@ use std::time::Instant;
 
 use crate::failure::Failure;
 
-/// What a shipped build does not have: the test kit, faults of actors and of the keeper, traces, and TLS to ZooKeeper. One set
-/// for all that tests and lints build together, as each set builds all of it anew.
+/// The features that a shipped build does not have: the test kit, faults of actors and of the keeper, traces, and
+/// TLS to ZooKeeper. Tests and lints use the same set, because each set of features needs a full build.
 pub(crate) const TESTING: &str = "--features=bellwether/testing,bellwether-server/otel-testing,bellwether-server/zookeeper-tls,bellwether-keeper/testing,bellwether-keeper/tls";
 
-/// The format, the lints and the documentation, warnings denied.
+/// Checks the format, the lints and the documentation; warnings are errors.
 pub(crate) fn check() -> Result<(), Failure> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", TESTING, "--", "-D", "warnings"]))?;
-    // As it is shipped, and as a service embeds it.
-    run(cargo().args(["clippy", "--package", "bellwether-server", "--", "-D", "warnings"]))?;
-    run(cargo().args([
-        "clippy",
-        "--package",
-        "bellwether",
-        "--package",
-        "bellwether-host",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+    // With the features of the shipped command, and with those of a service that embeds the library.
+    for packages in [&["bellwether-server"][..], &["bellwether", "bellwether-host"]] {
+        let packages = packages.iter().flat_map(|package| ["--package", package]);
+        run(cargo().arg("clippy").args(packages).args(["--", "-D", "warnings"]))?;
+    }
     run(cargo().args(["doc", "--workspace", "--no-deps", TESTING]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// What cargo built last in the profile of this program, by its path there.
+/// The path of an artifact that cargo built last, relative to the profile directory of this program.
 pub(crate) fn built(path: impl AsRef<Path>) -> Result<PathBuf, Failure> {
     let here = std::env::current_exe();
     here.map(|here| here.with_file_name("").join(path))
         .map_err(|source| Failure::Launch { line: "cargo xtask".to_owned(), source })
 }
 
-/// Runs a command in the foreground: says which before, and how long it took afterwards.
+/// Runs a command in the foreground. Prints the command before and its duration afterwards.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let line = line(command);
     eprintln!("xtask: {line}");
@@ -51,7 +44,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     }
 }
 
-/// The cargo that runs this task, from the toolchain that the caller chose.
+/// The cargo that runs this task, so that the caller's toolchain is used.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }

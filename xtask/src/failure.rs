@@ -1,4 +1,4 @@
-//! Why a task failed, and with which exit code.
+//! Why a task failed, and its exit code.
 
 use std::fmt;
 use std::io;
@@ -11,26 +11,26 @@ use crate::mutate::Trouble;
 /// Why a task failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A command ran and failed; it has said why itself.
+    /// A command failed and has printed the reason.
     Command { line: String, status: ExitStatus },
     /// A command could not be run.
     Launch { line: String, source: io::Error },
-    /// An option of ours that stands among those for cargo.
+    /// An option of xtask was given among the arguments for cargo.
     Misplaced(String),
-    /// ZooKeeper is missing, and this task may not or could not install it.
+    /// ZooKeeper is not installed, and this task may not or could not install it.
     Missing(Missing),
-    /// ZooKeeper is there and does not start.
+    /// ZooKeeper is installed but does not start.
     Start(StartError),
     /// Links of the documentation lead nowhere.
     Links(Vec<String>),
     /// A mutation survived, or could not be run.
     Mutate(Box<Trouble>),
-    /// ZooKeeper ran in the foreground and ended by itself.
+    /// ZooKeeper ran in the foreground and ended.
     Ended(io::Result<Option<ExitStatus>>),
 }
 
 impl Failure {
-    /// The failed command's own exit code, so that a caller sees what the test runner said.
+    /// The exit code of the failed command, so that the caller sees that of the test runner.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Command { status, .. } => {
@@ -54,7 +54,7 @@ impl fmt::Display for Failure {
             Self::Command { line, status } => write!(f, "`{line}`: {status}"),
             Self::Launch { line, source } => write!(f, "`{line}` could not be run: {source}"),
             Self::Misplaced(word) => {
-                write!(f, "{word} would go to cargo: give it before all that is for cargo")
+                write!(f, "{word} would be passed to cargo: put it before the arguments for cargo")
             }
             Self::Missing(missing) => write!(f, "{missing}"),
             Self::Start(error @ StartError::Io(source)) => write!(f, "{error}: {source}"),
@@ -66,7 +66,7 @@ impl fmt::Display for Failure {
             Self::Mutate(trouble) => write!(f, "{trouble}"),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),
             Self::Ended(Ok(None)) => write!(f, "zookeeper was killed"),
-            Self::Ended(Err(error)) => write!(f, "zookeeper could not be waited for: {error}"),
+            Self::Ended(Err(error)) => write!(f, "waiting for zookeeper failed: {error}"),
         }
     }
 }

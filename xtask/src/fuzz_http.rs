@@ -1,4 +1,4 @@
-//! Requests that are made from the gateway's OpenAPI document; `crates/server/tests/http/fuzz` does the work.
+//! Sends requests generated from the gateway's OpenAPI document; the driver is in `crates/server/tests/http/fuzz`.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/server/tests/http/fuzz/run.py");
 
-/// Makes them; its arguments are the driver's own.
+/// Runs the driver with its arguments.
 pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
     cargo::run(Command::new("python3").arg(DRIVER).args(arguments))
 }

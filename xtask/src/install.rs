@@ -1,4 +1,4 @@
-//! Makes ZooKeeper, Prometheus and Python available where that is ours to do: as root on a machine with apt.
+//! Installs ZooKeeper, Prometheus and Python if this is possible: as root on a machine with apt.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,8 @@ use bellwether_testkit::Installation;
 use crate::cargo;
 use crate::failure::Failure;
 
-/// Installs Debian's ZooKeeper and Java unless they are there; where it may not, says what to run.
+/// Installs Debian's ZooKeeper and Java unless they are installed. If that is not possible, the error names the
+/// command.
 pub(crate) fn zookeeper() -> Result<(), Failure> {
     let Err(missing) = Installation::find() else {
         return Ok(());
@@ -19,8 +20,8 @@ pub(crate) fn zookeeper() -> Result<(), Failure> {
     Installation::find().map(drop).map_err(Failure::Missing)
 }
 
-/// Installs Debian's Prometheus unless it is there, for the tests of the dashboards. Where it may not, those that need
-/// it say what to run: all others do without.
+/// Installs Debian's Prometheus, for the tests of the dashboards, unless it is installed. If that is not possible, only
+/// the tests that need it fail, and name the command.
 pub(crate) fn prometheus() -> Result<(), Failure> {
     if !has("promtool") && may_install() {
         apt("prometheus")?;
@@ -28,8 +29,8 @@ pub(crate) fn prometheus() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Installs what makes Python's virtual environments, unless it is there. Where it may not, the tasks in Python say what to
-/// run.
+/// Installs the package for Python's virtual environments unless it is installed. If that is not possible, the tasks in
+/// Python name the command.
 pub(crate) fn python() -> Result<(), Failure> {
     let has = Command::new("python3").args(["-c", "import ensurepip"]).stderr(Stdio::null()).status();
     if !has.is_ok_and(|status| status.success()) && may_install() {

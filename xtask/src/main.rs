@@ -30,51 +30,51 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Make ready what the tests need, then run them all.
+    /// Install what the tests need, then run all tests.
     Test {
-        /// What nodes and clients meet in. Stands before all that is for cargo.
+        /// The server that nodes and clients connect to. Must precede the arguments for cargo.
         #[arg(long, value_enum, default_value = "keeper")]
         server: Server,
-        /// Passed on to `cargo test`, e.g. `--test proxy`; without `-p`, the whole workspace is tested.
+        /// Passed to `cargo test`, e.g. `--test proxy`; without `-p`, the whole workspace is tested.
         #[arg(allow_hyphen_values = true, value_terminator = "--")]
         cargo: Vec<String>,
-        /// Passed on to the test binaries, e.g. `-- --nocapture`.
+        /// Passed to the test binaries, e.g. `-- --nocapture`.
         #[arg(allow_hyphen_values = true)]
         binaries: Vec<String>,
     },
-    /// Everything that a change must pass: format, lints, documentation, the release build, tests on both servers, kazoo's
-    /// tests on the keeper, and requests made from the OpenAPI document. Needs Python and pip.
+    /// Run all checks for a change: format, lints, documentation, release build, tests on both servers, kazoo's
+    /// tests on the keeper, and requests generated from the OpenAPI document. Needs Python and pip.
     Ci,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,
-    /// Run `bellwether demo` on a terminal and write what it prints to docs/images/demo.svg.
+    /// Run `bellwether demo` on a terminal and write its output to docs/images/demo.svg.
     Screenshot,
-    /// Make the release build, say how large it is and how fast it starts, and make the Debian package where cargo-deb is
+    /// Make the release build, print its size and start-up times, and build the Debian package if cargo-deb is
     /// installed.
     Package,
     /// Compare the keeper with a real ZooKeeper: kazoo's test suite and a zkCli session on both. Needs Python and pip.
     Compat {
-        /// Passed on, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
+        /// Passed to the driver, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<OsString>,
     },
-    /// Have schemathesis make requests from the gateway's OpenAPI document: none may be answered with a 5xx. Needs Python
-    /// and pip.
+    /// Send requests that schemathesis generates from the gateway's OpenAPI document: no response may be a 5xx.
+    /// Needs Python and pip.
     FuzzHttp {
-        /// Passed on, e.g. `--seconds 600` or `--seed 1`.
+        /// Passed to the driver, e.g. `--seconds 600` or `--seed 1`.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<OsString>,
     },
-    /// Write what is described in `dashboards/src`: dashboards, rules, and docs/metrics.md.
+    /// Generate the dashboards, the Prometheus rules and docs/metrics.md from `dashboards/src`.
     Dashboards,
-    /// Take each fence out of the product in turn, and show which layer of tests notices. Takes long.
+    /// Remove each fence of the product in turn, and show which layers of tests detect it. Takes hours.
     Mutate(mutate::Mutate),
-    /// Run a throw-away ZooKeeper in the foreground, until Ctrl-C.
+    /// Run a temporary ZooKeeper in the foreground, until Ctrl-C.
     Zookeeper {
         /// The port on 127.0.0.1.
         #[arg(long, default_value_t = 2181)]
         port: u16,
-        /// Where to keep the data; without it they are gone with the server.
+        /// The data directory; without it the data is deleted when the server ends.
         #[arg(long)]
         data_dir: Option<PathBuf>,
     },
@@ -83,9 +83,9 @@ enum Task {
 /// A server that speaks ZooKeeper's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Server {
-    /// Bellwether's own.
+    /// The embedded keeper of Bellwether.
     Keeper,
-    /// Apache ZooKeeper. Leaves out the tests that meet no server.
+    /// Apache ZooKeeper. Skips the tests that use no server.
     Zookeeper,
 }
 
@@ -135,7 +135,7 @@ fn run(task: Task) -> Result<(), Failure> {
     }
 }
 
-/// The tests are last: their closing lines are the last.
+/// The tests on the keeper come last, so that the output ends with their summary.
 fn ci() -> Result<(), Failure> {
     install::zookeeper()?;
     install::prometheus()?;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn test_passes_on_what_is_for_cargo_and_what_is_for_the_test_binaries() {
+    fn test_separates_arguments_for_cargo_and_for_the_test_binaries() {
         for (line, for_cargo, for_binaries) in [
             (vec!["--test", "proxy"], vec!["--test", "proxy"], vec![]),
             (vec!["--", "--nocapture"], vec![], vec!["--nocapture"]),

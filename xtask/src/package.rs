@@ -1,4 +1,4 @@
-//! The release build: how large, how fast to start, and the Debian package around it.
+//! The release build, its size and start-up times, and the Debian package.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -13,12 +13,12 @@ use crate::cargo::{self, cargo};
 use crate::failure::Failure;
 use crate::install;
 
-/// How often the command is started: the median is told.
+/// How often the command is started: the median is reported.
 const STARTS: usize = 21;
-/// How long a node may take until it is ready.
+/// The time limit until a node is ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// Builds the command as it is shipped, and says how large it is and how fast it starts.
+/// Builds the shipped command, and prints its size and start-up times.
 pub(crate) fn release() -> Result<PathBuf, Failure> {
     cargo::run(cargo().args([
         "build",
@@ -36,11 +36,11 @@ pub(crate) fn release() -> Result<PathBuf, Failure> {
     Ok(binary)
 }
 
-/// The Debian package too, where cargo-deb is: building that takes longer than it does.
+/// Also builds the Debian package if cargo-deb is installed: building cargo-deb would take longer than the package.
 pub(crate) fn package() -> Result<(), Failure> {
     let binary = release()?;
     if !install::has("cargo-deb") {
-        eprintln!("xtask: no Debian package without cargo-deb: `cargo install cargo-deb`");
+        eprintln!("xtask: no Debian package, because cargo-deb is not installed: `cargo install cargo-deb`");
         return Ok(());
     }
     cargo::run(Command::new(binary).args(["install-files", "target/package"]))?;
@@ -69,7 +69,7 @@ fn version(binary: &Path) -> io::Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// Until a keeper and a node in one process have a leader, a worker and a gateway.
+/// The time until a keeper and a node in one process have a leader, a worker and a gateway.
 fn ready(binary: &Path) -> io::Result<Duration> {
     let http = unused_address()?;
     let begun = Instant::now();
@@ -102,7 +102,7 @@ struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both fail only if the process has ended.
         drop(self.0.kill());
         drop(self.0.wait());
     }

@@ -1,7 +1,7 @@
-//! The tests, on one of the servers.
+//! Runs the tests on one of the servers.
 //!
-//! They are built once, with [`TESTING`], and then run on whichever server. The command that tests of processes start is
-//! the one that was built with them, unless the caller has another: `cargo xtask ci` gives them the release build.
+//! The tests are built once, with [`TESTING`], and run on any server. Tests that start processes use the command
+//! from the same build, unless the caller provides another one: `cargo xtask ci` provides the release build.
 
 use std::env;
 use std::num::NonZero;
@@ -15,30 +15,30 @@ use crate::Server;
 use crate::cargo::{self, TESTING, cargo};
 use crate::failure::Failure;
 
-/// Which server the tests are about.
+/// Selects the server that the tests use.
 const SERVER: &str = "BELLWETHER_TEST_SERVER";
-/// The command that test servers of the keeper are.
+/// The command that is started as a keeper for tests.
 const COMMAND: &str = "BELLWETHER_TEST_COMMAND";
-/// The command that tests of processes are about.
+/// The command under test of the tests that start processes.
 const BINARY: &str = "BELLWETHER_TEST_BINARY";
 
-/// How many tests of a program run at a time.
+/// How many tests of a program run concurrently.
 const THREADS: &str = "RUST_TEST_THREADS";
-/// For each core, as most of what tests do is wait: for a session to end, for a process to start.
+/// More than one per core, because tests mostly wait: for a session to expire, for a process to start.
 const THREADS_PER_CORE: usize = 2;
 
-/// The packages whose tests meet a server of the protocol.
+/// The packages whose tests connect to a server of the ZooKeeper protocol.
 const ON_A_SERVER: [&str; 5] =
     ["bellwether", "bellwether-server", "bellwether-host", "bellwether-zk", "bellwether-testkit"];
-/// The tests of theirs that have a server of their own choice, whatever is asked for.
+/// Their tests that choose a server themselves and ignore [`SERVER`].
 const OF_ITS_OWN: [&str; 3] = ["actors", "otel", "testing"];
 
-/// By these cargo is told of some tests only.
+/// Arguments that restrict cargo to some tests.
 const CHOICES: [&str; 9] =
     ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
 
-/// The whole suite, or what of it the arguments choose, on this server. `shipped` is what tests of processes are about
-/// instead of the command that is built with them.
+/// Runs the whole suite, or the tests that the arguments select, on this server. `shipped` replaces the command under
+/// test.
 pub(crate) fn run(
     server: Server,
     cargo_arguments: &[String],
@@ -57,7 +57,7 @@ pub(crate) fn run(
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         test.env(THREADS, (cores * THREADS_PER_CORE).to_string());
     }
-    // Cargo would ignore a package beside `--workspace`, and refuse the feature of one that is not chosen.
+    // Cargo ignores a package next to `--workspace`, and refuses a feature of a package that is not selected.
     if !one_package {
         test.args(["--workspace", TESTING]);
     }
@@ -79,13 +79,13 @@ pub(crate) fn run(
     cargo::run(&mut test)
 }
 
-/// Whether an option is there, as a word of its own or with its value.
+/// Whether an option is present, as a separate word or with its value.
 fn has(words: &[String], option: &str) -> bool {
     let mut rests = words.iter().filter_map(|word| word.strip_prefix(option));
     rests.any(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
-/// Of cargo's metadata what is read here.
+/// The used part of cargo's metadata.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -103,7 +103,7 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// The names of the tests that meet the server that is asked for.
+/// The names of the tests that use the selected server.
 fn on_a_server() -> Result<Vec<String>, Failure> {
     let mut command: Command = cargo();
     command.args(["metadata", "--no-deps", "--format-version", "1"]);
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tests_that_meet_a_server_are_found_without_those_that_have_their_own() {
+    fn tests_with_a_selectable_server_are_found() {
         let found = on_a_server().unwrap();
         for name in ["client", "faults", "groups", "election", "worker", "namespace"] {
             assert!(found.iter().any(|test| test == name), "{name} is not in {found:?}");
@@ -135,9 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_cargo_would_get_is_refused() {
+    fn a_misplaced_server_option_is_refused() {
         let line = ["--no-fail-fast", "--server", "zookeeper"].map(str::to_owned);
         let refused = run(Server::Keeper, &line, &[], None).unwrap_err();
-        assert_eq!(refused.to_string(), "--server would go to cargo: give it before all that is for cargo");
+        assert_eq!(
+            refused.to_string(),
+            "--server would be passed to cargo: put it before the arguments for cargo"
+        );
     }
 }

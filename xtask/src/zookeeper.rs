@@ -1,4 +1,4 @@
-//! A ZooKeeper to try things out with.
+//! A ZooKeeper for experiments.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use bellwether_testkit::{Profile, Program, StartError, ZooKeeperServer};
 
 use crate::failure::Failure;
 
-/// ZooKeeper's own default: sessions of 4 s and more, right for people.
+/// ZooKeeper's default tick: sessions of 4 s and more, which suits interactive use.
 const TICK_MS: u32 = 2_000;
 
 /// Runs until ZooKeeper ends. Ctrl-C ends this process, and its watchdog then ends ZooKeeper.
@@ -25,7 +25,7 @@ pub(crate) fn run(port: u16, data_dir: Option<PathBuf>) -> Result<(), Failure> {
             Failure::Start(error)
         }
     })?;
-    eprintln!("xtask: zookeeper serves; Ctrl-C ends it. Connect string:");
+    eprintln!("xtask: ZooKeeper is ready; press Ctrl-C to end it. Connect string:");
     say(&server.connect_string());
     Err(Failure::Ended(server.wait()))
 }

@@ -1,19 +1,19 @@
 //! Exponential backoff with equal jitter.
 //!
-//! The n-th wait is drawn from `[d/2, d]` with `d = min(initial × 2ⁿ⁻¹, max)`: half of it is certain, so
-//! that a retry never comes at once, and half is spread, so that jobs that failed together do not return
-//! together ("equal jitter" of the AWS Architecture Blog, *Exponential Backoff And Jitter*, 2015).
+//! The n-th wait is drawn from `[d/2, d]` with `d = min(initial × 2ⁿ⁻¹, max)`. One half is fixed, so that a retry never
+//! comes immediately. The other half is random, so that jobs that failed together do not retry together ("equal jitter"
+//! of the AWS Architecture Blog, *Exponential Backoff And Jitter*, 2015).
 
 use std::time::Duration;
 
 use crate::time::as_millis;
 
-/// How waits grow.
+/// The bounds of the waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Backoff {
     /// The first wait before jitter.
     pub initial: Duration,
-    /// No wait is longer.
+    /// The longest wait.
     pub max: Duration,
 }
 

@@ -1,14 +1,14 @@
-//! The bounds, each with its argument. Beyond one the caller gets a typed error before anything is written.
+//! All bounds, each with its reason. A caller that exceeds one gets a typed error before anything is written.
 
 use std::time::Duration;
 
 /// Longest name in bytes. Keeps a 5,000-entry child list under ZooKeeper's 1 MB reply limit for Java tools.
 pub const MAX_NAME_BYTES: usize = 128;
 
-/// Largest payload or result. ZooKeeper is a coordination service: larger data belongs in a store, its address here.
+/// Largest payload or result. ZooKeeper is a coordination service: store larger data elsewhere and submit its address.
 pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 
-/// Longest error text kept with a job; the rest is cut at a character boundary.
+/// Longest error text kept with a job; a longer one is cut at a character boundary.
 pub const MAX_ERROR_BYTES: usize = 4 * 1024;
 
 /// Most tags on a job or a worker.
@@ -17,106 +17,108 @@ pub const MAX_TAGS: usize = 32;
 /// Most kinds that one worker serves.
 pub const MAX_KINDS: usize = 256;
 
-/// Most attempts or losses a policy may allow: a job that needs more is a loop, not a retry.
+/// Most attempts or losses that a policy may allow: a job that needs more is a loop, not a retry.
 pub const MAX_ATTEMPTS: u32 = 1_000;
 
-/// Highest stored count of attempts, failures, losses or generations: no history gets there, and counting on
-/// from it cannot overflow.
+/// Highest stored count of attempts, failures, losses or generations. No real job reaches it, and incrementing it
+/// cannot overflow.
 pub const MAX_COUNT: u32 = u32::MAX / 2;
 
-/// Longest wait between attempts, and longest timeout of one: a week.
+/// Longest wait between attempts, and longest timeout of an attempt: one week.
 pub const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Shortest time after which a handler may ask to be called again. Such a round costs the cluster four transactions, counts
-/// as nothing and has no bound on how often: a job that always asks for none would keep everybody busy.
+/// Shortest time after which a handler may ask to be called again. Each such round costs the cluster four
+/// transactions, counts as neither failure nor loss, and is not limited in number: without this bound a job could
+/// keep all nodes busy.
 pub const MIN_DEFERRAL: Duration = Duration::from_secs(1);
 
-/// A job's lease unless it, or its kind, has another: longer than most jobs run, short enough that a hung one is noticed
-/// before its user does.
+/// The lease if neither the job nor its kind sets one: longer than most jobs run, and short enough that a hung job is
+/// detected soon.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(300);
 
-/// Shortest lease. Below it the leader's sight of a renewal, late by a watch and a mailbox, would revoke honest work.
+/// Shortest lease. The leader sees a renewal late, after a watch and a mailbox: a shorter lease would revoke live
+/// attempts.
 pub const MIN_LEASE: Duration = Duration::from_secs(1);
 
 /// Longest message of a job's progress.
 pub const MAX_MESSAGE_BYTES: usize = 1024;
 
-/// Largest checkpoint. It says where to go on; what was done belongs in a store.
+/// Largest checkpoint. The next attempt continues from it; store results elsewhere.
 pub const MAX_CHECKPOINT_BYTES: usize = 16 * 1024;
 
 /// Most members of a group.
 pub const MAX_MEMBERS: u32 = 1_000_000;
 
-/// What a step of priority is worth in waiting. Nine of them are the longest that a job can be held up by later ones of
-/// higher priority; four put the most urgent before half a working day's backlog of ordinary ones. Minutes would be no
-/// urgency beside a backlog of hours, and days no bound.
+/// The waiting time that one step of priority is worth. Nine steps are the longest time for which later jobs of higher
+/// priority can delay a job. Four steps put an urgent job ahead of a backlog of half a working day. With minutes,
+/// priority would have no effect on a backlog of hours; with days, the delay would hardly be bounded.
 pub const AGEING: Duration = Duration::from_secs(3_600);
 
-/// How far ahead a job's start or expiry may lie: ten years. What is further is a mistake of units, not a plan.
+/// How far in the future a job's start or expiry may be: ten years. A later time is a mistake of units.
 pub const MAX_AHEAD: Duration = Duration::from_secs(3_653 * 86_400);
 
-/// Most minutes that jobs may be delayed to: two weeks of them, each with jobs. The leader lists them every minute, which is
-/// a quarter of a megabyte then.
+/// Most minutes that can contain delayed jobs: two weeks of minutes, each with jobs. The leader lists them every
+/// minute, which is then a quarter of a megabyte.
 pub const MAX_MINUTES: usize = 20_000;
 
-/// Longest text that says who paused a kind: a line for people.
+/// Longest text that names the operator who paused a kind: one line.
 pub const MAX_BY_BYTES: usize = 256;
 
-/// Longest name of a schedule: with `@` and a UUID behind it, as a triggered job's id has, it is a job's id.
+/// Longest name of a schedule. The id of a triggered job appends `@` and a UUID, and must still be a valid job id.
 pub const MAX_SCHEDULE_ID_BYTES: usize = MAX_NAME_BYTES - 37;
 
-/// Largest payload of a schedule: the leader holds all of them.
+/// Largest payload of a schedule, because the leader keeps all schedules in memory.
 pub const MAX_SCHEDULE_PAYLOAD_BYTES: usize = 16 * 1024;
 
-/// Most schedules of a namespace. They have one parent: a list of so many of the longest names stays under ZooKeeper's
-/// 1 MB reply limit for Java tools.
+/// Most schedules of a namespace. They have one parent: the list of this many names of the longest kind stays below
+/// ZooKeeper's 1 MB reply limit for Java tools.
 pub const MAX_SCHEDULES: usize = 10_000;
 
-/// Members of a group that share a parent znode: under [`MAX_BUCKET_ENTRIES`], and with short names. The largest group
+/// Members of a group that share a parent znode: fewer than [`MAX_BUCKET_ENTRIES`], with short names. The largest group
 /// has 245 such chunks.
 pub const MEMBERS_PER_CHUNK: u32 = 4_096;
 
-/// How deep groups may be nested: deeper than anybody means to, and an end to a kind that submits itself.
+/// How deep groups may be nested: deeper than any sensible use, and a stop for a kind that submits itself.
 pub const MAX_DEPTH: u32 = 16;
 
 /// Hash buckets under `/jobs` and `/queue`.
 pub const BUCKETS: u16 = 256;
 
-/// Most entries of one bucket: a fifth of where the Java tools' child lists break.
+/// Most entries of one bucket: a fifth of the number at which the child lists of Java tools fail.
 pub const MAX_BUCKET_ENTRIES: usize = 5_000;
 
-/// Most operations of one multi. The throughput knee is at 50 to 100 jobs; a job is two to four operations.
+/// Most operations of one multi. Throughput stops growing at 50 to 100 jobs; a job has two to four operations.
 pub const MAX_TXN_OPS: usize = 500;
 
-/// Most bytes of one multi: a quarter of ZooKeeper's default 1 MB request limit, beyond which the server
-/// drops the connection and every request behind it.
+/// Most bytes of one multi: a quarter of ZooKeeper's default request limit of 1 MB, above which the server drops the
+/// connection and all requests queued behind.
 pub const MAX_TXN_BYTES: usize = 256 * 1024;
 
-/// Most requests in flight per session where one caller has many to send. The windows of a node's actors and of a
-/// client's batcher add up to less: enough to fill the server's pipeline, few enough that a lost connection
-/// leaves a readable number of unknown outcomes.
+/// Most requests in flight per session if one caller has many to send. The windows of a node's actors and of a client's
+/// batcher add up to less. Enough to fill the server's pipeline, and few enough that a lost connection leaves a
+/// manageable number of unknown outcomes.
 pub const MAX_IN_FLIGHT: usize = 64;
 
 /// Most paths of one batched read.
 pub const MAX_READ_BATCH: usize = 100;
 
-/// Most lanes of one batched list. Lanes have no bound of their own: ten with 10,000 of the longest names each are 14 MB,
-/// which a server may still put into one reply, and a hundred would not be.
+/// Most lanes of one batched list. The number of turns in a lane is not limited: ten lanes with 10,000 of the longest
+/// names each are 14 MB, which a server can still put into one reply; for a hundred it could not.
 pub const MAX_LANE_LISTS: usize = 10;
 
-/// Largest stored record: payload, result, error, progress and the rest of a job record, with room for a later field.
+/// Largest stored job record: payload, result, error, progress and the other fields, with room for future fields.
 pub const MAX_RECORD_BYTES: usize =
     2 * MAX_PAYLOAD_BYTES + MAX_ERROR_BYTES + MAX_CHECKPOINT_BYTES + MAX_MESSAGE_BYTES + 16 * 1024;
 
 /// Most slots of one worker.
 pub const MAX_SLOTS: u32 = 4_096;
 
-/// Most records that retention may keep: all that the buckets hold.
+/// Most records that retention may keep: the capacity of all buckets.
 pub const MAX_RECORDS: u32 = BUCKETS as u32 * MAX_BUCKET_ENTRIES as u32;
 
-/// Shortest retention: four times a client's usual deadline. A client that lost the reply to a submission looks for the
-/// record, and sends the job again if there is none: it must not be gone by then because it is over.
+/// Shortest retention: four times the usual deadline of a client. After a lost reply, a client reads the record of its
+/// submission and sends the job again if it is absent, so the record must not be removed before that.
 pub const MIN_RETENTION: Duration = Duration::from_secs(60);
 
-/// Longest retention: ten years. A record that must be kept for longer belongs in an archive.
+/// Longest retention: ten years. Use an archive for longer times.
 pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 3600);

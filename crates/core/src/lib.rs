@@ -1,16 +1,16 @@
-//! Bellwether's decisions, without its effects.
+//! The decisions of Bellwether, without side effects.
 //!
-//! Everything here is a value or a pure function: no I/O, no clock, no randomness, no async. Time and
-//! random numbers are passed in; what should happen comes back as data ([`txn::Op`], a machine's effects).
-//! Only the keys of hash maps are random, and nothing depends on them ([`machine`]).
-//! The crate boundary enforces it: `tokio`, `ractor` and the ZooKeeper client are not among the dependencies.
+//! Everything here is a value or a pure function: no I/O, no clock, no randomness, no async. Time and random numbers
+//! are arguments; effects are returned as data ([`txn::Op`], the effects of a machine). Only the keys of hash maps
+//! are random, and nothing depends on them ([`machine`]). The crate boundary enforces this: `tokio`, `ractor` and
+//! the ZooKeeper client are not among the dependencies.
 //!
-//! * [`name`], [`time`], [`job`], [`trace`]: the words of the domain and their bounds.
-//! * [`wire`]: how each of them is stored in a znode. [`path`]: where.
-//! * [`txn`]: every transaction that changes a namespace, in one place, and how a lost reply is resolved.
-//! * [`machine`]: the state machines that actors feed.
+//! * [`name`], [`time`], [`job`], [`trace`]: the domain types and their bounds.
+//! * [`wire`]: the stored form of each type. [`path`]: the znode that stores it.
+//! * [`txn`]: all transactions that change a namespace, and how a lost reply of each is resolved.
+//! * [`machine`]: the state machines that the actors run.
 #![forbid(unsafe_code)]
-// A test may look for one effect among all.
+// A test may match one effect and ignore all others.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod backoff;

@@ -1,10 +1,10 @@
-//! Names: the bounded, path-safe strings that identify things.
+//! Names: bounded, path-safe strings that identify things.
 //!
-//! Every name becomes a znode name or a metric label, so all of them obey one rule: 1 to
-//! [`budget::MAX_NAME_BYTES`] bytes of `[A-Za-z0-9._-]`, and not `.` or `..`, which ZooKeeper refuses in a
-//! path. An id that is composed of names (of a job, of a group) may also hold `:` and `@`, which stand between
-//! them: `report:nightly`, `sum:batch-7:12`, `nightly@20261121T030000Z`. A name is checked once, where it enters (client, CLI, wire), and is trusted afterwards.
-//! Names end up in logs and in `zkCli.sh ls`: never put a secret into one.
+//! Every name becomes the name of a znode or a metric label, so all names follow one rule: 1 to
+//! [`budget::MAX_NAME_BYTES`] bytes of `[A-Za-z0-9._-]`, and not `.` or `..`, which ZooKeeper refuses in a path. An
+//! id that is composed of names (of a job or a group) may also contain `:` and `@` as separators: `report:nightly`,
+//! `sum:batch-7:12`, `nightly@20261121T030000Z`. A name is checked once, where it enters (client, CLI, wire), and
+//! trusted afterwards. Names appear in logs and in `zkCli.sh ls`: never put a secret into one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use uuid::Uuid;
 
 use crate::budget;
 
-/// Why a string is not a name. The text names the field, the bound and the offending character.
+/// Why a string is not a valid name. The text contains the field, the bound and the invalid character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The name has no characters.
     #[error("{field} is empty: give 1 to {max} characters of [A-Za-z0-9._-]", max = budget::MAX_NAME_BYTES)]
     Empty {
-        /// Which name was refused.
+        /// The refused name.
         field: &'static str,
     },
-    /// The name is over the bound.
+    /// The name exceeds the bound.
     #[error("{field} is {len} bytes long: at most {max} are allowed")]
     TooLong {
-        /// Which name was refused.
+        /// The refused name.
         field: &'static str,
         /// Its length in bytes.
         len: usize,
@@ -36,30 +36,30 @@ pub enum NameError {
     /// The name has a character outside its alphabet.
     #[error("{field} has {character:?} at byte {at}: only {allowed} are allowed")]
     Character {
-        /// Which name was refused.
+        /// The refused name.
         field: &'static str,
-        /// The first offending character.
+        /// The first invalid character.
         character: char,
         /// Its byte offset.
         at: usize,
-        /// What may stand there.
+        /// The allowed characters.
         allowed: &'static str,
     },
-    /// The name is `.` or `..`, which a ZooKeeper path cannot hold.
+    /// The name is `.` or `..`, which a ZooKeeper path cannot contain.
     #[error("{field} must not be {name:?}: ZooKeeper reserves it")]
     Reserved {
-        /// Which name was refused.
+        /// The refused name.
         field: &'static str,
         /// The reserved name.
         name: String,
     },
 }
 
-/// What a name may be made of.
+/// The characters that a name may contain.
 #[derive(Clone, Copy)]
 enum Alphabet {
     Plain,
-    /// Also what stands between the names of a composed id.
+    /// Also the separators of a composed id.
     Composed,
 }
 
@@ -108,14 +108,14 @@ macro_rules! names {
             /// Checks `name` against the rule of this module.
             ///
             /// # Errors
-            /// [`NameError`] names the field, the bound and the offence.
+            /// A [`NameError`] with the field, the bound and the invalid part.
             pub fn new(name: impl AsRef<str>) -> Result<Self, NameError> {
                 let name = name.as_ref();
                 check_up_to(names!(@max $($max)?), $field, Alphabet::$alphabet, name)?;
                 Ok(Self(Arc::from(name)))
             }
 
-            /// The name as it stands in paths.
+            /// The name as it appears in paths.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -165,26 +165,26 @@ macro_rules! names {
 }
 
 names! {
-    /// Identifies a job within its namespace, for ever: the same id is the same job.
+    /// Identifies a job within its namespace: the same id is the same job.
     JobId = "job id", Composed;
-    /// Which handler runs a job.
+    /// The job type: selects the handler that runs a job.
     Kind = "kind", Plain;
-    /// What a worker offers and a job may require (`gpu`, `eu-west`).
+    /// A property that a worker offers and a job may require (`gpu`, `eu-west`).
     Tag = "tag", Plain;
     /// Jobs with one affinity key prefer one worker under the rendezvous strategy.
     AffinityKey = "affinity key", Plain;
     /// A key whose jobs run one at a time, in submission order.
     Lane = "lane", Plain;
-    /// Jobs that end together: their join runs once all are terminal.
+    /// A group of jobs whose join runs once all of them are terminal.
     GroupId = "group", Composed;
-    /// What submits a job at each of its ticks. Shorter than other names, so that its jobs' ids are names.
+    /// Identifies a schedule. Shorter than other names, so that the ids of its jobs are valid names.
     ScheduleId = "schedule", Plain, budget::MAX_SCHEDULE_ID_BYTES;
-    /// One process, as its operator calls it. Two nodes may share a name by mistake; nothing relies on it.
+    /// Identifies a process, as chosen by its operator. Two nodes may share an id by mistake; nothing relies on it.
     NodeId = "node id", Plain;
 }
 
 impl JobId {
-    /// A name that a person chose: of the plain alphabet, so that it never meets a composed id.
+    /// Checks an id chosen by a user. Its plain alphabet prevents a collision with a composed id.
     ///
     /// # Errors
     /// [`NameError`], also for `:` and `@`.
@@ -193,20 +193,20 @@ impl JobId {
         Self::new(name)
     }
 
-    /// The job of this kind and name.
+    /// The id of the job with this kind and name.
     ///
     /// # Errors
-    /// [`NameError`]: the name is none, or both together are too long.
+    /// [`NameError`]: the name is invalid, or the id is too long.
     pub fn named(kind: &Kind, name: impl AsRef<str>) -> Result<Self, NameError> {
         let name = name.as_ref();
         check("name", Alphabet::Plain, name)?;
         Self::new(format!("{kind}:{name}"))
     }
 
-    /// The member of this kind and number in a group.
+    /// The id of the member with this kind and number in a group.
     ///
     /// # Errors
-    /// [`NameError`]: all together is too long.
+    /// [`NameError`]: the id is too long.
     pub fn member(kind: &Kind, group: &GroupId, number: u32) -> Result<Self, NameError> {
         Self::new(format!("{kind}:{group}:{number}"))
     }
@@ -219,7 +219,7 @@ impl JobId {
 }
 
 impl GroupId {
-    /// A name that a person chose: of the plain alphabet, so that it never meets the id of a job's sub-jobs.
+    /// Checks a name chosen by a user. Its plain alphabet prevents a collision with the id of a group of sub-jobs.
     ///
     /// # Errors
     /// [`NameError`], also for `:` and `@`.
@@ -229,13 +229,13 @@ impl GroupId {
     }
 }
 
-/// One incarnation of a node's worker role: fresh for each ZooKeeper session and each restart, never
-/// derived from a host name, so that no incarnation inherits its predecessor's assignments (S14).
+/// One incarnation of a node's worker role. Each ZooKeeper session and each restart gets a new one. It is never derived
+/// from a host name, so that no incarnation inherits the assignments of its predecessor (S14).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkerId(Uuid);
 
 impl WorkerId {
-    /// Wraps a UUID that was made for this incarnation alone.
+    /// Wraps a UUID that was created for this incarnation only.
     #[must_use]
     pub const fn new(uuid: Uuid) -> Self {
         Self(uuid)
@@ -247,7 +247,7 @@ impl WorkerId {
         self.0
     }
 
-    /// Reads the id from its znode name; `None` when it is not a hyphenated UUID.
+    /// Parses the id from its znode name; `None` when it is not a hyphenated UUID.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Uuid::try_parse(name).ok().filter(|uuid| uuid.hyphenated().to_string() == name).map(Self)
@@ -271,14 +271,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_the_allowed_characters_is_kept_as_given() {
+    fn a_valid_name_is_kept_unchanged() {
         for name in ["a", "A.b_c-9", &"x".repeat(budget::MAX_NAME_BYTES)] {
             assert_eq!(JobId::new(name).unwrap().as_str(), name);
         }
     }
 
     #[test]
-    fn a_refused_name_says_which_field_and_why() {
+    fn a_name_error_states_the_field_and_the_reason() {
         let refused = |name: &str| Kind::new(name).unwrap_err().to_string();
         assert_eq!(refused(""), "kind is empty: give 1 to 128 characters of [A-Za-z0-9._-]");
         assert_eq!(refused(&"x".repeat(129)), "kind is 129 bytes long: at most 128 are allowed");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_composed_id_is_made_of_names_and_no_chosen_name_meets_it() {
+    fn a_user_given_id_never_equals_a_composed_id() {
         let kind = Kind::new("sum").unwrap();
         assert_eq!(JobId::named(&kind, "nightly").unwrap().as_str(), "sum:nightly");
         let group = GroupId::new("batch-7").unwrap();
@@ -299,13 +299,13 @@ mod tests {
             let error = JobId::plain(taken).unwrap_err().to_string();
             assert!(error.ends_with("only [A-Za-z0-9._-] are allowed"), "{error}");
         }
-        assert!(JobId::named(&kind, "a:b").is_err(), "two names could meet in one id");
+        assert!(JobId::named(&kind, "a:b").is_err(), "different names could give the same id");
         let long = JobId::named(&kind, "x".repeat(125)).unwrap_err().to_string();
         assert_eq!(long, "job id is 129 bytes long: at most 128 are allowed");
     }
 
     #[test]
-    fn a_worker_id_is_read_back_only_from_its_own_spelling() {
+    fn a_worker_id_is_parsed_only_from_its_canonical_form() {
         let id = WorkerId::new(Uuid::from_u128(7));
         assert_eq!(WorkerId::parse(&id.to_string()), Some(id));
         assert_eq!(WorkerId::parse("00000000000000000000000000000007"), None);

@@ -1,18 +1,17 @@
 //! The three outcomes of a write.
 //!
-//! A write was applied, was definitely refused, or nobody here knows. The third is normal: a connection
-//! breaks after the server committed and before its reply arrives, and the request may even be applied
-//! *after* we have reconnected. An unknown outcome is resolved by reading back what the write would have
-//! changed, never by a blind retry.
+//! A write was applied, was definitely rejected, or its outcome is unknown. The third is normal: a connection may break
+//! after the server committed and before its reply arrives, and the request may even be applied *after* the client has
+//! reconnected. An unknown outcome is resolved by reading what the write would have changed, never by a blind retry.
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome<T> {
-    /// The server said so.
+    /// The server confirmed it.
     Applied(T),
-    /// The server refused it, or it was never sent: nothing changed and nothing will.
+    /// The server rejected it, or it was never sent: nothing was changed and nothing will be.
     Rejected(Rejection),
-    /// The connection was lost before the reply: applied, or not, or not yet.
+    /// The connection was lost before the reply: the write was applied, was not applied, or may still be applied.
     Unknown,
 }
 
@@ -30,19 +29,19 @@ impl<T> Outcome<T> {
 /// The position of the epoch's check in a leader's transaction.
 const EPOCH_CHECK: usize = 0;
 
-/// A definite refusal.
+/// A definite rejection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("operation {at} was rejected: {reason}")]
 pub struct Rejection {
-    /// Index of the operation that failed; 0 for a single operation or a request refused as a whole.
+    /// Index of the operation that failed; 0 for a single operation or for a request rejected as a whole.
     pub at: usize,
-    /// Why.
+    /// Why it failed.
     pub reason: Reason,
 }
 
 impl Rejection {
-    /// Whether the request was refused as a whole, for nothing that any of its operations is about: it says
-    /// nothing about epochs, versions or entries, and may be sent again later.
+    /// Whether the request was rejected as a whole, for a reason that is not about any of its operations. It does
+    /// not imply anything about epochs, versions or entries, and the request may be sent again later.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         match self.reason {
@@ -56,27 +55,27 @@ impl Rejection {
         }
     }
 
-    /// Whether a leader's transaction was refused because its epoch is over. The check of the epoch is the first operation of
-    /// each: [`txn::fence`](crate::txn::fence).
+    /// Whether a leader's transaction was rejected because its epoch has ended. The check of the epoch is the first
+    /// operation of each transaction of a leader: [`txn::fence`](crate::txn::fence).
     #[must_use]
     pub fn is_fenced_out(&self) -> bool {
         self.at == EPOCH_CHECK && self.is_fence()
     }
 
-    /// Whether a check failed because its znode has another version, or is gone: what a fence is for.
+    /// Whether a check failed because its znode has another version or was deleted, which is the purpose of a fence.
     #[must_use]
     pub fn is_fence(&self) -> bool {
         matches!(self.reason, Reason::BadVersion | Reason::NoNode)
     }
 }
 
-/// Why a request was definitely refused.
+/// Why a request was definitely rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
     /// The znode, or the parent of the one to create, is absent.
     #[error("no such znode")]
     NoNode,
-    /// The znode is there already.
+    /// The znode exists.
     #[error("the znode exists")]
     NodeExists,
     /// The znode has another version.
@@ -88,16 +87,17 @@ pub enum Reason {
     /// ACLs forbid it.
     #[error("not authorised")]
     NoAuth,
-    /// It was never handed to ZooKeeper, because the session was not connected.
+    /// The request was never handed to ZooKeeper, because the session was not connected.
     #[error("not sent: the session is not connected")]
     NotSent,
-    /// It breaks a budget and was never sent.
+    /// The request exceeds a budget and was never sent.
     #[error("not sent: {0}")]
     OverBudget(String),
-    /// The server refused the request as a whole, for nothing that is in it: it is throttled, say, or read-only.
+    /// The server refused the request as a whole, not because of an operation: for example, it is throttled or
+    /// read-only.
     #[error("ZooKeeper refused the request: {0}")]
     Refused(String),
-    /// Another definite server code about this operation.
+    /// Another definite error code of the server for this operation.
     #[error("ZooKeeper refused it: {0}")]
     Other(String),
 }

@@ -1,4 +1,4 @@
-//! Where everything lives under the namespace's root. The only place that spells a path.
+//! The paths of all znodes under the root of a namespace. No other module builds a path.
 
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
@@ -20,7 +20,7 @@ pub const LAYOUT: &str = "/layout";
 pub const ELECTION: &str = "/election";
 /// The leader's ephemeral of the strategy `single`.
 pub const LEADER: &str = "/leader";
-/// Who leads; its version is the epoch.
+/// The record of the leader. Its version is the epoch.
 pub const EPOCH: &str = "/epoch";
 /// Parent of the live workers.
 pub const WORKERS: &str = "/workers";
@@ -36,17 +36,17 @@ pub const ASSIGNMENTS: &str = "/assignments";
 pub const LANES: &str = "/lanes";
 /// Parent of the settings of a namespace.
 pub const CONFIG: &str = "/config";
-/// How long records are kept.
+/// How long records of terminal jobs are kept.
 pub const RETENTION: &str = "/config/retention";
-/// Parent of the kinds that are paused.
+/// Parent of the paused kinds.
 pub const PAUSES: &str = "/pauses";
-/// Parent of the schedules. Its version grows with every removal, so that no version of a schedule is taken for that of
-/// a later one of the same name.
+/// Parent of the schedules. Its version grows with every removal, so that the version of a removed schedule cannot be
+/// mistaken for that of a later schedule with the same name.
 pub const SCHEDULES: &str = "/schedules";
 /// Parent of jobs whose stored bytes could not be read.
 pub const QUARANTINE: &str = "/quarantine";
 
-/// The parents that a namespace consists of, besides the buckets.
+/// The parents that every namespace has, in addition to the buckets.
 pub const PARENTS: [&str; 13] = [
     ELECTION,
     WORKERS,
@@ -63,18 +63,18 @@ pub const PARENTS: [&str; 13] = [
     MEMBERS,
 ];
 
-/// A hash bucket, so that no child list grows near `jute.maxbuffer`.
+/// A hash bucket, which keeps the reply to a list of children far below `jute.maxbuffer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bucket(u8);
 
 impl Bucket {
-    /// The bucket of a job: fixed for ever, because it is part of the job's path.
+    /// The bucket of a job. It never changes, because it is part of the job's path.
     #[must_use]
     pub fn of(job: &JobId) -> Self {
         Self::of_name(job.as_str())
     }
 
-    /// The bucket of a lane: fixed for ever too.
+    /// The bucket of a lane. It never changes either.
     #[must_use]
     pub fn of_lane(lane: &Lane) -> Self {
         Self::of_name(lane.as_str())
@@ -90,7 +90,7 @@ impl Bucket {
         (0..=u8::MAX).map(Self)
     }
 
-    /// The bucket's position, 0 to 255.
+    /// The index of the bucket, 0 to 255.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
@@ -127,7 +127,7 @@ pub fn queue_entry(job: &JobId) -> String {
     format!("{QUEUE}/{:02x}/{job}", Bucket::of(job).0)
 }
 
-/// The jobs that are delayed to a minute.
+/// The parent of the jobs that are delayed to a minute.
 #[must_use]
 pub fn delayed_minute(minute: u64) -> String {
     format!("{DELAYED}/{minute}")
@@ -139,21 +139,21 @@ pub fn delayed_entry(minute: u64, job: &JobId) -> String {
     format!("{DELAYED}/{minute}/{job}")
 }
 
-/// The turns of a lane.
+/// The parent of the turns of a lane.
 #[must_use]
 pub fn lane(lane: &Lane) -> String {
     format!("{LANES}/{:02x}/{lane}", Bucket::of_lane(lane).0)
 }
 
-/// A job's turn in its lane. The generation is part of the name, so that a name stands for one place in the lane's
-/// order for ever: a job that was retried has another.
+/// A job's turn in its lane. The generation is part of the name, so that a name always denotes the same position in the
+/// lane: a retried job gets another name.
 #[must_use]
 pub fn turn(turn: &Turn, job: &JobId) -> String {
     let Turn { lane, generation } = turn;
     format!("{LANES}/{:02x}/{lane}/{generation}-{job}", Bucket::of_lane(lane).0)
 }
 
-/// Reads the name of a turn back: generation and job. `None` for a name that is not ours.
+/// Parses the name of a turn: generation and job. `None` for a foreign name.
 #[must_use]
 pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
     let (digits, job) = name.split_once('-')?;
@@ -161,7 +161,7 @@ pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
     Some((generation, JobId::new(job).ok()?))
 }
 
-/// Reads the name of a minute under `/delayed` back. `None` for a name that is not ours.
+/// Parses the name of a minute under `/delayed`. `None` for a foreign name.
 #[must_use]
 pub fn parse_minute(name: &str) -> Option<u64> {
     name.parse::<u64>().ok().filter(|minute| minute.to_string() == name)
@@ -173,7 +173,7 @@ pub fn worker(worker: WorkerId) -> String {
     format!("{WORKERS}/{worker}")
 }
 
-/// A worker's assignments.
+/// The parent of a worker's assignments.
 #[must_use]
 pub fn inbox(worker: WorkerId) -> String {
     format!("{ASSIGNMENTS}/{worker}")
@@ -185,7 +185,7 @@ pub fn assignment(worker: WorkerId, job: &JobId) -> String {
     format!("{ASSIGNMENTS}/{worker}/{job}")
 }
 
-/// What pauses a kind.
+/// The pause of a kind.
 #[must_use]
 pub fn pause(kind: &Kind) -> String {
     format!("{PAUSES}/{kind}")
@@ -203,19 +203,19 @@ pub fn quarantine(job: &JobId) -> String {
     format!("{QUARANTINE}/{job}")
 }
 
-/// A candidate of the strategy `queue`, up to the sequence number that ZooKeeper appends.
+/// The path of a candidate of the strategy `queue`, without the sequence number that ZooKeeper appends.
 #[must_use]
 pub fn candidate_prefix(campaign: Uuid) -> String {
     format!("{ELECTION}/{}-n-", campaign.hyphenated())
 }
 
-/// A candidate of the strategy `queue` by its whole name.
+/// The path of a candidate of the strategy `queue` with this name.
 #[must_use]
 pub fn candidate(name: &str) -> String {
     format!("{ELECTION}/{name}")
 }
 
-/// What a path that a watch reported stands for.
+/// The meaning of a path that a watch reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A queue entry.
@@ -232,19 +232,19 @@ pub enum Place {
     Turn(Turn, JobId),
     /// A schedule.
     Schedule(ScheduleId),
-    /// Something of a group.
+    /// A znode of a group.
     Group(GroupPlace),
-    /// Something else, or a name that is not ours.
+    /// Any other znode, or a foreign name.
     Other,
 }
 
-/// Reads a path back. Foreign names are [`Place::Other`]: an operator may leave anything in ZooKeeper.
+/// Parses a path. Foreign names are [`Place::Other`], because an operator may create any znode.
 #[must_use]
 pub fn parse(path: &str) -> Place {
     let Some(path) = path.strip_prefix('/') else { return Place::Other };
     let mut parts = path.split('/');
     if path.starts_with("groups/") || path.starts_with("members/") {
-        // Deeper than anything else, and watched for the ends of a hundred thousand members: one split into a few parts.
+        // These paths are the deepest, and a watch may report 100,000 ends of members: split once, into a few parts.
         let parts = path.splitn(6, '/').collect::<Vec<_>>();
         return group::parse(&parts).map_or(Place::Other, Place::Group);
     }
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_path_reads_back_as_its_place() {
+    fn every_path_is_parsed_to_its_place() {
         let job = JobId::new("nightly.2026-11-21").unwrap();
         let id = WorkerId::new(Uuid::from_u128(9));
         assert_eq!(parse(&queue_entry(&job)), Place::QueueEntry(job.clone()));
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// The bucket is part of a path on disk: a change of the hash would lose every stored job.
+    /// The bucket is part of stored paths: another hash would make every stored job unreachable.
     #[test]
     fn the_bucket_of_an_id_is_fixed() {
         let buckets = ["a", "order-1", "nightly.2026-11-21"].map(|id| record(&JobId::new(id).unwrap()));

@@ -1,6 +1,6 @@
-//! The interface of a ZooKeeper session: requests, their answers and what a watch reports, without the session itself.
+//! The interface of a ZooKeeper session: its requests, their replies and watch events.
 //!
-//! `bellwether-zk` implements it on a real session, the simulator on its own.
+//! `bellwether-zk` implements it on a real session, the simulator on the model of the keeper.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,81 +12,83 @@ use crate::time::WallMillis;
 use crate::txn::{Batch, Op};
 use crate::wire::Stored;
 
-/// Why a read has no answer. Reads change nothing, so there is no unknown: read again.
+/// Why a read failed. Reads change nothing, so there is no unknown outcome: read again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The session is not connected now, or the connection was lost before the answer.
+    /// The session is not connected, or the connection was lost before the reply.
     #[error("the connection to ZooKeeper is lost")]
     Disconnected,
-    /// The server refused.
+    /// The server refused the read.
     #[error("ZooKeeper refused the read: {0}")]
     Refused(Reason),
 }
 
-/// A read's answer, or why there is none.
+/// The reply to a read, or the error.
 pub type ReadResult<T> = Result<T, ReadError>;
 
-/// A znode's data and what is needed to change it.
+/// A znode: its data and the parts of its stat that are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Its data.
     pub data: Vec<u8>,
-    /// Its version: what a write checks on.
+    /// Its version, which a write checks.
     pub version: i32,
     /// The session that owns it; 0 when it is not ephemeral.
     pub owner: i64,
-    /// The transaction that created it: orders znodes by age.
+    /// The zxid of the transaction that created it: orders znodes by age.
     pub created: i64,
-    /// The transaction that made it or last set its data: tells which of two znodes was written later.
+    /// The zxid of the transaction that created it or last set its data: orders writes.
     pub written: i64,
-    /// When that was, by the clock of ZooKeeper's leader then.
+    /// The time of that transaction, by the clock of ZooKeeper's leader.
     pub modified: WallMillis,
-    /// How many children it has.
+    /// The number of its children.
     pub children: usize,
-    /// How many children it has ever had, those that are gone included.
+    /// How many children were ever created in it, including deleted ones.
     pub children_ever: Tally,
 }
 
-/// A count that a server keeps, modulo 2³¹: only differences mean something.
+/// A count that a server keeps modulo 2³¹: only differences are meaningful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally(u32);
 
 impl Tally {
-    /// Beyond this a difference is taken for a count that began afresh: as many within one look is out of reach.
+    /// A larger difference means that the counter was reset: so many changes between two reads are impossible.
     const CREDIBLE: u32 = 1 << 30;
 
-    /// Of a number of things, to be added or taken away.
+    /// Converts a number of things, to be added or subtracted.
     #[must_use]
     pub fn of(count: usize) -> Self {
         Self(u32::try_from(count & 0x7fff_ffff).expect("31 bits"))
     }
 
-    /// A parent's children ever, from a stat. Its `cversion` is, on the wire, twice the creations less the children.
+    /// The number of children ever created in a parent, from its stat. On the wire, `cversion` is twice the number of
+    /// creations less the number of children.
     #[must_use]
     pub fn children_ever(cversion: i32, children: i32) -> Self {
         Self(cversion.cast_unsigned().wrapping_add(children.cast_unsigned()) / 2)
     }
 
-    /// How many more than then; `None` when there are fewer, as after the parent was made again.
+    /// How much larger it is than `then`; `None` if it is smaller, such as after the parent was deleted and created
+    /// again.
     #[must_use]
     pub fn since(self, then: Self) -> Option<u32> {
         Some(self.less(then).0).filter(|more| *more < Self::CREDIBLE)
     }
 
-    /// The two together.
+    /// The sum of both counts.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.wrapping_add(other.0) & (u32::MAX >> 1))
     }
 
-    /// This without the other.
+    /// The difference of both counts.
     #[must_use]
     pub fn less(self, other: Self) -> Self {
         Self(self.0.wrapping_sub(other.0) & (u32::MAX >> 1))
     }
 }
 
-/// What happened to a znode.
+/// The kind of change of a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It was created.
@@ -100,15 +102,15 @@ pub enum ChangeKind {
 /// A change below a watched path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where.
+    /// The changed znode.
     pub place: Place,
-    /// What.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
-/// What is committed as one multi.
+/// Operations that are committed as one multi.
 pub trait Transaction {
-    /// Its operations, in order.
+    /// The operations in order.
     fn ops(&self) -> Box<dyn Iterator<Item = &Op> + '_>;
 }
 
@@ -131,27 +133,27 @@ impl Transaction for Arc<dyn Transaction + Send + Sync> {
 }
 
 impl Node {
-    /// Decodes what a read found.
+    /// Decodes the znode that a read returned.
     pub fn look<T: Stored>(node: &Option<Self>) -> Look<T> {
         Look::of(node.as_ref().map(|node| (node.data.as_slice(), node.version)))
     }
 }
 
-/// A reply that is on its way. The request was sent when the method was called; dropping the reply cancels nothing.
+/// A pending reply. The request was sent when the method was called; dropping the reply does not cancel it.
 pub type Reply<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The requests of one ZooKeeper session. Each is sent when its method is called, in the order of the calls.
 ///
-/// A write whose reply is lost is [`Outcome::Unknown`]; a read without an answer is a [`ReadError`]. While the session is
-/// not connected, nothing is sent, and the answer says so at once.
+/// A write whose reply is lost is [`Outcome::Unknown`]; a read without a reply is a [`ReadError`]. While the session
+/// is not connected, nothing is sent, and the reply states this immediately.
 pub trait Requests: Send + Sync {
     /// Commits all operations or none.
     fn commit(&self, ops: Vec<Op>) -> Reply<Outcome<()>>;
     /// Creates a container znode.
     fn create_container(&self, path: String) -> Reply<Outcome<()>>;
-    /// Creates an ephemeral sequential znode; its path.
+    /// Creates an ephemeral sequential znode and returns its path.
     fn create_sequential(&self, prefix: String, data: Vec<u8>) -> Reply<Outcome<String>>;
-    /// Waits until the session's server has applied every write that was committed before.
+    /// Waits until the session's server has applied every write that was committed before the call.
     fn sync(&self, path: String) -> Reply<ReadResult<()>>;
     /// Reads a znode; `None` when it is absent.
     fn get(&self, path: String) -> Reply<ReadResult<Option<Node>>>;
@@ -163,13 +165,13 @@ pub trait Requests: Send + Sync {
     fn children_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Vec<String>>>>>;
 }
 
-/// A watch for one change: resolves at the change, or at the end of the session. Read again in either case.
+/// A watch for one change. It resolves at the change, or when the session ends; read again in either case.
 pub type Glance = Reply<()>;
 
 /// A recursive watch.
 pub trait Watch: Send {
-    /// All changes since the last call, in order; waits for the first. `None` when the connection was lost: the watch is
-    /// dead then. Dropping the future loses nothing.
+    /// Returns all changes since the last call, in order, and waits for the first one. `None` when the connection
+    /// was lost, which ends the watch. Cancel safe: dropping the future loses no change.
     fn changes(&mut self) -> Pin<Box<dyn Future<Output = Option<Vec<Change>>> + Send + '_>>;
 }
 
@@ -178,22 +180,22 @@ pub trait Session: Requests {
     /// Whether requests are served now.
     fn is_connected(&self) -> bool;
 
-    /// Whether the session is known to be over: nothing is sent in it any more.
+    /// Whether the session is known to have ended: nothing more is sent in it.
     fn has_ended(&self) -> bool;
 
-    /// As [`Requests::commit`], for a transaction that the caller needs again. The session drops its reference before the
+    /// As [`Requests::commit`], for a transaction that the caller keeps. The session drops its reference before the
     /// reply resolves.
     fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>>;
 
     /// Watches a path and everything below it until the connection is lost.
     fn watch(&self, path: String) -> Reply<ReadResult<Box<dyn Watch>>>;
 
-    /// Reads a znode and watches for its next change; `None` when it is absent, without a watch.
+    /// Reads a znode and watches for its next change; `None`, without a watch, when it is absent.
     fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>>;
 }
 
 impl dyn Session {
-    /// Commits a batch and gives it back with its outcome, without a copy of its operations.
+    /// Commits a batch and returns it with its outcome, without copying its operations.
     pub fn commit_batch<K: Send + Sync + 'static>(
         &self,
         batch: Batch<K>,
@@ -202,7 +204,7 @@ impl dyn Session {
         let reply = self.commit_shared(Arc::<Batch<K>>::clone(&batch));
         async move {
             let outcome = reply.await;
-            let batch = Arc::into_inner(batch).expect("a session drops a transaction before it answers");
+            let batch = Arc::into_inner(batch).expect("a session drops a transaction before it replies");
             (batch, outcome)
         }
     }

@@ -1,7 +1,7 @@
-//! How long the records of jobs that are over are kept.
+//! How long the records of terminal jobs are kept.
 //!
-//! One setting for a namespace, in `/config/retention`, so that candidates cannot differ about it. The first node makes
-//! it with the defaults. Where it is absent or cannot be read nothing is removed.
+//! The retention is one setting of the namespace, in `/config/retention`, so that all candidates use the same one. The
+//! first node creates it with the defaults. If it is absent or cannot be read, nothing is removed.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use crate::budget::{BUCKETS, MAX_RECORDS, MAX_RETENTION, MIN_RETENTION};
 use crate::group::End;
 use crate::job::Verdict;
 
-/// The shortest time for which a record is kept, whatever a hand wrote into the settings, which cannot be set below
-/// [`MIN_RETENTION`]. A removed record's id is free again, and whoever heard of the earlier job of that id must have
-/// forgotten it before: messages between the actors of a node, and requests on their way, are younger than this.
+/// The shortest time for which a record is kept. Clients cannot set less than [`MIN_RETENTION`], but an operator can
+/// write the znode directly. The id of a removed record can be used again, so all knowledge of the earlier job must
+/// be outdated before: messages between the actors of a node, and requests in flight, are younger than this.
 pub const KEPT_AT_LEAST: Duration = Duration::from_secs(5);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// What is kept of jobs that are over: each for a time that depends on its end, and not more than so many of all.
+/// How long records of terminal jobs are kept, by how they ended, and how many in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retention {
-    /// Of those that succeeded. Default 1 day.
+    /// For succeeded jobs. Default 1 day.
     pub succeeded: Duration,
-    /// Of those that were cancelled. Default 7 days.
+    /// For cancelled jobs. Default 7 days.
     pub cancelled: Duration,
-    /// Of those that are dead: somebody may want to know why, or retry them. Default 30 days.
+    /// For dead jobs, which an operator may want to inspect or retry. Default 30 days.
     pub dead: Duration,
-    /// Most records of jobs that are over, in the whole namespace; beyond it the oldest ends go first. Default 640,000,
-    /// half of what a namespace holds.
+    /// Most records of terminal jobs in the namespace; above it, the jobs that ended first are removed. Default
+    /// 640,000, half of the capacity of a namespace.
     pub records: u32,
 }
 
@@ -36,35 +36,37 @@ impl Default for Retention {
     }
 }
 
-/// A setting is out of its bounds.
+/// A setting is outside its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RetentionError {
     /// A time is too short or too long.
     #[error(
-        "retention of {field} jobs must be {} s to {} days, not {given:?}: a client that lost a reply asks for the \
-         record, and takes a job that is gone for one that was never there",
+        "retention of {field} jobs must be {} s to {} days, not {given:?}: after a lost reply a client reads the \
+         record, and would submit a removed job again",
         MIN_RETENTION.as_secs(),
         MAX_RETENTION.as_secs() / 86_400
     )]
     Time {
-        /// Which.
+        /// The setting.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: Duration,
     },
     /// The count is too large.
-    #[error("retention must keep 0 to {MAX_RECORDS} records, not {given}: a namespace holds no more")]
+    #[error(
+        "retention must keep 0 to {MAX_RECORDS} records, not {given}: this is the capacity of a namespace"
+    )]
     TooMany {
-        /// What was given.
+        /// The given value.
         given: u32,
     },
 }
 
 impl Retention {
-    /// Looks at every bound.
+    /// Checks every bound.
     ///
     /// # Errors
-    /// Names the first setting that is out of its bounds.
+    /// The first setting that is outside its bounds.
     pub fn check(&self) -> Result<(), RetentionError> {
         let times = [("succeeded", self.succeeded), ("cancelled", self.cancelled), ("dead", self.dead)];
         let bounds = MIN_RETENTION..=MAX_RETENTION;
@@ -77,7 +79,7 @@ impl Retention {
         Ok(())
     }
 
-    /// For how long the record of a job with this end is kept.
+    /// How long the record of a job with this verdict is kept.
     #[must_use]
     pub fn of(&self, verdict: &Verdict) -> Duration {
         let set = match verdict {
@@ -88,7 +90,7 @@ impl Retention {
         set.max(KEPT_AT_LEAST)
     }
 
-    /// As [`Retention::of`], by how a job of a group ended.
+    /// As [`Retention::of`], for a job of a group with this end.
     #[must_use]
     pub fn of_end(&self, end: End) -> Duration {
         let set = match end {
@@ -99,20 +101,20 @@ impl Retention {
         set.max(KEPT_AT_LEAST)
     }
 
-    /// The shortest time for which any record is kept: what ends from now on stays for that long.
+    /// The shortest time for which any record is kept.
     #[must_use]
     pub fn shortest(&self) -> Duration {
         self.succeeded.min(self.cancelled).min(self.dead).max(KEPT_AT_LEAST)
     }
 
-    /// How long a record is kept although there are too many.
+    /// How long a record is kept even if there are too many records.
     #[must_use]
     pub fn at_least(&self) -> Duration {
         self.shortest().min(MIN_RETENTION)
     }
 
-    /// The share of one bucket. Ids spread by a hash, so that a namespace with as many records as the setting has some
-    /// buckets above their share: the bound is that of each bucket.
+    /// The share of one bucket. Ids are spread by a hash, so some buckets exceed their share before the namespace
+    /// reaches the setting: the limit is enforced per bucket.
     #[must_use]
     pub fn per_bucket(&self) -> usize {
         self.records.div_ceil(u32::from(BUCKETS)) as usize
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_bounds_is_named_with_the_bound() {
+    fn a_retention_error_names_the_setting_and_its_bounds() {
         for refused in [MAX_RETENTION + DAY, MIN_RETENTION - Duration::from_millis(1)] {
             let said =
                 Retention { cancelled: refused, ..Retention::default() }.check().unwrap_err().to_string();
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_for_less_than_it_takes_to_be_forgotten() {
+    fn every_record_is_kept_for_the_minimum_time() {
         let none = Retention { succeeded: Duration::ZERO, ..Retention::default() };
         assert_eq!((none.of(&Verdict::Cancelled), none.shortest()), (7 * DAY, KEPT_AT_LEAST));
         let succeeded = Verdict::Succeeded(crate::job::Payload::json(*b"1").unwrap());

@@ -1,8 +1,8 @@
 //! Two clocks that must not be mixed.
 //!
-//! [`Millis`] is monotonic and local to a process: deadlines and leases are measured with it. [`WallMillis`]
-//! is the Unix clock: it is shown to people and decides when a backoff ends, and nothing about safety
-//! depends on it, because the clocks of two machines differ.
+//! [`Millis`] is monotonic and local to a process; deadlines and leases are measured with it. [`WallMillis`] is the
+//! Unix clock; it is shown to users and decides when a backoff ends. Safety does not depend on it, because the
+//! clocks of two machines differ.
 
 use std::fmt;
 use std::ops::Add;
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Millis(pub u64);
 
 impl Millis {
-    /// How long from `earlier` to here; zero when `earlier` is not earlier.
+    /// The duration from `earlier` to this instant; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -32,13 +32,13 @@ impl Add<Duration> for Millis {
 pub struct WallMillis(pub u64);
 
 impl WallMillis {
-    /// The minute that this instant falls into: names a bucket of `/delayed`.
+    /// The minute that contains this instant: the bucket of `/delayed`.
     #[must_use]
     pub const fn minute(self) -> u64 {
         self.0 / 60_000
     }
 
-    /// How long from `earlier` to here; zero when `earlier` is not earlier.
+    /// The duration from `earlier` to this instant; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -71,8 +71,8 @@ impl fmt::Display for WallMillis {
     }
 }
 
-/// Year, month and day of a count of days since 1970-01-01 (H. Hinnant, *chrono-Compatible Low-Level Date
-/// Algorithms*), with years that begin in March, so that the leap day is the last.
+/// Year, month and day of a number of days since 1970-01-01 (H. Hinnant, *chrono-Compatible Low-Level Date
+/// Algorithms*). Internally years begin in March, so that the leap day is the last day.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970: u64 = 719_468;
     const DAYS_PER_ERA: u64 = 146_097;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_read_as_the_calendar_has_them() {
+    fn instants_are_displayed_as_rfc3339() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),

@@ -1,12 +1,12 @@
-//! Where a job stands in a trace: what W3C Trace Context calls a traceparent, version 00.
+//! The trace context of a job: a traceparent of W3C Trace Context, version 00.
 //!
-//! Two ids and a flag, of a size that is fixed, and no more: the tracestate beside it is up to 512 bytes that only its
-//! own vendor reads, which every waiting job would carry (docs/adr/0020-trace-context.md).
+//! It has two ids and a flag, and so a fixed size. The tracestate is not stored: it has up to 512 bytes that only its
+//! vendor reads, and every waiting job would carry it (docs/adr/0020-trace-context.md).
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The only flags that are defined: recorded, and made of a random trace id. Others are to be zero.
+/// The defined flags: sampled, and random trace id. All others must be zero.
 const FLAGS: u8 = 0b11;
 
 const SAMPLED: u8 = 0b01;
@@ -14,7 +14,7 @@ const SAMPLED: u8 = 0b01;
 /// The length of version 00: `00-{32}-{16}-{2}`.
 const LENGTH: usize = 55;
 
-/// A trace, and the span in it that a job was submitted in.
+/// A trace, and the span in which a job was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceContext {
     trace: [u8; 16],
@@ -22,24 +22,24 @@ pub struct TraceContext {
     flags: u8,
 }
 
-/// Why a text or bytes are no trace context.
+/// Why a text or bytes are not a trace context.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceContextError {
-    /// It is not of the form.
+    /// The text has another form.
     #[error(
-        "traceparent {0:?} is not 00-TRACE-SPAN-FLAGS of 32, 16 and 2 lower-case hexadecimal digits, as W3C Trace Context has it"
+        "traceparent {0:?} is not 00-TRACE-SPAN-FLAGS of 32, 16 and 2 lower-case hexadecimal digits, as W3C Trace Context requires"
     )]
     Form(String),
-    /// An id is all zeros, which stands for none.
+    /// An id is all zeros, which W3C Trace Context defines as invalid.
     #[error("the {0} id of a trace context must not be zero")]
     Zero(&'static str),
-    /// A stored flag has no meaning.
+    /// A stored flag is not defined.
     #[error("trace flags {0:#04x}: at most 0x03 is allowed")]
     Flags(u8),
 }
 
 impl TraceContext {
-    /// Of its parts. Flags without a meaning are dropped.
+    /// Creates a context. Undefined flags are dropped.
     ///
     /// # Errors
     /// An id is zero.
@@ -51,7 +51,7 @@ impl TraceContext {
         }
     }
 
-    /// As [`TraceContext::new`], of parts that a build of Bellwether wrote.
+    /// As [`TraceContext::new`], for stored parts: undefined flags are an error.
     pub(crate) fn stored(trace: [u8; 16], span: [u8; 8], flags: u8) -> Result<Self, TraceContextError> {
         if flags & !FLAGS != 0 {
             return Err(TraceContextError::Flags(flags));
@@ -59,31 +59,31 @@ impl TraceContext {
         Self::new(trace, span, flags)
     }
 
-    /// The trace.
+    /// The trace id.
     #[must_use]
     pub fn trace(&self) -> [u8; 16] {
         self.trace
     }
 
-    /// The span in it.
+    /// The span id.
     #[must_use]
     pub fn span(&self) -> [u8; 8] {
         self.span
     }
 
-    /// As the traceparent has them.
+    /// The flags as in the traceparent.
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.flags
     }
 
-    /// Whether whoever began the trace records it.
+    /// Whether the caller that started the trace records it.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// The trace's id, as people look for it.
+    /// The trace id in the form that tracing tools show.
     #[must_use]
     pub fn trace_id(&self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.trace))
@@ -100,7 +100,7 @@ impl fmt::Display for TraceContext {
 impl FromStr for TraceContext {
     type Err = TraceContextError;
 
-    /// A later version is read as far as version 00 goes, as the standard wants it.
+    /// Reads a later version as version 00, as W3C Trace Context requires.
     fn from_str(text: &str) -> Result<Self, TraceContextError> {
         let form = || TraceContextError::Form(text.chars().take(LENGTH).collect());
         let bytes = text.as_bytes();
@@ -122,7 +122,7 @@ impl FromStr for TraceContext {
     }
 }
 
-/// Lower case only, as the standard has it.
+/// Accepts lower case only, as W3C Trace Context requires.
 fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -145,7 +145,7 @@ mod tests {
     const TEXT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn a_traceparent_reads_back_as_it_was_written() {
+    fn a_traceparent_survives_a_round_trip() {
         let context = TEXT.parse::<TraceContext>().unwrap();
         assert_eq!(context.to_string(), TEXT);
         assert_eq!(context.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_without_a_meaning_are_dropped_when_given_and_refused_when_stored() {
+    fn undefined_flags_are_dropped_from_input_and_refused_when_stored() {
         let context = TEXT.replace("-01", "-ff").parse::<TraceContext>().unwrap();
         assert_eq!(context.flags(), 3);
         let stored = TraceContext::stored(context.trace(), context.span(), 4);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_read_as_far_as_this_one_goes() {
+    fn a_later_version_is_read_as_version_00() {
         let read = TEXT.parse::<TraceContext>();
         for later in ["01", "cc", "fe"] {
             let later = format!("{later}{}", &TEXT[2..]);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_traceparent_is_refused_and_an_id_of_zeros_by_its_name() {
+    fn an_invalid_traceparent_is_refused_and_a_zero_id_is_named() {
         for wrong in [
             "",
             "00",
@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_repeats_no_more_than_it_must() {
+    fn an_error_repeats_only_the_start_of_a_long_input() {
         let error = "x".repeat(100_000).parse::<TraceContext>().unwrap_err().to_string();
         assert!(error.len() < 250, "{error}");
     }
 
     proptest! {
         #[test]
-        fn any_text_is_refused_or_reads_back(text in "[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?|.{0,80}") {
+        fn any_text_is_refused_or_survives_a_round_trip(text in "[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?|.{0,80}") {
             if let Ok(context) = text.parse::<TraceContext>() {
                 prop_assert_eq!(context.to_string().parse(), Ok(context));
             }

@@ -1,45 +1,45 @@
-//! Every transaction that changes a namespace, as data.
+//! All transactions that change a namespace, as data.
 //!
-//! A job's open state is told by the one place that holds its entry (queue, delayed, an inbox), so every move
-//! is one multi that takes it from one place and puts it into another. That is what makes a lost reply
-//! harmless: at most one of two competing moves can commit, because each begins by removing, or by versioning,
-//! what the other needs. Tokens cannot alias: a znode's version only grows while the znode lives, and no
-//! record is deleted while its job is open.
+//! The state of an open job is defined by the one znode that represents it: its queue entry, its delayed entry or its
+//! assignment. Each move is one multi that deletes the znode in one place and creates it in another. A lost reply is
+//! therefore harmless: of two competing moves at most one commits, because each deletes, or checks the version of, a
+//! znode that the other needs. Versions cannot alias: the version of a znode only grows while the znode exists, and the
+//! record of an open job is never deleted.
 //!
 //! | transaction | fenced by | if the reply is lost |
 //! | --- | --- | --- |
-//! | [`submit`] | the record's absence | read the record: our token in it ⇒ ours; absent ⇒ send again; foreign ⇒ duplicate |
-//! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; gone ⇒ the inbox tells |
-//! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; moved on ⇒ zombie, drop |
+//! | [`submit`] | the record's absence | read the record: has our token ⇒ ours; absent ⇒ send again; other token ⇒ duplicate |
+//! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; deleted ⇒ list the inbox |
+//! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; newer ⇒ zombie, drop the result |
 //! | [`take_back`] | the record's and the assignment's version (a leader: epoch) | list the inbox again |
-//! | [`shun`] | nothing: it goes with a close, and is for people | – |
+//! | [`shun`] | nothing: part of a close, information for operators | – |
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
-//! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide anew |
-//! | [`release`] | the note, the record's version | read the job again: set aside at our version ⇒ again; else done |
-//! | [`pause`], [`unpause`] | the pause's absence, its presence | read it: it is as was wanted, or it is done again |
+//! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide again |
+//! | [`release`] | the note, the record's version | read the job: still quarantined at our version ⇒ send again; else done |
+//! | [`pause`], [`unpause`] | the pause's absence, its presence | read it: in the wanted state ⇒ done; else send again |
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
-//! | [`register_parents`] | nothing: making them twice is refused | the next registration tells |
+//! | [`register_parents`] | nothing: a second create is rejected | the next registration shows whether they exist |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
-//! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: our token in it ⇒ ours; else decide again |
+//! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: has our token ⇒ ours; else decide again |
 //! | [`add_schedule`] | the schedule's absence | read it: the same spec ⇒ done |
-//! | [`set_schedule`], [`remove_schedule`] | the schedule's version | read it again and decide anew |
-//! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the schedule: its cursor tells |
+//! | [`set_schedule`], [`remove_schedule`] | the schedule's version | read it again and decide again |
+//! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the cursor of the schedule |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
-//! | [`remove_note`] | the record's absence (the leader: epoch) | read it again: absent ⇒ gone |
-//! | [`remove_record`] | the record's version (the leader: epoch) | read it again: absent ⇒ gone |
+//! | [`remove_note`] | the record's absence (the leader: epoch) | read it again: absent ⇒ removed |
+//! | [`remove_record`] | the record's version (the leader: epoch) | read it again: absent ⇒ removed |
 //!
 //! # Lanes
 //!
-//! A job with a lane has a *turn*, a znode under `/lanes`, from the transaction that makes it exist to the one that
-//! makes it terminal. Neither it nor its removal is ever a transaction of its own, so each of the rows above answers
-//! for it: what tells that a submission or a close was applied tells the same of the turn. A turn's name has the job's
-//! generation, and a generation has one turn, so the check of a turn in [`assign`] cannot meet another one.
+//! A job with a lane has a *turn*, a znode under `/lanes`. It is created in the transaction that creates the job and
+//! deleted in the one that makes the job terminal, never in a separate transaction. So the table above covers it: if a
+//! submission or a close was applied, so was the change of the turn. The name of a turn contains the job's generation,
+//! and a generation has one turn, so the check of a turn in [`assign`] cannot match another one.
 //!
-//! S6 in three steps. (1) Turns are ordered by the transaction that created them, then by their [`TurnIndex`]; so
-//! whichever is the lowest of a list that has it stays the lowest for as long as it is there. (2) A leader assigns a
-//! job of a lane only once it has seen its turn as the lowest, and only while the turn is there. (3) The turn goes in
-//! the multi that ends the job, so the next one is assigned after that. None of this needs the leader to be the only
-//! one, or its list to be fresh.
+//! S6 in three steps. (1) Turns are ordered by the transaction that created them, then by their [`TurnIndex`]. A
+//! turn that is the lowest of any list that contains it therefore stays the lowest until it is deleted. (2) A leader
+//! assigns a job of a lane only after it has seen the job's turn as the lowest, and only while that turn exists. (3)
+//! The turn is deleted in the multi that ends the job, so the next job of the lane is assigned after that. None of
+//! this requires a single leader or a fresh list.
 
 use crate::job::{Assignment, JobRecord, Next, QueueEntry, Turn, TurnIndex};
 use crate::name::{JobId, Kind, WorkerId};
@@ -81,32 +81,32 @@ pub enum Lifetime {
 pub enum Op {
     /// Fails unless the znode has this version.
     Check {
-        /// Which znode.
+        /// The znode.
         path: String,
-        /// Its version.
+        /// The version that it must have.
         version: i32,
     },
-    /// Fails if the znode is there.
+    /// Fails if the znode exists.
     Create {
-        /// Which znode.
+        /// The znode.
         path: String,
         /// Its data.
         data: Vec<u8>,
-        /// How long it lives.
+        /// How long the znode lives.
         lifetime: Lifetime,
     },
     /// Fails unless the znode has this version.
     Set {
-        /// Which znode.
+        /// The znode.
         path: String,
         /// Its new data.
         data: Vec<u8>,
         /// The version to replace.
         version: i32,
     },
-    /// Fails unless the znode is there, childless, and has this version if one is given.
+    /// Fails unless the znode exists, has no children, and has this version if one is given.
     Delete {
-        /// Which znode.
+        /// The znode.
         path: String,
         /// The version to delete.
         version: Option<i32>,
@@ -114,7 +114,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The znode that it is about.
+    /// The znode that the operation reads or writes.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -125,7 +125,7 @@ impl Op {
         }
     }
 
-    /// The version that its znode must have, if it asks for one.
+    /// The version that the znode must have, if the operation requires one.
     #[must_use]
     pub fn version(&self) -> Option<i32> {
         match self {
@@ -135,13 +135,13 @@ impl Op {
         }
     }
 
-    /// Whether it ends a job's turn in its lane.
+    /// Whether the operation deletes a job's turn in its lane.
     #[must_use]
     pub fn leaves_turn(&self) -> bool {
         matches!(self, Self::Delete { .. }) && self.subject() == Subject::Turn
     }
 
-    /// Whether it is what a group adds to the end of one of its jobs.
+    /// Whether a group adds this operation to the end of one of its jobs.
     #[must_use]
     pub fn leaves_group(&self) -> bool {
         match self {
@@ -151,16 +151,17 @@ impl Op {
         }
     }
 
-    /// Whether it is a part of a job's end beside the record, its entry and its assignment: its turn, place or mark.
+    /// Whether the operation is a secondary part of a job's end: its turn, place or mark, but not its record, entry or
+    /// assignment.
     #[must_use]
     pub fn is_part_of_end(&self) -> bool {
         self.leaves_turn() || self.leaves_group()
     }
 
-    /// About how many bytes it takes on the wire.
+    /// Its approximate size on the wire, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        // A multi header, a length each for path and data, version or flags, one open ACL.
+        // A multi header, one length each for path and data, a version or flags, one open ACL.
         const OVERHEAD: usize = 64;
         let data = match self {
             Self::Create { data, .. } | Self::Set { data, .. } => data.len(),
@@ -178,24 +179,25 @@ impl Op {
     }
 }
 
-/// As ZooKeeper spells it.
+/// ZooKeeper's value for "any version".
 const ANY_VERSION: i32 = -1;
 
-/// The first operation of every leader's multi: nothing of it happens once another leader has claimed (S3).
+/// The first operation of every multi of a leader: the multi is rejected once another leader has claimed (S3).
 #[must_use]
 pub fn fence(epoch: i32) -> Op {
     Op::Check { path: path::EPOCH.to_owned(), version: epoch }
 }
 
-/// Stands before the assignments to a worker: none is made once it has left or begun to drain.
+/// Precedes the assignments to a worker: they are rejected once the worker has left or begun to drain.
 #[must_use]
 pub fn check_worker(worker: WorkerId, version: i32) -> Op {
     Op::Check { path: path::worker(worker), version }
 }
 
-/// Makes a job exist, queued or delayed, with its turn if it has a lane. `index` is its place among the submissions of one
-/// multi. Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the entry while the minute is not there, and
-/// at the turn while the lane is not: make it, a container at [`path::delayed_minute`] or [`path::lane`], and send again.
+/// Creates a job, queued or delayed, with its turn if it has a lane. `index` is its position among the submissions
+/// of the same multi. Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the entry if the minute
+/// does not exist, and at the turn if the lane does not exist. The caller then creates the container
+/// ([`path::delayed_minute`] or [`path::lane`]) and sends the submission again.
 #[must_use]
 pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
     let mut ops = vec![Op::create(path::record(job), encode(record)), wait(job, record)];
@@ -203,7 +205,7 @@ pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
     ops
 }
 
-/// The entry of an open job that nobody has: in the queue, or in its minute.
+/// The entry of an open job that is not assigned: in the queue, or in its minute.
 fn wait(job: &JobId, record: &JobRecord) -> Op {
     let entry =
         record.minute().map_or_else(|| path::queue_entry(job), |minute| path::delayed_entry(minute, job));
@@ -214,30 +216,30 @@ fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
     Some(Op::create(path::turn(&record.turn()?, job), encode(&TurnIndex(index))))
 }
 
-/// What goes with a job's end, whoever ends it: its turn, and its place in its group.
+/// The secondary parts of a job's end: its turn is deleted, and its place in its group becomes a mark.
 fn leave(job: &JobId, record: &JobRecord) -> Vec<Op> {
     let turn = record.turn().map(|turn| Op::delete(path::turn(&turn, job)));
     turn.into_iter().chain(leave_group(job, record)).collect()
 }
 
-/// Moves a job from the queue to a worker's inbox. The record is not touched: its version stays the token. A job
-/// with a lane moves only while it has this turn (S6).
+/// Moves a job from the queue to a worker's inbox. The record is not written, so its version stays the fencing token. A
+/// job with a lane is moved only while it has this turn (S6).
 #[must_use]
 pub fn assign(job: &JobId, worker: WorkerId, assignment: &Assignment, turn: Option<&Turn>) -> Vec<Op> {
     let mut ops = vec![
         Op::delete(path::queue_entry(job)),
         Op::create(path::assignment(worker, job), encode(assignment)),
     ];
-    // Nobody sets a turn's data, so that its first version is its only one.
+    // The data of a turn is never set, so its version stays 0.
     ops.extend(turn.map(|turn| Op::Check { path: path::turn(turn, job), version: 0 }));
     ops
 }
 
-/// Closes an attempt: by its worker (a result, a failure, a hand-back) or by the leader (a loss). The end of the job is
-/// the end of its turn.
+/// Closes an attempt. The caller is its worker (a result, a failure, a hand-back) or the leader (a loss). A close that
+/// ends the job also deletes its turn.
 ///
-/// `assignment` is the assignment's version when what happens next depends on its cancel flag, so that a
-/// cancel that came meanwhile is seen (S12); `None` when a finished run wins in any case.
+/// `assignment` is the version of the assignment if its cancel flag decides what happens next, so that a concurrent
+/// cancel rejects the close (S12). It is `None` for a run that has finished and wins in any case.
 #[must_use]
 pub fn close(
     job: &JobId,
@@ -262,14 +264,14 @@ pub fn close(
     ops
 }
 
-/// Moves a job whose time has come from the delayed jobs to the queue.
+/// Moves a delayed job that is due to the queue.
 #[must_use]
 pub fn promote(job: &JobId, minute: u64, entry: &QueueEntry) -> Vec<Op> {
     let queued = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
     vec![Op::delete(path::delayed_entry(minute, job)), Op::create(path::queue_entry(job), encode(&queued))]
 }
 
-/// Where the entry of a waiting job stands.
+/// Where a waiting job has its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryLocation {
     /// In the queue.
@@ -278,7 +280,8 @@ pub enum EntryLocation {
     Delayed(u64),
 }
 
-/// Ends a job that waits, by a client's wish or because its time to start has passed: as the record says. Rejected when it was assigned, promoted or ended meanwhile: look again.
+/// Ends a waiting job, because a client cancelled it or because it has expired; the record states which. Rejected if
+/// the job was assigned, promoted or ended in the meantime: the caller reads it again.
 #[must_use]
 pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: EntryLocation) -> Vec<Op> {
     let entry = match waiting {
@@ -297,8 +300,8 @@ pub fn flag_cancel(job: &JobId, worker: WorkerId, version: i32, assignment: &Ass
     Op::Set { path: path::assignment(worker, job), data: encode(&flagged), version }
 }
 
-/// Opens a terminal job again as a new generation, last in its lane. Its minute and lane must be there, and `index` is,
-/// as for [`submit`].
+/// Opens a terminal job again as a new generation, last in its lane. Its minute and its lane must exist, and `index`
+/// has the same meaning as in [`submit`].
 #[must_use]
 pub fn reopen(job: &JobId, version: i32, record: &JobRecord, index: u32) -> Vec<Op> {
     let set = Op::Set { path: path::record(job), data: encode(record), version };
@@ -307,8 +310,8 @@ pub fn reopen(job: &JobId, version: i32, record: &JobRecord, index: u32) -> Vec<
     ops
 }
 
-/// Takes a job out of quarantine into the queue, where it is due now, whatever backoff it was in: somebody asked for
-/// it. Rejected when its note is gone, its record moved on, or it is queued. Its turn stood all the while.
+/// Moves a job from quarantine to the queue. It is due immediately, even if it was in a backoff, because an operator
+/// asked for it. Rejected if its note was deleted, its record has changed, or it is queued. Its turn was kept.
 #[must_use]
 pub fn release(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
     let entry = QueueEntry { not_before: WallMillis::default(), ..record.entry() };
@@ -319,20 +322,20 @@ pub fn release(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
     ]
 }
 
-/// Pauses a kind: the leader assigns none of its jobs while this is there.
+/// Pauses a kind: the leader assigns none of its jobs while this znode exists.
 #[must_use]
 pub fn pause(kind: &Kind, pause: &PauseRecord) -> Op {
     Op::create(path::pause(kind), encode(pause))
 }
 
-/// Lifts the pause of a kind.
+/// Resumes a kind.
 #[must_use]
 pub fn unpause(kind: &Kind) -> Op {
     Op::delete(path::pause(kind))
 }
 
-/// Makes a worker exist: its inbox first, then its ephemeral, in one multi, so that no leader sees either
-/// without the other.
+/// Registers a worker: creates its inbox, then its ephemeral, in one multi, so that no leader sees one without the
+/// other.
 #[must_use]
 pub fn register(worker: WorkerId, info: &WorkerInfo) -> Vec<Op> {
     vec![
@@ -341,41 +344,42 @@ pub fn register(worker: WorkerId, info: &WorkerInfo) -> Vec<Op> {
     ]
 }
 
-/// Makes the parents that [`register`] needs: each its own write, and one that is there already says so.
+/// Creates the parents that [`register`] needs. Each is a separate write; one that exists is rejected, which is
+/// harmless.
 #[must_use]
 pub fn register_parents() -> [Op; 2] {
     [path::WORKERS, path::ASSIGNMENTS].map(|parent| Op::create(parent.to_owned(), Vec::new()))
 }
 
-/// Marks a worker as draining: it gets no more jobs, and finishes or hands back those that it has. Fenced by the
-/// registration's version. Lost reply: reading it, marked or gone is done.
+/// Marks a worker as draining: it gets no new jobs, and finishes or hands back the ones it has. Fenced by the
+/// version of the registration. After a lost reply, read the registration: marked or deleted ⇒ done.
 #[must_use]
 pub fn mark_draining(worker: WorkerId, info: &WorkerInfo, version: i32) -> Vec<Op> {
     let data = encode(&WorkerInfo { draining: true, ..info.clone() });
     vec![Op::Set { path: path::worker(worker), data, version }]
 }
 
-/// Makes a drained worker leave. Fails as a whole while anything is left in its inbox.
+/// Removes a drained worker. Rejected as a whole while its inbox is not empty.
 #[must_use]
 pub fn retire(worker: WorkerId) -> Vec<Op> {
     vec![Op::delete(path::inbox(worker)), Op::delete(path::worker(worker))]
 }
 
-/// Says of a worker that an attempt was taken from it, for whoever asks why it gets nothing: by the time at which its inbox
-/// was set, beside which an earlier one does not count. Nobody is fenced by it.
+/// Records that an attempt was taken from a worker, so that `explain` can show why the worker gets no jobs. The
+/// record is the modification time of the inbox; the latest one counts. Fences nothing.
 #[must_use]
 pub fn shun(worker: WorkerId) -> Op {
     Op::Set { path: path::inbox(worker), data: Vec::new(), version: ANY_VERSION }
 }
 
-/// Removes the empty inbox of a worker that is gone.
+/// Removes the empty inbox of a dead worker.
 #[must_use]
 pub fn remove_inbox(worker: WorkerId) -> Vec<Op> {
     vec![Op::delete(path::inbox(worker))]
 }
 
-/// Sets a job aside whose stored bytes cannot be read: out of the inbox, with a note. Its record is left alone, and
-/// so is its turn: what comes after it in its lane does not overtake it.
+/// Quarantines a job whose stored bytes cannot be read: deletes its assignment and creates a note. The record and the
+/// turn are kept, so the next jobs of its lane keep waiting.
 #[must_use]
 pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
     vec![
@@ -384,23 +388,24 @@ pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
     ]
 }
 
-/// Removes the record of a job that is over, at the version that was read: one that was retried meanwhile stays. With a
-/// lost reply, read it again: absent ⇒ gone, by this or another removal.
+/// Removes the record of a terminal job at the version that was read: a job that was retried in the meantime is kept.
+/// After a lost reply, read it again: absent ⇒ removed, by this or another removal.
 #[must_use]
 pub fn remove_record(job: &JobId, version: i32) -> Op {
     Op::Delete { path: path::record(job), version: Some(version) }
 }
 
-/// Removes a note of quarantine whose record is gone: rejected when there is one (again).
+/// Removes a quarantine note whose record was removed. Rejected if the record exists (again).
 #[must_use]
 pub fn remove_note(job: &JobId) -> Vec<Op> {
     let absent = [Op::create(path::record(job), Vec::new()), Op::delete(path::record(job))];
     absent.into_iter().chain([Op::delete(path::quarantine(job))]).collect()
 }
 
-/// Removes an assignment whose attempt is closed or whose record is gone, which only an operator's hand can
-/// leave behind. Fenced by what was read of the record, so that a job that was submitted, retried or assigned
-/// anew meanwhile keeps its assignment: `None` asserts the record's absence, by creating and deleting it.
+/// Removes an assignment whose attempt is closed or whose record was removed. Only a manual change of the namespace
+/// leaves such an assignment. Fenced by the record version that was read, so that a job that was submitted, retried
+/// or assigned again in the meantime keeps its assignment. `None` asserts the record's absence by creating and
+/// deleting it.
 #[must_use]
 pub fn discard(job: &JobId, worker: WorkerId, assignment: i32, record: Option<i32>) -> Vec<Op> {
     let mut ops = match record {

@@ -1,4 +1,4 @@
-//! What a worker and a leader say about themselves.
+//! The records of workers, of the leader and of paused kinds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::time::WallMillis;
 pub struct WorkerInfo {
     /// The node it belongs to.
     pub node: NodeId,
-    /// Where it runs; shown to people.
+    /// The host that it runs on; only for display.
     pub host: String,
     /// The kinds it has handlers for; sorted, without repeats.
     pub kinds: Vec<Kind>,
-    /// The leases of those that have one of their own.
+    /// The leases of the kinds that override the default lease.
     pub leases: BTreeMap<Kind, Duration>,
-    /// How many jobs it takes at a time.
+    /// How many jobs it runs at a time.
     pub slots: u32,
-    /// What it offers; sorted, without repeats.
+    /// The tags that it offers; sorted, without repeats.
     pub tags: Vec<Tag>,
     /// The highest schema version that it reads.
     pub codec: u16,
     /// When it registered, by its wall clock.
     pub started_at: WallMillis,
-    /// Set before it leaves: it takes nothing new. The change bumps the znode's version, on which every
-    /// assignment checks, so none can slip in afterwards.
+    /// Set before it leaves: it accepts no new jobs. The change raises the version of the znode, which every assignment
+    /// checks, so no later assignment can commit.
     pub draining: bool,
 }
 
 impl WorkerInfo {
-    /// Whether it can run jobs of `kind` placed so.
+    /// Whether it can run jobs of `kind` with this placement.
     #[must_use]
     pub fn can_run(&self, kind: &Kind, placement: &Placement) -> bool {
         self.kinds.binary_search(kind).is_ok()
@@ -42,24 +42,24 @@ impl WorkerInfo {
     }
 }
 
-/// Who leads, in `/epoch`. The znode's version is the epoch.
+/// The record of the leader, in `/epoch`. The version of the znode is the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EpochRecord {
     /// The node that claimed it.
     pub node: NodeId,
     /// Its ZooKeeper session: an epoch belongs to a session, never to a host name (S4).
     pub session: i64,
-    /// Chosen by the claim: tells our own claim from another's when the reply was lost.
+    /// Chosen by the claim; identifies this claim after a lost reply.
     pub token: Uuid,
     /// When it was claimed, by the leader's wall clock.
     pub since: WallMillis,
 }
 
-/// Who paused a kind, in `/pauses/{kind}`. The znode's being there is the pause.
+/// The record of a paused kind, in `/pauses/{kind}`. The kind is paused while the znode exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PauseRecord {
-    /// As they said.
+    /// The operator who paused the kind, as given by the client.
     pub by: String,
-    /// When, by their wall clock.
+    /// When it was paused, by the client's wall clock.
     pub since: WallMillis,
 }

@@ -36,7 +36,7 @@ pub(crate) struct ZooKeeper {
     pub(crate) operator: i64,
     /// The paths of znodes that were created, written or deleted. Tests take them out.
     pub(crate) changed: Vec<String>,
-    /// What the model contains, read once after each change.
+    /// The znodes of the model, read once after each change.
     znodes: OnceCell<BTreeMap<String, Znode>>,
 }
 

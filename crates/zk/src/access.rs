@@ -1,11 +1,11 @@
-//! Who a session is to ZooKeeper, and so who may touch what it creates.
+//! The identity of a session towards ZooKeeper, and the access lists of the znodes that it creates.
 //!
-//! A session without a login creates znodes that anyone may do anything with: ZooKeeper's default. One with a login
-//! creates each znode, of every kind and in every transaction, for its own identity and nobody else (`auth:`, which
-//! the server replaces with the identities of the session). The client library sends the login with every
-//! connection, before anything else, so that a new session and a regained one are who the first was.
+//! A session without a login creates znodes that anyone may read and change: ZooKeeper's default. A session with a
+//! login creates every znode, of every type and in every transaction, with access for its own identity only
+//! (`auth:`, which the server replaces with the identities of the session). The client library sends the login first
+//! on every connection, so a new or reconnected session has the same identity.
 //!
-//! No secret is in a `Debug`, a `Display` or an error: a user's name is told, a password never.
+//! `Debug`, `Display` and errors contain no secret: they show the user name, never the password.
 
 use std::fmt;
 
@@ -14,21 +14,22 @@ use zookeeper_client::{Acls, Client, Connector, Error, SaslOptions};
 
 use crate::tls::Tls;
 
-/// The longest user name: it is in the access list of every znode, and ZooKeeper writes that with each.
+/// The longest user name in bytes. It is part of the access list of every znode, which ZooKeeper stores with each
+/// znode.
 const MAX_USER_BYTES: usize = 128;
 
-/// The longest password. ZooKeeper hashes it, so this bounds nothing but a mistake: a wrong file.
+/// The longest password in bytes. ZooKeeper hashes it, so this only detects a mistake such as a wrong file.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
-/// How a session proves who it is.
+/// The authentication scheme of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// ZooKeeper's own `digest`: needs nothing at the server. The password is in the clear on a connection without TLS,
-    /// and nobody checks it at the login: a wrong one is somebody else.
+    /// ZooKeeper's `digest`: needs no set-up at the server. Without TLS the password crosses the network in clear
+    /// text. The server does not verify it: a wrong password is simply another identity.
     #[default]
     Digest,
-    /// SASL with DIGEST-MD5, for an ensemble that keeps the passwords: it refuses a wrong one at the login. The password
-    /// does not cross the network, and the ensemble knows it in the clear.
+    /// SASL with DIGEST-MD5, for an ensemble that stores the passwords and refuses a wrong one at the login. The
+    /// password does not cross the network; the ensemble stores it in clear text.
     SaslDigestMd5,
 }
 
@@ -41,7 +42,7 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// Who a session is to ZooKeeper. By default nobody in particular.
+/// The identity and transport security of a session. The default has no login and no TLS.
 #[derive(Clone, Default)]
 pub struct Access {
     login: Option<Login>,
@@ -55,19 +56,19 @@ struct Login {
     password: String,
 }
 
-/// What is wrong with a login. The password is never part of it.
+/// Why a login is invalid. The password is never part of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// The user's name.
+    /// The user name is invalid.
     #[error("the ZooKeeper user {given:?} {MUST_BE_A_USER}")]
     User {
-        /// What was given.
+        /// The given name.
         given: String,
     },
-    /// The password.
+    /// The password is invalid.
     #[error("the ZooKeeper password {MUST_BE_A_PASSWORD}, and the one that was given {is}")]
     Password {
-        /// What the given one is instead.
+        /// How the given password violates the rule.
         is: &'static str,
     },
 }
@@ -76,10 +77,10 @@ const MUST_BE_A_USER: &str = "must be 1 to 128 bytes without ':' and control cha
 const MUST_BE_A_PASSWORD: &str = "must be 1 to 1024 bytes without control characters";
 
 impl Access {
-    /// A session of this user.
+    /// Creates the access of this user.
     ///
     /// # Errors
-    /// [`AccessError`]: a name or a password that no server takes.
+    /// [`AccessError`]: the server would refuse the name or the password.
     pub fn login(
         scheme: Scheme,
         user: impl Into<String>,
@@ -104,7 +105,7 @@ impl Access {
         }
     }
 
-    /// Has every connection made with TLS, or not at all. A certificate is no login.
+    /// Encrypts every connection with TLS; there is no fallback. A certificate is not a login.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -112,13 +113,13 @@ impl Access {
         self
     }
 
-    /// Whether there is a login, so that znodes are created for it alone.
+    /// Whether there is a login, so that only its identity can access the created znodes.
     #[must_use]
     pub fn is_login(&self) -> bool {
         self.login.is_some()
     }
 
-    /// Has each connection say who it is, first of all.
+    /// Adds the login to the connector, which sends it first on each connection.
     fn introduce(&self, connector: Connector) -> Connector {
         match &self.login {
             None => connector,
@@ -131,7 +132,7 @@ impl Access {
         }
     }
 
-    /// Connects as this one.
+    /// Connects with this identity.
     pub(crate) async fn connect(&self, connector: Connector, to: &str) -> Result<Client, Error> {
         let connector = self.introduce(connector);
         match &self.tls {
@@ -140,28 +141,28 @@ impl Access {
         }
     }
 
-    /// Why this server cannot be connected to, whoever it is.
+    /// Why this server can never be connected to with TLS; independent of the login.
     pub(crate) fn unnameable(&self, server: &str) -> Option<String> {
         self.tls.as_ref()?.unnameable(server)
     }
 
-    /// What is wrong with a server that took a connection, as far as that can be seen before there is a session.
+    /// Why a server that accepted a connection gives no session, if that can be determined without a session.
     pub(crate) async fn complaint(&self, server: &str, stream: TcpStream) -> Option<String> {
         self.tls.as_ref()?.complaint(server, stream).await
     }
 
-    /// Who may do anything with a znode that the session creates.
+    /// The access list of the znodes that the session creates.
     pub(crate) fn acls(&self) -> Acls<'static> {
         if self.is_login() { Acls::creator_all() } else { Acls::anyone_all() }
     }
 }
 
-/// As errors and logs name it.
+/// The form for errors and logs.
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.login {
             Some(Login { scheme, user, .. }) => write!(f, "user {user:?} ({scheme})"),
-            None => f.write_str("nobody in particular, as no zookeeper_user is given,"),
+            None => f.write_str("a client without a login (no zookeeper_user is given)"),
         }
     }
 }
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_of_a_login_has_its_password() {
+    fn no_text_of_a_login_contains_the_password() {
         let access = Access::login(Scheme::Digest, "bellwether", "hunter2").unwrap();
         let texts = [format!("{access:?}"), format!("{access:#?}"), access.to_string()];
         assert!(texts.iter().all(|text| text.contains("bellwether")), "{texts:?}");
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_takes_is_refused_with_its_bound() {
+    fn invalid_logins_are_refused_with_the_bound() {
         let long = "x".repeat(129);
         for user in ["", "a:b", "a\nb", &long] {
             let said = Access::login(Scheme::Digest, user, "secret").unwrap_err().to_string();

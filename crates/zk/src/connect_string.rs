@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where ZooKeeper is, and which namespace of it is ours.
+/// The ZooKeeper servers, and the chroot of the namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectString {
     servers: Vec<String>,
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn servers_ports_and_chroot_are_read() {
+    fn servers_ports_and_chroot_are_parsed() {
         assert_eq!(read("zk1:2181,zk2:2182/bellwether/prod").unwrap(), "zk1:2181,zk2:2182/bellwether/prod");
         assert_eq!(read("localhost").unwrap(), "localhost:2181/");
         assert_eq!(read("[::1]:2181/a").unwrap(), "[::1]:2181/a");
     }
 
     #[test]
-    fn what_is_wrong_is_said_before_anything_connects() {
+    fn an_invalid_connect_string_is_refused_with_a_reason() {
         for (text, reason) in [
             ("", "a server is not"),
             ("zk1:2181,", "a server is not"),

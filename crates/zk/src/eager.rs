@@ -1,9 +1,9 @@
-//! Futures whose request is sent when they are made.
+//! Futures whose request is sent when they are created.
 //!
-//! The client sends a request when its method is *called*, but the futures that it returns borrow the client.
-//! To await one elsewhere it is wrapped with its own clone of the client in an `async` block, and a block runs
-//! only when polled. So it is polled once here, which takes it to its first await: the request is queued, in
-//! the order of calls. Dropping an eager future cancels nothing: the request has been sent.
+//! The client library sends a request when its method is *called*, but the futures that it returns borrow the
+//! client. To await one elsewhere, it is wrapped with a clone of the client in an `async` block, and a block runs
+//! only when polled. So it is polled once here, which runs it to its first await: the request is queued in the order
+//! of calls. Dropping an eager future cancels nothing, because the request was sent.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,13 +1,13 @@
-//! Which client errors are definite.
+//! Classifies the errors of the client library as definite or unknown.
 //!
-//! An unknown outcome has many faces: a FIN is `ConnectionLoss`, an RST is `Custom(ConnectionReset)`, silence
-//! is `Custom("no response …")`, and an expiry may come after the write was applied. So the definite ones are
-//! listed and everything else is unknown, also what a later client version may add.
+//! An unknown outcome has many forms: a FIN is `ConnectionLoss`, an RST is `Custom(ConnectionReset)`, no reply is
+//! `Custom("no response …")`, and an expiry may be reported after the write was applied. So the definite errors are
+//! listed and all others are unknown, including those of future versions of the library.
 
 use bellwether_core::outcome::Reason;
 use zookeeper_client::Error;
 
-/// The reason of a definite refusal; `None` when nobody knows what became of the write.
+/// The reason of a definite rejection; `None` if the outcome of the write is unknown.
 pub(crate) fn refusal(error: &Error) -> Option<Reason> {
     match error {
         Error::NoNode => Some(Reason::NoNode),
@@ -31,7 +31,7 @@ pub(crate) fn refusal(error: &Error) -> Option<Reason> {
 
 pub use bellwether_core::port::ReadError;
 
-/// Why a read has no answer.
+/// Why a read failed.
 pub(crate) fn read_error(error: &Error) -> ReadError {
     refusal(error).map_or(ReadError::Disconnected, ReadError::Refused)
 }

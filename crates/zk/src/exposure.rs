@@ -1,8 +1,8 @@
-//! What anyone may do: the self-check of access lists.
+//! The self-check of access lists: what anyone may change.
 //!
-//! Access lists are not inherited. A namespace is closed when each of its znodes is, so more than its root is looked
-//! at: the parents of everything, which an operator who closes a namespace by hand is as likely to forget. And above
-//! it `/`, where whoever may create can take the place of a namespace that is not there yet.
+//! Access lists are not inherited. A namespace is closed only if each of its znodes is. So the check looks not only
+//! at the root but also at all parents, which an operator who closes a namespace manually may forget. It also looks
+//! at `/`, where a client that may create znodes could create a namespace before the nodes do.
 
 use bellwether_core::path;
 use futures::future::try_join_all;
@@ -14,16 +14,16 @@ use crate::session::Zk;
 /// A znode that anyone may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposed {
-    /// Where it is, as seen from `/`.
+    /// Its path from `/`.
     pub path: String,
-    /// What anyone may do: `WRITE|CREATE|DELETE`, `ALL`.
+    /// The permissions of anyone: `WRITE|CREATE|DELETE`, `ALL`.
     pub may: String,
 }
 
-/// Of the ensemble's root, the namespace's and the namespace's parts, those that anyone may change.
+/// Lists the znodes that anyone may change, of the ensemble's root, the root of the namespace and its parts.
 ///
 /// # Errors
-/// When the connection was lost. What may not be looked at is closed.
+/// When the connection was lost. A znode whose access list cannot be read is considered closed.
 pub async fn exposed(zk: &Zk) -> Result<Vec<Exposed>, ReadError> {
     let root = zk.client().clone().chroot("/").expect("/ is a valid root");
     let chroot = zk.client().path();
@@ -41,7 +41,7 @@ pub async fn exposed(zk: &Zk) -> Result<Vec<Exposed>, ReadError> {
     Ok(exposed.collect())
 }
 
-/// Whether anyone may do anything with every part of the namespace.
+/// Whether anyone has all permissions on every part of the namespace.
 pub(crate) async fn everywhere(zk: &Zk) -> Result<bool, ReadError> {
     let client = zk.client();
     let lists = try_join_all(parts().map(|path| list(client, path))).await?;
@@ -52,7 +52,7 @@ fn parts() -> impl Iterator<Item = &'static str> {
     path::PARENTS.into_iter().chain([path::EPOCH, path::LAYOUT])
 }
 
-/// `None` for one that may not be looked at, or is not there.
+/// The access list of a znode; `None` if it may not be read or the znode does not exist.
 async fn list(client: &Client, path: &str) -> Result<Option<Vec<Acl>>, ReadError> {
     match client.get_acl(path).await {
         Ok((list, _)) => Ok(Some(list)),
@@ -61,13 +61,13 @@ async fn list(client: &Client, path: &str) -> Result<Option<Vec<Acl>>, ReadError
     }
 }
 
-/// What anyone may do.
+/// The permissions of anyone.
 fn anyone(list: &[Acl]) -> Permission {
     let open = list.iter().filter(|entry| *entry.auth_id() == AuthId::anyone());
     open.fold(Permission::NONE, |may, entry| may | entry.permission())
 }
 
-/// What anyone may do, if that is more than to read.
+/// The permissions of anyone, if they include more than reading.
 fn changes(list: &[Acl]) -> Option<Permission> {
     let may = anyone(list);
     let change = [Permission::WRITE, Permission::CREATE, Permission::DELETE, Permission::ADMIN];

@@ -1,15 +1,16 @@
-//! Everything in Bellwether that touches the ZooKeeper client.
+//! All code of Bellwether that uses the ZooKeeper client.
 //!
-//! The rest of Bellwether sees five things:
+//! The rest of Bellwether uses five items:
 //!
-//! * [`ConnectString`]: where ZooKeeper is, checked before anything connects;
-//! * [`Access`]: who a session is, and so who may touch what it creates;
-//! * [`Zk`]: one session. Requests are sent in the order in which its methods are *called*; what comes back is
-//!   a future that owns what it needs, to be awaited elsewhere;
-//! * [`Outcome`](bellwether_core::outcome::Outcome) of a write, which tells a refusal from an unknown result;
-//! * [`Watch`] and [`Glance`]: hints that something changed. They are never the truth: read again.
+//! * [`ConnectString`]: the servers and the chroot, checked before any connection is made;
+//! * [`Access`]: the identity of a session, and so the access lists of the znodes that it creates;
+//! * [`Zk`]: one session. Requests are sent in the order in which its methods are *called*; each returns a future that
+//!   owns its data and can be awaited elsewhere;
+//! * [`Outcome`](bellwether_core::outcome::Outcome) of a write, which distinguishes a rejection from an unknown
+//!   outcome;
+//! * [`Watch`] and [`Glance`]: hints that something changed. They carry no state: read again.
 //!
-//! One code path serves an embedded keeper and an ensemble; there is no mock.
+//! The embedded keeper and an ensemble use the same code path; there is no mock.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,4 @@
-//! What this crate counts.
+//! The metrics of this crate.
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ impl Request {
     }
 }
 
-/// One request of `ops` operations was sent.
+/// Counts a sent request of `ops` operations.
 pub(crate) fn sent(request: Request, ops: usize) {
     let kind = request.label();
     counter!(metric::ZK_REQUESTS, "request" => kind).increment(1);
     counter!(metric::ZK_OPERATIONS, "request" => kind).increment(ops as u64);
 }
 
-/// The server answered a request that was sent so long ago.
+/// Records that the server answered a request after this time.
 pub(crate) fn answered(request: Request, after: Duration) {
     histogram!(metric::ZK_REQUEST_SECONDS, "request" => request.label()).record(after);
 }
 
-/// A write's reply was lost.
+/// Counts a write whose reply was lost.
 pub(crate) fn unknown() {
     counter!(metric::UNKNOWN_OUTCOMES).increment(1);
 }

@@ -1,4 +1,4 @@
-//! Making a namespace, and refusing one that is not ours.
+//! Creates a namespace, and refuses one that this build must not use.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -19,27 +19,27 @@ use crate::session::Zk;
 /// Why a namespace cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NamespaceError {
-    /// It was laid out by a newer build.
+    /// A newer build created it.
     #[error(
         "namespace {chroot} has layout version {found}; this build serves version {known}: upgrade this build"
     )]
     Newer {
-        /// Where it is.
+        /// The path of the namespace.
         chroot: String,
-        /// Its layout's version.
+        /// The version of its layout.
         found: u16,
         /// The version that this build serves.
         known: u16,
     },
-    /// It was laid out by an older build, whose jobs this one cannot read.
+    /// An older build created it, whose jobs this build cannot read.
     #[error(
         "namespace {chroot} has layout version {found}, of a build before the first release; \
          this build serves version {known}: start with an empty namespace"
     )]
     Older {
-        /// Where it is.
+        /// The path of the namespace.
         chroot: String,
-        /// Its layout's version.
+        /// The version of its layout.
         found: u16,
         /// The version that this build serves.
         known: u16,
@@ -49,71 +49,71 @@ pub enum NamespaceError {
         "namespace {chroot} has an unreadable /layout where this build expects version {known}: {reason}"
     )]
     Unreadable {
-        /// Where it is.
+        /// The path of the namespace.
         chroot: String,
         /// The version that this build serves.
         known: u16,
-        /// What is wrong with it.
+        /// Why it cannot be read.
         reason: WireError,
     },
-    /// Somebody else lives there.
+    /// Another application uses the path.
     #[error(
         "{chroot} holds other data ({found}) and has no layout version; this build serves version {known}: \
-         give a chroot of its own, such as …/bellwether"
+         give an empty chroot, such as …/bellwether"
     )]
     Foreign {
-        /// Where it is.
+        /// The path.
         chroot: String,
-        /// Some of what is there.
+        /// Some of the existing znodes.
         found: String,
         /// The version that this build serves.
         known: u16,
     },
-    /// There is nothing and nothing was to be made.
+    /// It does not exist, and it was not to be created.
     #[error(
         "there is no namespace at {chroot}, so no layout version; this build serves version {known}: \
          start a node there first, or check the chroot"
     )]
     Absent {
-        /// Where it would be.
+        /// The path of the namespace.
         chroot: String,
         /// The version that this build serves.
         known: u16,
     },
-    /// ZooKeeper does not believe who we say we are.
+    /// ZooKeeper refused the login.
     #[error("ZooKeeper refused the login of {who}: check zookeeper_user, its password and zookeeper_auth")]
     LoginRefused {
-        /// Who that was.
+        /// The refused identity.
         who: String,
     },
-    /// Its access lists keep this session out.
+    /// The access lists refuse this session.
     #[error(
         "namespace {chroot} is closed to {who}: {may_not}. Give the zookeeper_user and the password of \
-         those who made it, or have its access lists changed (docs/operations.md)"
+         those who created it, or have its access lists changed (docs/operations.md)"
     )]
     Forbidden {
-        /// Where it is.
+        /// The path of the namespace.
         chroot: String,
-        /// Who asked.
+        /// The identity of the session.
         who: String,
-        /// What was not allowed.
+        /// The refused operation.
         may_not: String,
     },
-    /// The connection was lost meanwhile: try again.
+    /// The connection was lost while opening it: try again.
     #[error("the connection to ZooKeeper was lost while opening the namespace")]
     Disconnected,
-    /// ZooKeeper refused to make or read it.
+    /// ZooKeeper refused to create or read it.
     #[error("ZooKeeper refused to open namespace {chroot}: {reason}")]
     Refused {
-        /// Where it is.
+        /// The path of the namespace.
         chroot: String,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
 
 impl NamespaceError {
-    /// Whether another try may succeed: the connection was lost, or the server was too busy to serve.
+    /// Whether a retry may succeed: the connection was lost, or the server was overloaded.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
@@ -130,15 +130,15 @@ impl NamespaceError {
     }
 }
 
-/// Checks the session's namespace and, when `create`, makes what is missing: the chroot and its parents, the
-/// parents and buckets, the epoch, and last `/layout`, so that whoever sees it sees everything. What an operator
-/// deleted of a namespace is made again too.
+/// Checks the session's namespace. With `create` it also creates what is missing: the chroot and its parents, the
+/// parents and buckets, the epoch, and last `/layout`, so that a namespace with a layout is complete. It also creates
+/// the znodes again that an operator deleted.
 ///
-/// Every step may be repeated and may race another node's: what is there already is left alone. With `create`, also
-/// one that lets this session read and not write is refused: a node would stand in it and do nothing.
+/// Every step may be repeated and may run concurrently with another node: existing znodes are not changed. With
+/// `create`, a namespace that this session can read but not write is refused, because a node in it could do nothing.
 ///
 /// # Errors
-/// [`NamespaceError`], which says whether another try may help ([`NamespaceError::may_pass`]).
+/// [`NamespaceError`]; [`NamespaceError::may_pass`] states whether a retry may help.
 pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
     let made = check_layout(zk).await? || (made_meanwhile(zk).await? && check_layout(zk).await?);
     match (made, create) {
@@ -154,18 +154,19 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError>
     }
     make_chroot(zk).await?;
     make_parts(zk).await?;
-    // Once: what an operator deletes later stays so, and nothing is removed without it.
+    // Only at the creation: if an operator deletes it later, it stays deleted and nothing is removed.
     make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION })).await?;
     check_layout(zk).await?;
     check_writable(zk).await
 }
 
-/// Refuses a namespace whose parents do not let this session create, delete and set. Does not ask when there is no login
-/// and all access lists say that anyone may. Asks by a dry run, in one transaction that cannot succeed. ZooKeeper looks at each
-/// operation's access list before it looks at its version, so the last one's refusal says that all are allowed.
+/// Refuses a namespace whose parents do not allow this session to create, delete and set. Skips the check if there
+/// is no login and all access lists allow everything to anyone. The check is a dry run in one transaction that
+/// cannot succeed: ZooKeeper checks the access list of each operation before its version, so a rejected version of
+/// the last operation shows that all operations are allowed.
 async fn check_writable(zk: &Zk) -> Result<(), NamespaceError> {
-    /// No epoch gets so far: that is two billion changes of leader.
+    /// An epoch never reaches this version: it would take two billion changes of leader.
     const NO_VERSION: i32 = i32::MAX;
     if !zk.access().is_login() && exposure::everywhere(zk).await.map_err(|error| lost(zk, error))? {
         return Ok(());
@@ -184,12 +185,12 @@ async fn check_writable(zk: &Zk) -> Result<(), NamespaceError> {
             Err(forbidden(zk, format!("it may not write {path}")))
         }
         Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => Err(NamespaceError::Disconnected),
-        // Of the last operation; or of one that raced an operator, which says nothing about access lists.
+        // Rejected at the last operation, or by a race with an operator, which does not concern access lists.
         Outcome::Rejected(_) | Outcome::Unknown | Outcome::Applied(()) => Ok(()),
     }
 }
 
-/// Makes the parents, the buckets and the epoch, as far as they are missing.
+/// Creates the missing parents, buckets and the epoch.
 async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
     let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned);
     make_all(zk, missing(zk, "", top.collect()).await?).await?;
@@ -200,7 +201,7 @@ async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
     make_all(zk, missing(zk, path::MEMBERS, Bucket::all().map(Bucket::members).collect()).await?).await
 }
 
-/// Those of `paths`, all children of `parent`, that are not there.
+/// Those of `paths`, all children of `parent`, that do not exist.
 async fn missing(zk: &Zk, parent: &str, mut paths: Vec<String>) -> Result<Vec<String>, NamespaceError> {
     let listed = zk.children(if parent.is_empty() { "/" } else { parent }.to_owned()).await;
     let there =
@@ -209,7 +210,7 @@ async fn missing(zk: &Zk, parent: &str, mut paths: Vec<String>) -> Result<Vec<St
     Ok(paths)
 }
 
-/// Whether the layout is there and served by this build.
+/// Whether the layout exists; an error if this build does not serve it.
 async fn check_layout(zk: &Zk) -> Result<bool, NamespaceError> {
     let known = LAYOUT_VERSION;
     let Some(node) = zk.get(path::LAYOUT.to_owned()).await.map_err(|error| lost(zk, error))? else {
@@ -222,20 +223,20 @@ async fn check_layout(zk: &Zk) -> Result<bool, NamespaceError> {
             Ordering::Greater => Err(NamespaceError::Newer { chroot, found, known }),
             Ordering::Less => Err(NamespaceError::Older { chroot, found, known }),
         },
-        // Also of a newer schema, whose version is another count than the layout's.
+        // Includes a newer schema, whose version is not the version of the layout.
         Err(reason) => Err(NamespaceError::Unreadable { chroot, known, reason }),
     }
 }
 
-/// Refuses one of somebody else; answers whether the layout is there by now. A namespace half made by a node that died has
-/// our parents only.
+/// Refuses a path that another application uses. Returns whether the layout exists by now. A namespace that a
+/// crashed node created in part contains only our parents.
 async fn made_meanwhile(zk: &Zk) -> Result<bool, NamespaceError> {
     let children = zk.children("/".to_owned()).await.map_err(|error| lost(zk, error))?.unwrap_or_default();
     let ours = |name: &str| {
         path::PARENTS.iter().chain([&path::EPOCH, &path::LEADER]).any(|path| &path[1..] == name)
             || (name == "zookeeper" && zk.client().path() == "/")
     };
-    // Another node has made it since it was looked for.
+    // Another node created the layout after this node looked for it.
     if children.iter().any(|name| name == &path::LAYOUT[1..]) {
         return Ok(true);
     }
@@ -253,7 +254,7 @@ async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
     if path == "/" {
         return Ok(());
     }
-    // One that an operator made for us may be in a place where we may make nothing.
+    // If an operator created it, this session may not have access to its parent.
     if zk.client().check_stat("/").await.map_err(|error| lost(zk, read_error(&error)))?.is_some() {
         return Ok(());
     }
@@ -281,7 +282,7 @@ async fn make(zk: &Zk, path: String, data: Vec<u8>) -> Result<(), NamespaceError
             Reason::NotSent => Err(NamespaceError::Disconnected),
             reason => Err(NamespaceError::Refused { chroot: chroot(zk), reason }),
         },
-        // Made or not: the next try finds out.
+        // The outcome is unknown: the next try finds out.
         Outcome::Unknown => Err(NamespaceError::Disconnected),
     }
 }

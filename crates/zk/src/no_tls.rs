@@ -1,4 +1,4 @@
-//! What stands for TLS in a build without it: nothing that could be.
+//! Replaces the module `tls` in a build without the feature: the type has no values.
 
 use tokio::net::TcpStream;
 use zookeeper_client::{Client, Connector, Error};

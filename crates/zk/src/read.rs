@@ -1,4 +1,4 @@
-//! Reads, alone and in batches. A batch of 100 costs about as much as one.
+//! Reads, single and in batches. A batch of 100 costs about as much as a single read.
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::time::WallMillis;
@@ -23,9 +23,9 @@ fn node_of(data: Vec<u8>, stat: &Stat) -> Node {
 }
 
 impl Zk {
-    /// Lets the server catch up with the leader of the ensemble: what is read after it, in the order of calls,
-    /// shows every write that was committed before. For reading back what became of a write; a decision still
-    /// needs a version to check on.
+    /// Makes the server catch up with the leader of the ensemble: later reads, in the order of calls, see every
+    /// write that was committed before. Use it to find out the outcome of a write. A decision still needs a version
+    /// to check.
     pub fn sync(&self, path: String) -> impl Future<Output = ReadResult<()>> + Send + use<> {
         self.read(1, |client| async move { client.sync(&path).await })
     }
@@ -56,7 +56,7 @@ impl Zk {
         })
     }
 
-    /// Whether a znode exists, and a watch for when that, or its data, next changes.
+    /// Returns whether a znode exists, and a watch for the next change of its existence or its data.
     pub fn exists_and_glance(
         &self,
         path: String,

@@ -1,4 +1,4 @@
-//! A real session as core's interface of one.
+//! Implements the session interface of core on a real session.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Session for Zk {
     }
 
     fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>> {
-        // The reference that comes back is dropped here.
+        // The returned reference is dropped here.
         Box::pin(self.commit_of(transaction).map(|(_, outcome)| outcome))
     }
 

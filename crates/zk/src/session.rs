@@ -17,7 +17,7 @@ use crate::metrics::{self, Request};
 
 /// A session, cheap to clone. All clones share one connection and one order of requests.
 ///
-/// The session ends when its last clone is dropped, or when it expires. It never comes back then: connect anew.
+/// The session ends when its last clone is dropped, or when it expires. It cannot be revived: connect again.
 #[derive(Clone)]
 pub struct Zk(Arc<Inner>);
 
@@ -27,14 +27,14 @@ struct Inner {
     contact: Arc<Contact>,
 }
 
-/// What the client last said of the session.
+/// The state of the session as last reported by the client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
     /// Requests are served.
     Connected,
-    /// The connection is lost; the session may live on.
+    /// The connection is lost; the session may still be alive.
     Disconnected,
-    /// Over: expired, closed, or refused.
+    /// The session has ended: expired, closed, or refused.
     Ended,
 }
 
@@ -42,31 +42,31 @@ impl From<ClientState> for SessionState {
     fn from(state: ClientState) -> Self {
         match state {
             ClientState::SyncConnected => Self::Connected,
-            // Never asked for: a read-only server cannot serve us.
+            // Read-only mode is never requested: a read-only server cannot serve writes.
             ClientState::Disconnected | ClientState::ConnectedReadOnly => Self::Disconnected,
             ClientState::AuthFailed | ClientState::Expired | ClientState::Closed => Self::Ended,
         }
     }
 }
 
-/// Why no session could be made.
+/// Why no session could be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// No server serves.
+    /// No server gives a session.
     #[error("cannot reach ZooKeeper: {}", .attempts.join("; "))]
     Unreachable {
-        /// One line per server: its address and why it does not serve.
+        /// One line per server: its address and the reason.
         attempts: Vec<String>,
     },
-    /// A server serves, and does not believe who we say we are.
+    /// A server refused the login.
     #[error("ZooKeeper refused the login of {who}: check zookeeper_user, its password and zookeeper_auth")]
     LoginRefused {
-        /// Who that was.
+        /// The refused identity.
         who: String,
     },
 }
 
-/// As [`connect_as`] nobody in particular.
+/// Connects without a login, as [`connect_as`].
 ///
 /// # Errors
 /// As [`connect_as`].
@@ -74,15 +74,16 @@ pub async fn connect(to: &ConnectString, session_timeout: Duration) -> Result<Zk
     connect_as(to, &Access::default(), session_timeout).await
 }
 
-/// Makes a new session, rooted at the chroot, whether or not the chroot exists.
+/// Creates a new session, rooted at the chroot, even if the chroot does not exist.
 ///
-/// Tries each server once; the caller decides on when to try again.
+/// Tries each server once; the caller decides when to try again.
 ///
 /// # Errors
-/// When no server gave a session within `session_timeout`: every address with its reason. When one refused the login.
+/// When no server gave a session within `session_timeout`, with the reason per address; or when a server refused the
+/// login.
 ///
 /// # Cancellation
-/// Dropping the future may leave a session behind that expires by itself.
+/// Dropping the future may leave a session behind, which expires at the server.
 pub async fn connect_as(
     to: &ConnectString,
     access: &Access,
@@ -106,7 +107,7 @@ pub async fn connect_as(
     Err(ConnectError::Unreachable { attempts: diagnose(to, access, &reason).await })
 }
 
-/// The client says only "no available hosts": knock at each door to say why.
+/// The client library reports only "no available hosts", so this connects to each server to find the reason.
 async fn diagnose(to: &ConnectString, access: &Access, otherwise: &str) -> Vec<String> {
     const KNOCK: Duration = Duration::from_millis(500);
     let knocks = to.servers().iter().map(|server| async move {
@@ -136,42 +137,42 @@ impl Zk {
         self.0.client.session_timeout()
     }
 
-    /// The state now.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> SessionState {
         self.0.client.state().into()
     }
 
-    /// Until when the session may be believed to live without hearing from the server again.
+    /// The deadline until which the session may be assumed to be alive without another reply of the server.
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
         self.0.contact.trusted_until()
     }
 
-    /// The trusted deadline, for those who must not keep the session alive.
+    /// The trusted deadline, for callers that must not keep the session alive.
     #[must_use]
     pub fn trust(&self) -> Trust {
         Trust(Arc::clone(&self.0.contact))
     }
 
-    /// When the server last provably heard from this session.
+    /// The latest instant at which the server provably heard from this session.
     #[must_use]
     pub fn last_contact(&self) -> Instant {
         self.0.contact.last()
     }
 
-    /// Follows the state. Changes that come close together are seen as the last of them.
+    /// Follows the state. Of changes in quick succession only the last may be seen.
     #[must_use]
     pub fn states(&self) -> States {
         States(self.0.client.state_watcher())
     }
 
-    /// Asks the server for a sign of life.
+    /// Sends a small read as a heartbeat.
     pub fn heartbeat(&self) -> impl Future<Output = Result<(), ReadError>> + Send + use<> {
         self.read(1, |client| async move { client.check_stat("/").await.map(|_| ()) })
     }
 
-    /// Who the session is.
+    /// The identity of the session.
     #[must_use]
     pub fn access(&self) -> &Access {
         &self.0.access
@@ -181,7 +182,7 @@ impl Zk {
         &self.0.client
     }
 
-    /// Sends a read now.
+    /// Sends a read immediately.
     pub(crate) fn read<T, F>(
         &self,
         ops: usize,
@@ -198,7 +199,7 @@ impl Zk {
         self.send(Request::Read, send, |result| result.map_err(|error| read_error(&error)))
     }
 
-    /// Sends a request now and notes the contact when its answer is a server's.
+    /// Sends a request immediately, and records the contact if the server answers it.
     pub(crate) fn send<R, F, U>(
         &self,
         request: Request,
@@ -223,12 +224,12 @@ impl Zk {
     }
 }
 
-/// How long a session may be believed to live, without keeping it alive.
+/// How long a session may be assumed to be alive, without keeping it alive.
 #[derive(Debug, Clone)]
 pub struct Trust(Arc<Contact>);
 
 impl Trust {
-    /// As of a session that began now, was granted `timeout`, and never heard of again.
+    /// The trust in a session that starts now with `timeout` and never gets a reply.
     #[must_use]
     pub fn unanswered(timeout: Duration) -> Self {
         Self(Arc::new(Contact::new(Instant::now(), timeout)))
@@ -265,7 +266,7 @@ impl States {
         self.0.changed().await.into()
     }
 
-    /// Waits until the session is over.
+    /// Waits until the session has ended.
     pub async fn ended(&mut self) {
         while SessionState::from(self.0.peek_state()) != SessionState::Ended {
             self.0.changed().await;

@@ -1,7 +1,8 @@
-//! TLS to ZooKeeper, by rustls.
+//! TLS to ZooKeeper, with rustls.
 //!
-//! The client library brings its own set-up of rustls, which asks the process for a provider of cryptography and panics
-//! when two are built in and none was named. So ring is named, unless the process has named another.
+//! The client library configures rustls with the default cryptography provider of the process, and panics if two
+//! providers are built in and none was installed. So this module installs ring, unless the process has installed a
+//! provider.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use zookeeper_client::{Client, Connector, Error, TlsOptions};
 
-/// Whom a connection trusts, and which certificate it shows.
+/// The certificate authorities that a connection trusts, and its client certificate.
 #[derive(Clone)]
 pub struct Tls {
     options: TlsOptions,
-    /// The same once more, to say why a server was not believed: the library does not.
+    /// The same settings again, to find out why a TLS handshake failed: the client library does not report it.
     config: Arc<ClientConfig>,
 }
 
@@ -29,37 +30,37 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Why there is no TLS. What the files hold is never in the text.
+/// Why TLS cannot be used. The content of the files is never part of the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or holds something else.
+    /// A file cannot be read, or has other content.
     #[error("cannot read {what} from {path}: {reason}", path = .path.display())]
     File {
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A certificate and its key do not fit, or are of a kind that is not supported.
+    /// A certificate and its key do not match, or have an unsupported type.
     #[error("the client certificate in {certificate} and the key in {key} cannot be used: {reason}", certificate = .certificate.display(), key = .key.display())]
     Identity {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Tls {
-    /// Reads the certificates of the authorities that servers are believed by, and a certificate of our own with its key, for
-    /// servers that want one. All PEM.
+    /// Reads the certificates of the trusted authorities, and a client certificate with its key for servers that
+    /// require one. All files are PEM.
     ///
     /// # Errors
-    /// When a file cannot be read, holds something else, or a certificate and its key do not belong together.
+    /// When a file cannot be read or has other content, or when the certificate and the key do not match.
     pub fn read(authorities: &Path, identity: Option<(&Path, &Path)>) -> Result<Self, TlsError> {
         const AUTHORITIES: &str = "the certificates of authorities";
         let pem = text(AUTHORITIES, authorities)?;
@@ -68,13 +69,13 @@ impl Tls {
         let not_pem = |what, path: &Path| TlsError::File {
             what,
             path: path.to_owned(),
-            reason: "there is none in it, as PEM".to_owned(),
+            reason: "the file has none in PEM format".to_owned(),
         };
         let mut options =
             TlsOptions::new().with_pem_ca(&pem).map_err(|_| not_pem(AUTHORITIES, authorities))?;
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring has all versions")
+            .expect("ring supports all protocol versions")
             .with_root_certificates(roots);
         let config = match identity {
             None => builder.with_no_client_auth(),
@@ -85,7 +86,7 @@ impl Tls {
                 let parsed = CertificateDer::pem_slice_iter(chain.as_bytes()).collect::<Result<Vec<_>, _>>();
                 let parsed = parsed.ok().filter(|chain| !chain.is_empty());
                 let parsed = parsed.ok_or_else(|| not_pem(CERTIFICATE, certificate))?;
-                // Of the error nothing is told: what is malformed may be the key.
+                // The parser's error is dropped, because it could contain parts of the key.
                 let parsed_key =
                     PrivateKeyDer::from_pem_slice(secret.as_bytes()).map_err(|_| not_pem(KEY, key))?;
                 let unfit = |reason: String| TlsError::Identity {
@@ -93,7 +94,7 @@ impl Tls {
                     key: key.to_owned(),
                     reason,
                 };
-                let unread = |_: Error| unfit("the client library does not read them".to_owned());
+                let unread = |_: Error| unfit("the client library cannot read them".to_owned());
                 options = options.with_pem_identity(&chain, &secret).map_err(unread)?;
                 let config = builder.with_client_auth_cert(parsed, parsed_key);
                 config.map_err(|error| unfit(error.to_string()))?
@@ -102,21 +103,21 @@ impl Tls {
         Ok(Self { options, config: Arc::new(config) })
     }
 
-    /// Connects, and with TLS alone.
+    /// Connects with TLS only.
     pub(crate) async fn connect(&self, connector: Connector, to: &str) -> Result<Client, Error> {
         if CryptoProvider::get_default().is_none() {
-            // Refused only when another was named meanwhile, which serves as well.
+            // Fails only if another provider was installed in the meantime, which is fine.
             drop(ring::default_provider().install_default());
         }
         connector.with_tls(self.options.clone()).secure_connect(to).await
     }
 
-    /// Why a server has no name that a certificate could be for: the client library panics at such a one.
+    /// Why a server has a name that no certificate can have: the client library panics at such a name.
     pub(crate) fn unnameable(&self, server: &str) -> Option<String> {
-        name(server).is_none().then(|| format!("{server}: no certificate can be for such a name"))
+        name(server).is_none().then(|| format!("{server}: no certificate can have this name"))
     }
 
-    /// Why a server that takes connections is not believed, or does not believe us; `None` when nothing is wrong.
+    /// Why the TLS handshake with a reachable server fails, on either side; `None` if it succeeds.
     pub(crate) async fn complaint(&self, server: &str, stream: TcpStream) -> Option<String> {
         let name = name(server)?;
         let connector = TlsConnector::from(Arc::clone(&self.config));
@@ -124,7 +125,7 @@ impl Tls {
     }
 }
 
-/// The name that a server's certificate must have.
+/// The name that the certificate of a server must have.
 fn name(server: &str) -> Option<ServerName<'static>> {
     let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -1,12 +1,11 @@
-//! Watches are hints: wake, read again, compare.
+//! Watches. They are hints only: after an event, read again and compare.
 //!
-//! * A [`Watch`] reports every change below a path until the connection is lost. The client does not restore
-//!   it on reconnection (its SetWatches2 is never sent), and changes during the gap are lost in any case
-//!   (ZOOKEEPER-4698). So at every reconnection its owner makes a new one, *then* drops the old, then reads
-//!   everything again.
-//! * A [`Glance`] reports one change and is restored on reconnection, where it fires for what changed meanwhile.
-//!   The restoring request must stay under 128 KiB of paths or the client never reconnects: a few per
-//!   worker, never one per job. Do not mix the two on one path (ZOOKEEPER-4466).
+//! * A [`Watch`] reports every change below a path until the connection is lost. The client library does not restore it
+//!   on reconnection (its SetWatches2 is never sent), and changes during the gap are lost in any case (ZOOKEEPER-4698).
+//!   So at every reconnection the owner creates a new watch, *then* drops the old one, then reads everything again.
+//! * A [`Glance`] reports one change. It is restored on reconnection, and then fires for a change during the gap. The
+//!   restoring request must stay under 128 KiB of paths, or the client never reconnects: use a few per worker, never
+//!   one per job. Do not use both kinds on one path (ZOOKEEPER-4466).
 
 use bellwether_core::path;
 use futures::FutureExt;
@@ -15,7 +14,7 @@ use zookeeper_client::{AddWatchMode, EventType, OneshotWatcher, PersistentWatche
 use crate::error::ReadError;
 use crate::session::Zk;
 
-/// Most changes handed on at once: bounds the message, not the stream.
+/// Most changes returned at a time. It limits a message, not the stream.
 const MAX_CHANGES: usize = 4_096;
 
 pub use bellwether_core::port::{Change, ChangeKind};
@@ -30,7 +29,7 @@ impl Zk {
         self.watch_path(path.to_owned())
     }
 
-    /// As [`Zk::watch`], for a path that was made.
+    /// As [`Zk::watch`], for a computed path.
     pub fn watch_path(&self, path: String) -> impl Future<Output = Result<Watch, ReadError>> + Send + use<> {
         self.read(1, |client| async move {
             client.watch(&path, AddWatchMode::PersistentRecursive).await.map(Watch)
@@ -39,8 +38,8 @@ impl Zk {
 }
 
 impl Watch {
-    /// All changes since the last call, in order; waits for the first. `None` when the connection was lost:
-    /// this watch is dead then.
+    /// Returns all changes since the last call, in order, and waits for the first one. `None` when the connection
+    /// was lost, which ends the watch.
     pub async fn changes(&mut self) -> Option<Vec<Change>> {
         let mut changes = Vec::new();
         let mut event = self.0.changed().await;
@@ -82,7 +81,7 @@ impl Glance {
         Self(watcher)
     }
 
-    /// Waits for the change, or for the end of the session: read again in either case.
+    /// Waits for the change, or for the end of the session; read again in either case.
     pub async fn changed(self) {
         self.0.changed().await;
     }

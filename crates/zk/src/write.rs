@@ -1,7 +1,7 @@
-//! Writes. Each says what became of it: applied, rejected, or unknown.
+//! Writes. Each returns one of three outcomes: applied, rejected, or unknown.
 //!
-//! Bytes are counted before they are sent: ZooKeeper drops the connection of whoever sends more than 1 MB,
-//! with every request behind it.
+//! The size is checked before a request is sent: above 1 MB, ZooKeeper drops the connection with all requests queued
+//! behind.
 
 use bellwether_core::budget::{MAX_RECORD_BYTES, MAX_TXN_BYTES, MAX_TXN_OPS};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -16,7 +16,7 @@ use crate::error::refusal;
 use crate::metrics::{self, Request};
 use crate::session::{Answer, SessionState, Zk};
 
-/// The largest single group, a record and its entries, may exceed a batch's byte budget by itself.
+/// The largest single group, a record and its entries, may exceed the byte budget of a batch.
 const MAX_BYTES: usize = MAX_TXN_BYTES + MAX_RECORD_BYTES;
 
 impl Zk {
@@ -28,7 +28,7 @@ impl Zk {
         self.commit_batch(batch).map(|(_, outcome)| outcome)
     }
 
-    /// Commits a batch and gives it back, so that what was not applied can be decided upon.
+    /// Commits a batch and returns it, so that the caller can decide about the parts that were not applied.
     pub fn commit_batch<K: Send + Unpin + 'static>(
         &self,
         batch: Batch<K>,
@@ -36,7 +36,7 @@ impl Zk {
         self.commit_of(batch)
     }
 
-    /// Commits a transaction and gives it back with its outcome.
+    /// Commits a transaction and returns it with its outcome.
     pub fn commit_of<T: Transaction + Send + Unpin + 'static>(
         &self,
         batch: T,
@@ -68,8 +68,8 @@ impl Zk {
         Either::Right(sent)
     }
 
-    /// Creates an ephemeral znode named `prefix` and a sequence number. Not idempotent: put something of your
-    /// own into the prefix, to find the znode by when the reply is lost. Gives the full path.
+    /// Creates an ephemeral znode named `prefix` and a sequence number, and returns its full path. Not idempotent:
+    /// put a unique id into the prefix, so that the znode can be found if the reply is lost.
     pub fn create_sequential(
         &self,
         prefix: String,
@@ -82,7 +82,7 @@ impl Zk {
         })
     }
 
-    /// Creates a container znode, which ZooKeeper removes some time after its last child has gone.
+    /// Creates a container znode, which ZooKeeper removes some time after its last child was deleted.
     pub fn create_container(&self, path: String) -> impl Future<Output = Outcome<()>> + Send + use<> {
         let options = CreateMode::Container.with_acls(self.access().acls());
         self.write(move |client| async move { client.create(&path, &[], &options).await.map(|_| ()) })
@@ -127,7 +127,7 @@ fn outcome<T>(result: Result<T, MultiWriteError>) -> Outcome<T> {
     let (at, error, whole) = match result {
         Ok(value) => return Outcome::Applied(value),
         Err(MultiWriteError::OperationFailed { index, source }) => (index, source, false),
-        // Of a single operation, or of a request whose operations were not looked at.
+        // Either a single operation failed, or the server did not look at the operations.
         Err(MultiWriteError::RequestFailed { source }) => (0, source, true),
     };
     match refusal(&error) {
@@ -143,7 +143,7 @@ fn outcome<T>(result: Result<T, MultiWriteError>) -> Outcome<T> {
     }
 }
 
-/// A multi's result, with the batch that it was.
+/// The result of a multi, with its batch.
 struct Committed<T>(T, Result<(), MultiWriteError>);
 
 impl<T> Answer for Committed<T> {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_definite_code_is_a_rejection_and_all_else_may_have_been_applied() {
+    fn only_definite_codes_are_rejections_and_all_others_are_unknown() {
         let failed = |source| outcome::<()>(Err(MultiWriteError::RequestFailed { source }));
         for unknown in [
             Error::ConnectionLoss,

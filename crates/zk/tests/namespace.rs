@@ -1,4 +1,4 @@
-//! A namespace is made once, by whoever comes first, and a foreign one or one of another layout is refused.
+//! A namespace is created once, by the first node, and a foreign namespace or one with another layout is refused.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn serves() -> String {
 }
 
 #[tokio::test]
-async fn the_chroot_its_parents_and_all_buckets_are_made_once() {
+async fn concurrent_nodes_create_a_namespace_once() {
     let to = namespace("made-once") + "/deeper/still";
     let (one, two) = (session(&to).await, session(&to).await);
     let (first, second) = tokio::join!(open_namespace(&one, true), open_namespace(&two, true));
@@ -33,9 +33,9 @@ async fn the_chroot_its_parents_and_all_buckets_are_made_once() {
     assert_eq!(open_namespace(&one, false).await, Ok(()));
 }
 
-/// It looks for the layout and then for what else is there: the layout may come in between.
+/// Opening reads the layout first and then lists other znodes: the layout may be created in between.
 #[tokio::test]
-async fn a_reader_that_comes_while_a_namespace_is_made_finds_none_or_a_whole_one() {
+async fn a_reader_never_sees_a_partial_namespace() {
     for n in 0..3 {
         let to = namespace(&format!("meanwhile-{n}"));
         let maker = session(&to).await;
@@ -55,7 +55,7 @@ async fn a_reader_that_comes_while_a_namespace_is_made_finds_none_or_a_whole_one
 }
 
 #[tokio::test]
-async fn nothing_is_made_for_a_reader() {
+async fn opening_without_create_creates_nothing() {
     let to = namespace("reader") + "/typo";
     let zk = session(&to).await;
     let refused = open_namespace(&zk, false).await.unwrap_err();
@@ -98,7 +98,7 @@ async fn a_chroot_with_other_data_is_refused() {
 }
 
 #[tokio::test]
-async fn what_an_operator_deleted_of_a_namespace_is_made_again() {
+async fn deleted_znodes_of_a_namespace_are_created_again() {
     let zk = session(&namespace("repaired")).await;
     open_namespace(&zk, true).await.unwrap();
     let bucket = Bucket::all().nth(7).unwrap();

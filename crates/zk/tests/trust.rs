@@ -1,4 +1,4 @@
-//! How long a session is trusted: from the sending of the last request that was answered, and no longer.
+//! A session is trusted from the send time of the last answered request, for nine tenths of its timeout.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use bellwether_testkit::{Proxy, namespace, op};
 use bellwether_zk::connect;
 
 #[tokio::test]
-async fn a_late_answer_proves_no_more_than_that_the_server_heard_the_question() {
+async fn trust_starts_when_the_answered_request_was_sent() {
     let proxy = Proxy::to(&namespace("late-answer"));
     let to = proxy.connect_string().parse().expect("a connect string");
     let zk = connect(&to, Duration::from_secs(5)).await.expect("a session");
@@ -17,8 +17,11 @@ async fn a_late_answer_proves_no_more_than_that_the_server_heard_the_question() 
     held.fired().await;
     held.release();
     asked.await.expect("an answer");
-    assert!(zk.last_contact() <= sent_by, "the answer's coming is no sign of when the server heard of us");
+    assert!(
+        zk.last_contact() <= sent_by,
+        "the arrival of a reply does not show when the server heard from us"
+    );
 
     let lease = zk.session_timeout() - zk.session_timeout() / 10;
-    assert_eq!(zk.trusted_until(), zk.last_contact() + lease, "a tenth is kept back");
+    assert_eq!(zk.trusted_until(), zk.last_contact() + lease, "a tenth of the timeout is not trusted");
 }

@@ -1,4 +1,4 @@
-//! The copy of the tree that holds all mutations at once, and what the compiler refuses of them.
+//! The copy of the tree that contains all mutations at once, except those that the compiler refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,12 +18,13 @@ pub(super) struct AllMutants<'a> {
     original: &'a Scratch,
     all: &'a [Mutation],
     files: BTreeMap<String, Schemata>,
-    /// By digest. Kept beside the copy, so that the next run need not find them again.
+    /// The digests of the refused mutations. Stored next to the copy, so that the next run does not have to find
+    /// them again.
     refused: BTreeSet<String>,
 }
 
 impl<'a> AllMutants<'a> {
-    /// Writes them into a copy beside the `original`. A mutation's number is its place in the catalogue.
+    /// Writes the mutations into a copy next to `original`. The number of a mutation is its position in the catalogue.
     pub(super) fn of(root: &Path, original: &'a Scratch, all: &'a [Mutation]) -> Result<Self, Trouble> {
         let scratch = original.second(root)?;
         let refused = read_refused(&refusals(&scratch))?;
@@ -32,13 +33,13 @@ impl<'a> AllMutants<'a> {
         Ok(mutants)
     }
 
-    /// The number that activates a mutation, unless it can only be built by itself.
+    /// The number that activates a mutation; `None` if it must be built separately.
     pub(super) fn number(&self, mutation: &Mutation) -> Option<usize> {
         let number = self.all.iter().position(|one| one.name == mutation.name)? + 1;
         self.files.get(&mutation.file)?.numbers().find(|held| *held == number)
     }
 
-    /// Builds a layer. Takes out what the compiler refuses, and builds it again.
+    /// Builds a layer. Removes the mutations that the compiler refuses, and builds again.
     pub(super) fn build(&mut self, layer: Layer, package: &str, jobs: usize) -> Result<Binaries, Trouble> {
         loop {
             let errors = match Binaries::build(layer, package, &self.scratch, jobs)? {
@@ -54,7 +55,7 @@ impl<'a> AllMutants<'a> {
             for number in blamed {
                 let mutation = &self.all[number - 1];
                 eprintln!(
-                    "xtask: {} does not build beside the others, and is built by itself",
+                    "xtask: {} does not build together with the others, and is built separately",
                     mutation.name
                 );
                 self.refused.insert(mutation.digest());
@@ -71,7 +72,7 @@ impl<'a> AllMutants<'a> {
         self.files.iter().flat_map(of_file).collect()
     }
 
-    /// Writes the files that are to be others than they are: cargo builds by the time of the last change.
+    /// Writes only the files that change, because cargo rebuilds by modification time.
     fn write(&mut self) -> Result<(), Trouble> {
         let files: BTreeSet<&String> = self.all.iter().map(|mutation| &mutation.file).collect();
         for file in files {

@@ -1,4 +1,4 @@
-//! The test programs of a layer, built once from the tree that holds all mutations.
+//! The test programs of a layer, built once from the tree that contains all mutations.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::schemata::VARIABLE;
 use super::scratch::Scratch;
 use super::watch::watched;
 
-/// Built with optimisation for the simulator and the model check, whose runs take long and share one build.
+/// Optimised for the simulator and the model check, whose runs are long and share one build.
 const OPTIMISED: [&str; 3] = ["bellwether-core", "bellwether-keeper", "bellwether-actors"];
 
 /// The test programs of a layer.
@@ -28,14 +28,14 @@ pub(super) struct Binaries {
 
 struct Program {
     path: PathBuf,
-    /// The folder of its package, in which cargo runs it.
+    /// The folder of its package: the working directory.
     folder: PathBuf,
 }
 
-/// What came of a build.
+/// The result of a build.
 pub(super) enum Built {
     Binaries(Binaries),
-    /// For each error the files and bytes that it points at. None, when the build failed otherwise.
+    /// For each error the files and byte ranges that it refers to. Empty if the build failed for another reason.
     Errors(Vec<Vec<(String, Range<usize>)>>),
 }
 
@@ -70,7 +70,7 @@ struct Span {
 }
 
 impl Binaries {
-    /// Builds a layer. `jobs` of its runs will share the machine.
+    /// Builds a layer. `jobs` of its runs share the machine.
     pub(super) fn build(
         layer: Layer,
         package: &str,
@@ -101,19 +101,19 @@ impl Binaries {
                 Message::Artifact { .. } | Message::Said { .. } | Message::Other => {}
             }
         }
-        // Without a program to run, every mutation would survive.
+        // Without a test program, every mutation would survive.
         if built.ended.is_some_and(|status| status.success()) && !programs.is_empty() {
             return Ok(Built::Binaries(Self { layer, programs, jobs, bound: layer.bound() }));
         }
         Ok(Built::Errors(errors))
     }
 
-    /// The log of a build.
+    /// The name of a build's log.
     pub(super) fn build_log(layer: Layer, package: &str) -> String {
         format!("schemata-{}-{package}.build", layer.name())
     }
 
-    /// Runs the layer without a mutation. It must be green, and its time is the measure for the others.
+    /// Runs the layer without a mutation. It must pass, and its duration determines the time limit of the other runs.
     pub(super) fn control(&mut self, scratch: &Scratch, package: &str) -> Result<Duration, Trouble> {
         let log = format!("green-{}-{package}", self.layer.name());
         let begun = Instant::now();
@@ -125,7 +125,7 @@ impl Binaries {
         Ok(took)
     }
 
-    /// Runs its programs with this mutation, one after the other, until one fails.
+    /// Runs its programs with this mutation, one after another, until one fails.
     pub(super) fn run(
         &self,
         number: Option<usize>,
@@ -150,7 +150,7 @@ impl Binaries {
 }
 
 impl Program {
-    /// As cargo would run it, but for the share of the machine.
+    /// Returns the command that cargo would run, but with a share of the machine.
     fn command(&self, scratch: &Scratch, jobs: usize) -> Command {
         let mut test = scratch.command(&self.path);
         test.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env_remove(VARIABLE);
@@ -163,8 +163,8 @@ impl Program {
     }
 }
 
-/// How long a run with a mutation may take: as the layer says, and longer where the control shows that this machine is slow.
-/// Much longer, because the machine may get slower than it was, and a run that is stopped counts as a catch.
+/// The time limit of a run with a mutation: that of the layer, or longer if the control shows that the machine is slow.
+/// The factor is large, because the machine may become slower and a stopped run counts as a catch.
 fn bound(layer: Duration, control: Duration, jobs: usize) -> Duration {
     let jobs = u32::try_from(jobs).unwrap_or(u32::MAX);
     layer.max(control.saturating_mul(10).saturating_mul(jobs))
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_may_take_as_long_as_its_layer_says_or_as_this_machine_needs() {
+    fn the_time_limit_of_a_run_grows_with_the_control_run() {
         let [layer, quick, slow] = [300, 10, 40].map(Duration::from_secs);
         assert_eq!(bound(layer, quick, 1), layer);
         assert_eq!(bound(layer, quick, 2), layer);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_cargo_are_read_and_those_of_other_kinds_passed_over() {
+    fn messages_of_cargo_are_parsed_and_unknown_ones_are_ignored() {
         let read = |line: &str| serde_json::from_str::<Message>(line).unwrap();
         let artifact = read(
             r#"{"reason":"compiler-artifact","package_id":"p","manifest_path":"/p/Cargo.toml","profile":{"test":true,

@@ -1,8 +1,7 @@
-//! The fences, each with the change that removes it: `mutations.toml`.
+//! The catalogue of fences, each with the change that removes it: `mutations.toml`.
 //!
-//! A mutation is an exact text of one source file and what stands there instead. A text that is not there exactly once
-//! is an error, so that a fence which moved takes its mutation along, and one that is gone is noticed. A new fence is a
-//! new entry; nothing else is to be changed.
+//! A mutation is an exact text of one source file and its replacement. A text that does not occur exactly once is an
+//! error, so that a moved or removed fence is noticed. To add a fence, only add an entry.
 
 use std::fs;
 use std::ops::Range;
@@ -19,9 +18,9 @@ const FILE: &str = "xtask/mutations.toml";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mutation {
-    /// Names it on the command line and in the table.
+    /// Its name on the command line and in the table.
     pub(super) name: String,
-    /// What is taken away, and what that would break.
+    /// The removed check, and the invariant that it protects.
     pub(super) fence: String,
     /// The source file.
     pub(super) file: String,
@@ -43,13 +42,13 @@ pub(super) fn read(root: &Path) -> Result<Vec<Mutation>, Trouble> {
 }
 
 impl Mutation {
-    /// Changes when it would no longer do the same: an old result then says nothing of it.
+    /// Changes if the mutation changes: verdicts with another digest are invalid.
     pub(super) fn digest(&self) -> String {
         let parts = [&self.file, &self.search, &self.replace].map(|part| part.as_bytes());
         format!("{:016x}", xxh3_64(&parts.join(&0)))
     }
 
-    /// The package whose file it changes.
+    /// The package that contains the file.
     pub(super) fn package(&self) -> &'static str {
         let packages = [
             ("crates/core/", "bellwether-core"),
@@ -63,13 +62,13 @@ impl Mutation {
         package.map_or("bellwether", |(_, package)| package)
     }
 
-    /// The source without the fence.
+    /// Returns the source without the fence.
     pub(super) fn apply(&self, source: &str) -> Result<String, Trouble> {
         let Range { start, end } = self.text(source)?;
         Ok([&source[..start], &self.replace, &source[end..]].concat())
     }
 
-    /// Where its text is in the source.
+    /// Returns the position of its text in the source.
     pub(super) fn text(&self, source: &str) -> Result<Range<usize>, Trouble> {
         let mut found = source.match_indices(&self.search);
         match (found.next(), found.count()) {
@@ -90,11 +89,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mutation_has_its_own_name_and_its_text_is_there_once() {
+    fn every_mutation_has_a_unique_name_and_its_text_occurs_once() {
         let mutations = read(&root()).unwrap();
         let mut names = BTreeSet::new();
         for mutation in &mutations {
-            assert!(names.insert(&mutation.name), "{} comes twice", mutation.name);
+            assert!(names.insert(&mutation.name), "{} is used twice", mutation.name);
             let source = fs::read_to_string(root().join(&mutation.file)).unwrap();
             let mutated = mutation.apply(&source).unwrap_or_else(|trouble| panic!("{trouble}"));
             assert_ne!(mutated, source, "{} changes nothing", mutation.name);

@@ -1,7 +1,7 @@
-//! The layers of the proof, from the cheapest: what each runs, for how long, and what it says of a mutated tree.
+//! The layers of tests, from the cheapest: what each runs, for how long, and its verdict about a mutated tree.
 //!
-//! A layer catches a mutation when a test of it fails, and is stopped then; or when it does not end within its bound. A
-//! tree that does not build is no catch: it is a mutation that must be written better.
+//! A layer catches a mutation if one of its tests fails, which also stops the layer, or if it exceeds its time limit. A
+//! build failure is not a catch: the mutation must then be written differently.
 
 use std::fmt;
 use std::process::{Command, ExitStatus};
@@ -15,10 +15,10 @@ use super::catalogue::Mutation;
 use super::scratch::Scratch;
 use super::watch::{failed_test, watched};
 
-/// Builds are bounded too: nothing that hangs goes unnoticed.
+/// The time limit of a build, so that a hung build is detected.
 pub(super) const BUILD: Duration = Duration::from_secs(1_200);
 
-/// One kind of proof.
+/// A layer of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Layer {
@@ -26,17 +26,17 @@ pub(crate) enum Layer {
     Unit,
     /// The exhaustive model check of core's machines.
     Model,
-    /// The simulator: the actors and the client, seeded adversity, every invariant.
+    /// The simulator: the actors and the client with seeded faults, and every invariant.
     Simulator,
-    /// The actors, on a keeper; for what only touches the ZooKeeper client, its own tests there.
+    /// The actors on a keeper. For a mutation of the crate `zk`: the tests of that crate, on a keeper.
     Actors,
-    /// The client, on a keeper.
+    /// The client on a keeper.
     Client,
     /// Node processes that are killed, frozen and cut off.
     Faults,
     /// Namespaces that are closed to others, on a keeper and on Apache ZooKeeper.
     Access,
-    /// The gateway, on a socket.
+    /// The gateway on a socket.
     Http,
 }
 
@@ -65,7 +65,7 @@ impl Layer {
         }
     }
 
-    /// Whether the layer runs the file at all.
+    /// Whether the layer runs code of the mutated file.
     pub(super) fn sees(self, mutation: &Mutation) -> bool {
         // The simulator drives the real client.
         let simulated = matches!(mutation.package(), "bellwether-core" | "bellwether-actors")
@@ -81,7 +81,7 @@ impl Layer {
                 packages.contains(&mutation.package()) && !gateway
             }
             Self::Faults => !gateway,
-            // Who a session is: what connects, what creates, and what is given a login to hand on.
+            // The code that connects, that creates znodes, and that passes the login on.
             Self::Access => {
                 matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-host") && !gateway
             }
@@ -97,7 +97,7 @@ impl Layer {
         }
     }
 
-    /// What cargo is told, after `cargo test`.
+    /// The arguments of `cargo test`.
     pub(super) fn arguments(self, package: &str) -> Vec<&str> {
         match self {
             Self::Unit => vec!["--package", package, "--lib"],
@@ -112,8 +112,8 @@ impl Layer {
         }
     }
 
-    /// How long its tests may take: some times what they take on two busy cores. What a fence keeps out may also be a
-    /// loop.
+    /// The time limit of its tests: several times what they take on two busy cores. Without a fence, the product may
+    /// also loop forever.
     pub(super) fn bound(self) -> Duration {
         Duration::from_secs(match self {
             Self::Unit | Self::Model | Self::Simulator | Self::Client => 300,
@@ -123,13 +123,13 @@ impl Layer {
     }
 }
 
-/// What a layer said of a mutation.
+/// The verdict of a layer about a mutation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(super) enum Verdict {
-    /// These tests were the first to fail; or a line about how it failed otherwise.
+    /// The first tests that failed, or one line about another kind of failure.
     Caught { by: Vec<String>, seconds: u64 },
-    /// All passed.
+    /// All tests passed.
     Survived { seconds: u64 },
 }
 
@@ -148,7 +148,7 @@ impl Verdict {
     }
 }
 
-/// Builds and runs a layer on the tree as it stands.
+/// Builds and runs a layer on the current tree.
 pub(super) fn run(layer: Layer, package: &str, scratch: &Scratch, log: &str) -> Result<Verdict, Trouble> {
     let arguments = layer.arguments(package);
     let build_log = scratch.log(&format!("{log}.build"));
@@ -162,7 +162,7 @@ pub(super) fn run(layer: Layer, package: &str, scratch: &Scratch, log: &str) -> 
     Ok(verdict(ran.ended, &ran.said, ran.took.as_secs()))
 }
 
-/// A quarter of the cases that CI runs: a mutation that fewer cases catch is caught by more.
+/// Runs a quarter of CI's cases: a mutation that these catch is also caught by more cases.
 pub(super) fn limit_cases(test: &mut Command) {
     test.env("PROPTEST_CASES", "64").env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
 }
@@ -185,12 +185,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tests_that_failed_are_named_and_a_death_without_one_is_told() {
+    fn failed_tests_are_named_and_a_crash_is_described() {
         let said = "running 3 tests\ntest a::one ... ok\ntest a::two ... FAILED\ntest b::three ... FAILED\n";
         let failed = verdict(Some(ExitStatus::from_raw(101 << 8)), said, 4);
         let by = vec!["a::two".to_owned(), "b::three".to_owned()];
         assert_eq!(failed, Verdict::Caught { by: by.clone(), seconds: 4 });
-        assert_eq!(verdict(None, said, 4), Verdict::Caught { by, seconds: 4 }, "stopped at once");
+        assert_eq!(verdict(None, said, 4), Verdict::Caught { by, seconds: 4 }, "stopped after a failed test");
         let aborted = verdict(Some(ExitStatus::from_raw(6)), "running 3 tests\n", 4);
         assert!(matches!(&aborted, Verdict::Caught { by, .. } if by[0].contains("signal: 6")), "{aborted:?}");
         let hung = verdict(None, "test a::one ... ok\n", 9);

@@ -1,4 +1,4 @@
-//! What a run has found so far: each verdict is printed and written at once, because a run can take hours.
+//! The verdicts of a run. Each is printed and written immediately, because a run can take hours.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::catalogue::Mutation;
 use super::layer::{Layer, Verdict};
 use super::results::Results;
 
-/// A cell of the table: a mutation and a layer that is to be run with it.
+/// A cell of the table: a mutation and a layer to run with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell<'a> {
     pub(super) mutation: &'a Mutation,
@@ -47,7 +47,7 @@ impl<'a> Ledger<'a> {
         Self { root, all, results, write, caught: BTreeSet::new(), done: 0, cells, pace }
     }
 
-    /// So many runs of one kind come next, which take about the same time each.
+    /// Starts a batch of `runs` runs that take about the same time each.
     pub(super) fn begin(&mut self, runs: usize) {
         self.pace = Pace { begun: Instant::now(), done: 0, of: runs };
     }
@@ -61,7 +61,7 @@ impl<'a> Ledger<'a> {
         self.pace.done += 1;
         let rest = self.pace.rest(self.pace.begun.elapsed());
         eprintln!(
-            "xtask: {} of {}: {} × {}: {verdict}; {} more of this layer, about {} s",
+            "xtask: {} of {}: {} × {}: {verdict}; {} runs of this layer left, about {} s",
             self.done,
             self.cells,
             cell.mutation.name,
@@ -84,7 +84,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// How long the rest takes if it goes on like that.
+    /// The remaining time at the present pace.
     fn rest(&self, elapsed: Duration) -> Duration {
         let left = self.of.saturating_sub(self.done);
         elapsed.mul_f64(left as f64 / self.done.max(1) as f64)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_takes_as_long_per_run_as_what_is_done() {
+    fn the_remaining_time_is_extrapolated_from_the_finished_runs() {
         let pace = Pace { begun: Instant::now(), done: 10, of: 25 };
         assert_eq!(pace.rest(Duration::from_secs(40)), Duration::from_secs(60));
         let all = Pace { done: 25, ..pace };

@@ -1,14 +1,15 @@
-//! `cargo xtask mutate`: takes each fence out of the product in turn, and shows which layer of tests notices.
+//! `cargo xtask mutate`: removes each fence of the product in turn, and shows which layers of tests detect it.
 //!
-//! A test that cannot fail proves nothing, and a fence whose loss no test notices will be lost one day. So each fence is
-//! removed ([`catalogue`]) in a copy of the tree ([`scratch`]), the layers are run one after the other ([`layer`], [`mod@run`]),
-//! and what they said is kept ([`results`]) and shown ([`table`]). Before that each layer must be green without a mutation.
+//! A test that cannot fail proves nothing, and a fence whose removal no test detects will eventually be lost. So
+//! each fence is removed ([`catalogue`]) in a copy of the tree ([`scratch`]), the layers are run one after another
+//! ([`layer`], [`mod@run`]), and their verdicts are stored ([`results`]) and shown ([`table`]). Each layer must
+//! first pass without a mutation.
 //!
-//! A layer is built once: its programs hold all mutations ([`schemata`], [`all_mutants`]), and a variable of the
-//! environment activates one ([`binaries`]). The few mutations for which this is impossible are built one by one.
+//! A layer is built once: its programs contain all mutations ([`schemata`], [`all_mutants`]), and an environment
+//! variable activates one ([`binaries`]). The few mutations for which this is impossible are built one by one.
 //!
-//! It takes long all the same: up to a minute per mutation and layer. So it is no part of CI, which only checks that every
-//! fence stands where the catalogue says, and was caught by some layer when it was last run.
+//! A run still takes up to a minute per mutation and layer. So it is not part of CI, which only checks that every fence
+//! is where the catalogue says, and that some layer caught its mutation in the last run.
 
 mod all_mutants;
 mod binaries;
@@ -34,52 +35,52 @@ use catalogue::Mutation;
 pub(crate) use layer::Layer;
 use results::Results;
 
-/// What to run.
+/// The arguments of `cargo xtask mutate`.
 #[derive(Debug, Args)]
 pub(crate) struct Mutate {
-    /// Only mutations whose name, or file, contains this. May be given again.
+    /// Only mutations whose name or file contains this text. Can be repeated.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Only this layer. May be given again.
+    /// Only this layer. Can be repeated.
     #[arg(long, value_enum, value_name = "LAYER")]
     layer: Vec<Layer>,
-    /// Of each mutation run no more layers once one has caught it.
+    /// Skip the remaining layers of a mutation once one has caught it.
     #[arg(long)]
     until_caught: bool,
-    /// Only mutations that no layer is known to catch.
+    /// Only mutations that no layer has caught.
     #[arg(long)]
     uncaught: bool,
-    /// Only cells of the table that are blank: continues a run that was stopped.
+    /// Only cells of the table without a result: continues an interrupted run.
     #[arg(long)]
     missing: bool,
-    /// How many mutations are run at a time. Tests on servers depend on time: give them one.
+    /// How many mutations run concurrently. Use one for tests on servers, because they depend on timing.
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZero<u8>,
-    /// Run nothing: print, or write, what is known.
+    /// Run nothing: print, or write, the stored results.
     #[arg(long)]
     render: bool,
     /// Add the verdicts to xtask/mutations.json, and write docs/mutation.md.
     #[arg(long)]
     write: bool,
-    /// How the result is printed.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     output: Format,
-    /// Where the copy is kept, with its target directory [default: bellwether-mutate in the temporary directory].
+    /// The directory of the copy and its target directory [default: bellwether-mutate in the temporary directory].
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }
 
-/// How the result is printed.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Format {
     /// The table of docs/mutation.md.
     #[default]
     Table,
-    /// What xtask/mutations.json holds.
+    /// The content of xtask/mutations.json.
     Json,
 }
 
-/// Why mutations could not be run, or what they showed.
+/// Why mutations could not be run, or which ones survived.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// A file of the tree or the copy.
@@ -88,17 +89,17 @@ pub(crate) enum Trouble {
     Catalogue(toml::de::Error),
     /// The results are malformed.
     Results(serde_json::Error),
-    /// The text to replace is not there once.
+    /// The text to replace does not occur exactly once.
     Text { name: String, file: String, found: usize },
     /// A source cannot be parsed.
     Syntax { file: String, source: syn::Error },
     /// No mutation has such a name.
     Unknown(String),
-    /// A layer fails, or does not build, without any mutation or with this one.
+    /// A layer does not build, with or without a mutation.
     Build { what: String, log: PathBuf },
     /// A layer fails without a mutation.
     Red { layer: &'static str, log: PathBuf },
-    /// No layer catches these.
+    /// No layer catches these mutations.
     Survivors(Vec<String>),
     /// Cargo could not be run.
     Cargo(io::Error),
@@ -106,7 +107,7 @@ pub(crate) enum Trouble {
     Git(io::Error),
     /// Git refused.
     GitSaid { arguments: String, said: String },
-    /// A command failed; it has said why.
+    /// A command failed and has printed the reason.
     Command(Failure),
 }
 
@@ -118,11 +119,11 @@ impl fmt::Display for Trouble {
             Self::Results(error) => write!(f, "xtask/mutations.json: {error}"),
             Self::Text { name, file, found } => write!(
                 f,
-                "mutation {name}: its text stands {found} times in {file}, not once: the fence has moved, so move its \
+                "mutation {name}: its text occurs {found} times in {file}, not once: the code has changed, so update the \
                  mutation"
             ),
             Self::Syntax { file, source } => write!(f, "{file}: {source}"),
-            Self::Unknown(name) => write!(f, "no mutation has {name:?} in its name or file"),
+            Self::Unknown(name) => write!(f, "no mutation contains {name:?} in its name or file"),
             Self::Build { what, log } => write!(f, "{what} does not build: see {}", log.display()),
             Self::Red { layer, log } => {
                 write!(f, "the layer {layer} fails without a mutation: see {}", log.display())
@@ -136,7 +137,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Runs what was asked for. Fails when a mutation is known to no layer afterwards.
+/// Runs the requested cells. Fails if no layer has caught one of the mutations.
 pub(crate) fn run(mutate: &Mutate) -> Result<(), Trouble> {
     let root = root();
     let all = catalogue::read(&root)?;

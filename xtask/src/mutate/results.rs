@@ -1,7 +1,7 @@
-//! What is known: for each mutation and layer a verdict, in `xtask/mutations.json`, which is committed.
+//! The verdict of each mutation and layer, in `xtask/mutations.json`, which is committed.
 //!
-//! A run adds its verdicts to those that are there, so that a layer can be run by itself. A mutation that is no longer
-//! the same has no verdicts.
+//! A run adds its verdicts to the existing ones, so that layers can be run separately. The verdicts of a changed
+//! mutation are dropped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::layer::{Layer, Verdict};
 
 const FILE: &str = "xtask/mutations.json";
 
-/// Verdicts by the name of their mutation.
+/// Verdicts by the name of the mutation.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Results(BTreeMap<String, Known>);
 
@@ -26,7 +26,7 @@ struct Known {
 }
 
 impl Results {
-    /// What was written last, as far as it is about these mutations.
+    /// Reads the stored verdicts of these mutations.
     pub(super) fn read(root: &Path, mutations: &[Mutation]) -> Result<Self, Trouble> {
         let path = root.join(FILE);
         let text = match fs::read_to_string(&path) {
@@ -69,9 +69,9 @@ mod tests {
     use super::super::{catalogue, root};
     use super::*;
 
-    /// A new fence, or a changed one, is not done before some layer has been seen to notice its loss.
+    /// A new or changed fence is complete only once a layer has caught its mutation.
     #[test]
-    fn every_fence_is_known_to_be_caught() {
+    fn every_fence_has_a_caught_verdict() {
         let mutations = catalogue::read(&root()).unwrap();
         let results = Results::read(&root(), &mutations).unwrap();
         let unproved: Vec<_> =

@@ -1,4 +1,4 @@
-//! Runs layers with mutations: those that build beside each other from one build, the others one by one.
+//! Runs the layers with mutations: most of them from one build that holds all mutations, the others one by one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::results::Results;
 use super::scratch::{self, Scratch};
 use super::{Mutate, Trouble};
 
-/// Fills the cells that were asked for.
+/// Fills the requested cells.
 pub(super) fn run(
     mutate: &Mutate,
     root: &Path,
@@ -43,7 +43,7 @@ pub(super) fn run(
     one_by_one(&scratch, &alone, mutate.until_caught, &mut ledger)
 }
 
-/// The cells that one build serves, layer by layer.
+/// The cells that share one build, ordered by layer.
 fn groups<'a>(mutate: &Mutate, chosen: &'a [Mutation], results: &Results) -> Vec<Vec<Cell<'a>>> {
     let mut groups: Vec<Vec<Cell<'a>>> = Vec::new();
     let asked = |layer: &Layer| mutate.layer.is_empty() || mutate.layer.contains(layer);
@@ -63,7 +63,7 @@ fn groups<'a>(mutate: &Mutate, chosen: &'a [Mutation], results: &Results) -> Vec
     groups
 }
 
-/// Runs a group from one build that holds all mutations. Returns the cells whose mutation is not in it.
+/// Runs a group from one build that holds all mutations. Returns the cells whose mutation is not part of the build.
 fn together<'a>(
     mutants: &mut AllMutants<'_>,
     group: Vec<Cell<'a>>,
@@ -77,7 +77,7 @@ fn together<'a>(
     let package = mutation.package();
     let mut binaries = mutants.build(*layer, package, jobs)?;
     let seconds = binaries.control(&mutants.scratch, package)?.as_secs();
-    eprintln!("xtask: {} of {package} is green without a mutation, in {seconds} s", layer.name());
+    eprintln!("xtask: {} of {package} passes without a mutation, in {seconds} s", layer.name());
     let (held, alone): (Vec<_>, Vec<_>) =
         group.into_iter().partition(|cell| mutants.number(cell.mutation).is_some());
     ledger.begin(held.len());
@@ -85,7 +85,7 @@ fn together<'a>(
     Ok(alone)
 }
 
-/// Runs so many cells at a time. After the first failure to run one, none is begun.
+/// Runs `jobs` cells at a time. After the first cell that could not be run, no further cell is started.
 fn run_each(
     binaries: &Binaries,
     mutants: &AllMutants<'_>,
@@ -112,7 +112,7 @@ fn run_each(
     })
 }
 
-/// Builds each mutation by itself.
+/// Builds and runs each mutation separately.
 fn one_by_one(
     scratch: &Scratch,
     cells: &[Cell<'_>],
@@ -122,7 +122,7 @@ fn one_by_one(
     green(scratch, cells)?;
     ledger.begin(cells.len());
     let mut cells = cells.to_vec();
-    // The layers of one mutation come together: they share what is built.
+    // Sorted by mutation, so that its layers share build artifacts.
     cells.sort_by_key(|cell| &cell.mutation.name);
     for cell in cells {
         if until_caught && ledger.has_caught(cell.mutation) {
@@ -136,7 +136,7 @@ fn one_by_one(
     Ok(())
 }
 
-/// Each layer passes on the tree as it is: else its red would say nothing.
+/// Checks that each layer passes without a mutation. Otherwise its failure would have no meaning.
 fn green(scratch: &Scratch, cells: &[Cell<'_>]) -> Result<(), Trouble> {
     let mut run = BTreeSet::new();
     for Cell { mutation, layer } in cells {
@@ -146,7 +146,7 @@ fn green(scratch: &Scratch, cells: &[Cell<'_>]) -> Result<(), Trouble> {
             if layer::run(*layer, package, scratch, &log)?.is_caught() {
                 return Err(Trouble::Red { layer: layer.name(), log: scratch.log(&log) });
             }
-            eprintln!("xtask: {} of {package} is green without a mutation", layer.name());
+            eprintln!("xtask: {} of {package} passes without a mutation", layer.name());
         }
     }
     Ok(())

@@ -1,26 +1,27 @@
-//! All mutations in one source: each function body that a mutation changes becomes a choice between its mutants.
+//! Combines all mutations of a source: each function body that is mutated becomes a choice between its mutants.
 //!
-//! A mutant schema (Untch, Offutt, Harrold 1993) is built once and holds every mutant; an environment variable activates
-//! one of them when the program runs. So a layer is built once and not once per mutation. A body becomes
+//! A mutant schema (Untch, Offutt, Harrold 1993) is built once and contains every mutant; an environment variable
+//! activates one of them at run time. So a layer is built once and not once per mutation. A body becomes
 //!
 //! ```text
 //! { match number { 7 => { body with mutation 7 } 9 => { body with mutation 9 } _ => { body } } }
 //! ```
 //!
-//! A text outside of a function, or in a `const fn`, has no schema. Nor has one whose mutant the compiler refuses beside
-//! the others, for example because each closure is a type of its own: [`Schemata::blamed`] finds those.
+//! A text outside of a function, or in a `const fn`, has no schema. A mutant that the compiler refuses next to the
+//! others has none either, for example because each closure has a distinct type: [`Schemata::blamed`] finds such
+//! mutants.
 
 use std::ops::Range;
 
 use syn::visit::{self, Visit};
 
-/// Holds the number of the active mutation. No mutation is active when it is not set.
+/// Contains the number of the active mutation. If it is not set, no mutation is active.
 pub(super) const VARIABLE: &str = "BELLWETHER_MUTATION";
 
-/// One mutation of a source: its text, and what takes its place.
+/// One mutation of a source: its text and the replacement.
 #[derive(Debug)]
 pub(super) struct Mutant<'a> {
-    /// Positive; activates it.
+    /// Positive; activates the mutation.
     pub(super) number: usize,
     pub(super) text: Range<usize>,
     pub(super) replace: &'a str,
@@ -33,7 +34,7 @@ pub(super) struct Schemata {
     arms: Vec<Arm>,
 }
 
-/// Where a mutant stands in the rewritten text, and where its whole choice does.
+/// The position of a mutant in the rewritten text, and that of its whole choice.
 #[derive(Debug)]
 struct Arm {
     number: usize,
@@ -48,7 +49,7 @@ struct Body<'a> {
 }
 
 impl Schemata {
-    /// Rewrites a source. What has no place in a function is left out.
+    /// Rewrites a source. Mutants outside of functions are left out.
     pub(super) fn of(source: &str, mutants: &[Mutant<'_>]) -> syn::Result<Self> {
         let file = syn::parse_file(source)?;
         let mut bodies: Vec<Body<'_>> = Vec::new();
@@ -65,13 +66,13 @@ impl Schemata {
         Ok(schemata)
     }
 
-    /// The mutations that it holds.
+    /// The numbers of the contained mutations.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> {
         self.arms.iter().map(|arm| arm.number)
     }
 
-    /// The mutations that a compiler error at these ranges is about: those whose mutant it points into, or else all of the
-    /// function.
+    /// The mutations that caused a compiler error at these ranges: those whose mutant contains a range, or else all
+    /// of the function.
     pub(super) fn blamed(&self, error: &[Range<usize>]) -> Vec<usize> {
         let meets =
             |place: &Range<usize>| error.iter().any(|at| at.start < place.end && place.start < at.end);
@@ -82,7 +83,7 @@ impl Schemata {
         if blamed.is_empty() { by(|arm| &arm.choice) } else { blamed }
     }
 
-    /// Copies a part of the source, and makes a choice of each body in it.
+    /// Copies a part of the source, and replaces each body in it by a choice.
     fn push(&mut self, source: &str, part: Range<usize>, bodies: &[Body<'_>]) {
         let mut copied = part.start;
         for body in bodies {
@@ -122,7 +123,8 @@ impl Schemata {
     }
 }
 
-/// The body of the innermost function around a text, with its braces. None in a `const fn`, which cannot read a variable.
+/// The body of the innermost function around a text, with its braces. `None` in a `const fn`, which cannot read the
+/// environment.
 fn enclosing_body(file: &syn::File, text: &Range<usize>) -> Option<Range<usize>> {
     let mut search = Search { text, innermost: None };
     search.visit_file(file);
@@ -167,7 +169,7 @@ impl<'ast> Visit<'ast> for Search<'_> {
 mod tests {
     use super::*;
 
-    /// Replaces each text, in order: the numbers are 1, 2, …
+    /// Replaces each text, in order; the numbers are 1, 2, …
     fn schemata(source: &str, changes: &[(&str, &'static str)]) -> Schemata {
         let mutants = changes.iter().enumerate().map(|(index, (text, replace))| {
             let start = source.find(text).unwrap();
@@ -178,7 +180,7 @@ mod tests {
         schemata
     }
 
-    /// Without the static, and with single spaces.
+    /// The text without the static, and with single spaces.
     fn plain(schemata: &Schemata) -> String {
         let lines = schemata.text.lines().map(|line| match line.find("{ static") {
             Some(at) => format!("{}{{", &line[..at]),
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_function_is_rewritten_and_a_mutant_of_the_outer_one_has_the_inner_as_it_is() {
+    fn a_mutant_of_an_outer_function_keeps_the_inner_one_unchanged() {
         let schemata = schemata("fn f() { fn g() { one() } two(); }", &[("one()", "1"), ("two()", "2")]);
         assert_eq!(
             plain(&schemata),
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_error_is_blamed_on_the_mutant_it_points_into_or_on_all_of_the_function() {
+    fn a_compiler_error_is_blamed_on_the_mutant_it_refers_to_or_on_the_whole_function() {
         let schemata = schemata(
             "fn f() { one(); two(); } fn g() { three() }",
             &[("one", "1"), ("two", "2"), ("three", "3")],

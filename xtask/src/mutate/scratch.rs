@@ -1,10 +1,10 @@
-//! The copy that is mutated: a git worktree of the last commit, outside of the user's tree, with a target directory of
-//! its own.
+//! The copy that is mutated: a git worktree of the last commit outside of the user's tree, with a separate target
+//! directory.
 //!
-//! It is kept from run to run, because building all that Bellwether depends on takes longer than a layer. What a run
-//! that was killed left in it is thrown away by the next one. A second copy holds all mutations at once
-//! ([`super::all_mutants`]). It has its own target directory: cargo takes two copies of a package for one, and compares only
-//! the times of their files with that of the build.
+//! The copy is kept between runs, because building the dependencies takes longer than a layer. Each run discards
+//! what a killed run left in it. A second copy contains all mutations at once ([`super::all_mutants`]). It needs a
+//! separate target directory: cargo considers two copies of a package to be the same one, and compares only the
+//! modification times of their files with the time of the build.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use super::Trouble;
 use super::catalogue::Mutation;
 use crate::cargo;
 
-/// As `bellwether-testkit` has it.
+/// The variable of `bellwether-testkit`.
 const COMMAND: &str = "BELLWETHER_TEST_COMMAND";
 
 pub(super) struct Scratch {
@@ -27,7 +27,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Checks the last commit of the tree at `root` out into `place`.
+    /// Checks out the last commit of the tree at `root` into `place`.
     pub(super) fn of(root: &Path, place: &Path) -> Result<Self, Trouble> {
         let scratch = Self {
             tree: place.join("tree"),
@@ -41,8 +41,8 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// A second copy of the commit. Files that were changed there and not by the commit are left as they are, and so is
-    /// what was built from them.
+    /// A second copy of the commit. Files that differ there but were not changed by the commit are kept, together
+    /// with their build artifacts.
     pub(super) fn second(&self, root: &Path) -> Result<Self, Trouble> {
         let tree = self.place("schemata");
         let commit = git(root, &["rev-parse", "HEAD"])?;
@@ -53,8 +53,8 @@ impl Scratch {
         Ok(Self { tree, target, logs, server })
     }
 
-    /// Builds the command from the tree as it was committed: the servers that tests meet are not mutated. Unless somebody
-    /// vouches for one, as for the tests themselves.
+    /// Builds the command from the unmodified tree: the servers that the tests use are not mutated. Does nothing if the
+    /// environment names a command.
     pub(super) fn build_server(&mut self) -> Result<(), Trouble> {
         if env::var_os(COMMAND).is_some() {
             return Ok(());
@@ -68,7 +68,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Cargo in the tree, into its own target directory. Only a crate changes from build to build: incremental pays.
+    /// Returns cargo in the tree, with the separate target directory. Incremental, because only one crate changes
+    /// per build.
     pub(super) fn cargo(&self, first: &[&str], then: &[&str]) -> Command {
         let mut cargo = self.command(cargo::cargo().get_program());
         cargo.current_dir(&self.tree).args(first).args(then);
@@ -76,7 +77,7 @@ impl Scratch {
         cargo
     }
 
-    /// A program whose tests start the server that is not mutated.
+    /// Returns a program whose tests start the unmodified server.
     pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         if let Some(server) = &self.server {
@@ -85,12 +86,12 @@ impl Scratch {
         command
     }
 
-    /// A source file of the copy.
+    /// The path of a source file of the copy.
     pub(super) fn source(&self, file: &str) -> PathBuf {
         self.tree.join(file)
     }
 
-    /// A file beside the copies.
+    /// The path of a file next to the copies.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.logs.with_file_name(name)
     }
@@ -104,13 +105,13 @@ impl Scratch {
         Ok(Mutated { path, original })
     }
 
-    /// Where a command's output goes.
+    /// The path for the output of a command.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.logs.join(format!("{name}.log"))
     }
 }
 
-/// Where the scratch copy is unless said otherwise.
+/// The default location of the scratch copy.
 pub(super) fn default_place() -> PathBuf {
     env::temp_dir().join("bellwether-mutate")
 }
@@ -129,7 +130,7 @@ impl Drop for Mutated {
     }
 }
 
-/// The last commit of the tree at `root`, and nothing else.
+/// Checks out the last commit of the tree at `root` and discards all other changes.
 fn check_out(root: &Path, tree: &Path) -> Result<(), Trouble> {
     let commit = git(root, &["rev-parse", "HEAD"])?;
     if tree.join(".git").exists() {

@@ -1,4 +1,4 @@
-//! A command that is stopped as soon as enough is known: a test failed, or its time is over.
+//! Runs a command and stops it as soon as its verdict is known: a test failed, or its time limit was exceeded.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,21 +13,21 @@ use nix::unistd::Pid;
 
 use super::Trouble;
 
-/// How often a child is looked at.
+/// The poll interval.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// `None` when it was stopped.
+    /// `None` if it was stopped.
     pub(super) ended: Option<ExitStatus>,
     pub(super) took: Duration,
-    /// What it printed.
+    /// Its output.
     pub(super) said: String,
 }
 
-/// Runs a command in a process group of its own, with its output in a file, until it ends, a test fails, or its time is
-/// over.
+/// Runs a command in a separate process group, with its output in a file, until it ends, a test fails, or its time
+/// limit is exceeded.
 pub(super) fn watched(command: &mut Command, log: &Path, bound: Duration) -> Result<Ran, Trouble> {
     let at = |source| Trouble::File { path: log.to_owned(), source };
     let output = File::create(log).map_err(at)?;
@@ -53,7 +53,7 @@ pub(super) fn watched(command: &mut Command, log: &Path, bound: Duration) -> Res
     Ok(Ran { ended, took: since.elapsed(), said: read(log)? })
 }
 
-/// `test a::b ... FAILED`, of which `a::b`.
+/// Parses `a::b` from `test a::b ... FAILED`.
 pub(super) fn failed_test(line: &str) -> Option<&str> {
     line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_stopped_when_its_time_is_over() {
+    fn a_command_is_stopped_at_its_time_limit() {
         let bound = Duration::from_millis(300);
         let ran = shell("sleep 60 & wait", bound);
         assert_eq!(ran.ended, None);

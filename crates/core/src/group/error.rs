@@ -1,50 +1,50 @@
-//! Why something cannot be part of a group, as a submitter reads it: here in one place because client, handler and
-//! leader refuse by the same rules.
+//! The errors of groups as a submitter sees them. They are defined in one place because the client, the handler and the
+//! leader apply the same rules.
 
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
 use crate::name::{GroupId, JobId, Kind, NameError};
 
-/// Why something cannot be part of a group. The text names the field, the bound and the way out.
+/// Why an operation on a group was refused. The text names the field, the bound and a way to proceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
-    /// The group, or its kind, has no name.
+    /// The name of the group, or of its kind, is invalid.
     #[error(transparent)]
     Word(#[from] NameError),
-    /// An id that is composed with the group's is none, which only its length can bring about.
+    /// An id that is composed with the group's name is too long.
     #[error("group {group} with its kind: {source}")]
     Name {
-        /// Which group.
+        /// The group.
         group: String,
-        /// What is wrong.
+        /// The error of the composed name.
         #[source]
         source: NameError,
     },
     /// The total is over the bound.
     #[error("total of group {group} is {total}: at most {MAX_MEMBERS} are allowed; nest groups for more")]
     Total {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// What was given.
+        /// The given total.
         total: u32,
     },
-    /// The total was said before, and was another.
-    #[error("group {group} was sealed with a total of {sealed}, not {given}: a total is said once")]
+    /// Another total was set before.
+    #[error("group {group} was sealed with a total of {sealed}, not {given}: a total can be set only once")]
     Sealed {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// The total that stands.
+        /// The total that was set.
         sealed: u32,
-        /// The other one.
+        /// The given total.
         given: u32,
     },
     /// There are members whose numbers are not below the total.
     #[error("group {group} has member {number} already: its total cannot be {total}")]
     Below {
-        /// Which group.
+        /// The group.
         group: GroupId,
         /// Its highest member.
         number: u32,
-        /// The total that was given.
+        /// The given total.
         total: u32,
     },
     /// The number is not below the total.
@@ -52,79 +52,83 @@ pub enum GroupError {
         "member {number} of group {group} is not below its total of {total}: members are numbered from 0"
     )]
     Number {
-        /// Which group.
+        /// The group.
         group: GroupId,
         /// The member's number.
         number: u32,
         /// The total, or the bound on it.
         total: u32,
     },
-    /// No member is accepted any more.
-    #[error("group {group} takes no more members: {why}")]
+    /// The group accepts no new members.
+    #[error("group {group} accepts no new members: {why}")]
     Closed {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// The group is one of another kind, or with other rules.
-    #[error("group {group} was made with {field} {there}, not {given}: use another name for another group")]
+    /// The group exists with another kind or other rules.
+    #[error(
+        "group {group} was created with {field} {there}, not {given}: choose another name for another group"
+    )]
     Other {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// What differs.
+        /// The field that differs.
         field: &'static str,
-        /// As it stands.
+        /// The stored value.
         there: String,
-        /// As it was given.
+        /// The given value.
         given: String,
     },
     /// The member is a job of another kind.
-    #[error("group {group} has members of kind {there}, not {given}: give each kind a group of its own")]
+    #[error("group {group} has members of kind {there}, not {given}: use one group per kind")]
     Kind {
-        /// Which group.
+        /// The group.
         group: GroupId,
         /// The group's kind.
         there: Kind,
         /// The job's kind.
         given: Kind,
     },
-    /// It was deleted, or never made.
+    /// The group was deleted or never created.
     #[error("there is no group {group}")]
     Absent {
-        /// Which group.
+        /// The group.
         group: GroupId,
     },
-    /// A member belongs to what the group counts: it is not opened again by a submission.
-    #[error("a member of group {group} is not opened again by submitting it: retry it instead")]
+    /// A member is counted by its group: a submission cannot open it again.
+    #[error("a member of group {group} cannot be opened again by submitting it: retry it instead")]
     Again {
-        /// Which group.
+        /// The group.
         group: GroupId,
     },
-    /// The attempt that would have sub-jobs was closed.
-    #[error("the attempt of job {job} is over: it can have no sub-jobs any more")]
+    /// The attempt that was to create sub-jobs is closed.
+    #[error("the attempt of job {job} is closed: it can no longer have sub-jobs")]
     AttemptOver {
-        /// Which job.
+        /// The job.
         job: JobId,
     },
-    /// A retry would come before the end of what the job's last generation left behind.
+    /// The sub-jobs of the job's last generation have not ended.
     #[error("job {job} cannot be retried while group {group} of its sub-jobs is not done: wait for it")]
     Spawned {
-        /// Which job.
+        /// The job.
         job: JobId,
         /// The group of its sub-jobs.
         group: GroupId,
     },
-    /// A member's id is made of the group and its number.
-    #[error("a member of group {group} has no id of its own: it is named by its kind, group and number")]
+    /// A member was given an id; the id of a member is composed of its kind, group and number.
+    #[error(
+        "a member of group {group} cannot have a given id: its id consists of its kind, group and number"
+    )]
     OwnId {
-        /// Which group.
+        /// The group.
         group: GroupId,
     },
     /// A job would be nested in itself.
     #[error("job {job} cannot be its own parent")]
     OwnParent {
-        /// Which job.
+        /// The job.
         job: JobId,
     },
     /// Groups are nested too deep.
@@ -132,9 +136,9 @@ pub enum GroupError {
         "group {group} would be nested {depth} deep: at most {MAX_DEPTH} are allowed; does its kind submit itself?"
     )]
     Depth {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// How deep.
+        /// The depth.
         depth: u32,
     },
 }

@@ -1,5 +1,5 @@
-//! A mark: the name that a member's place gets when its job ends, which tells whose end it is and how it ended. A group
-//! is counted by the names of its children, so an end is one letter there, and no record is read for it.
+//! Marks. When a job of a group ends, a mark is created whose name contains the member and, as one letter, how it
+//! ended. So listing the children of a group is enough to count it: no record is read.
 
 use crate::job::{JobState, Role, Verdict};
 
@@ -8,14 +8,14 @@ use crate::job::{JobState, Role, Verdict};
 pub enum End {
     /// With a result.
     Succeeded,
-    /// By somebody's wish.
+    /// By a request to cancel it.
     Cancelled,
-    /// By its failures or losses.
+    /// By its failures or losses, or because it was invalid or expired.
     Dead,
 }
 
 impl End {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Succeeded, Self::Cancelled, Self::Dead];
 
     /// How a job ended; `None` while it is open.
@@ -39,7 +39,7 @@ impl End {
         }
     }
 
-    /// As people read it.
+    /// The name for users.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,23 +49,23 @@ impl End {
         }
     }
 
-    /// Reads the letter back.
+    /// Parses the letter.
     #[must_use]
     pub fn from_letter(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|end| letter.len() == 1 && letter.starts_with(end.letter()))
     }
 }
 
-/// Whose end a mark tells.
+/// The job whose end a mark records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mark {
-    /// A member's.
+    /// The member with this number.
     Member(u32),
-    /// The parent's.
+    /// The parent.
     Parent,
-    /// The join's.
+    /// The join.
     Join,
-    /// The parent's finished job's.
+    /// The parent's finished job.
     Finish,
 }
 

@@ -1,21 +1,21 @@
-//! A group: jobs of one kind whose join runs once, when all of them are terminal.
+//! A group: jobs of one kind, and a join that runs once when all of them are terminal.
 //!
 //! ```text
 //!  Open ──all ended, or stopped──▶ Joining ──join ended──▶ Finishing ──finished job ended──▶ Done
 //!    │                                ▲                       ▲  (of a parent's sub-jobs)      ▲
-//!    └── a group without a join, or without a finished job, passes over that stage ───────────┘
+//!    └── a group without a join, or without a finished job, skips that stage ─────────────────┘
 //! ```
 //!
-//! Each arrow is one transaction of the leader that sets this record by its version and creates the job of the next
-//! stage, so that a join is made once however many leaders try (S7).
+//! Each arrow is one transaction of the leader. It sets this record by its version and creates the job of the next
+//! stage, so a join is created once even if several leaders try (S7).
 //!
-//! A member is counted where it stands, not in the record: from its submission it has a *place*, and the transaction
-//! that ends it turns the place into a *mark*. The group is complete when its total is known and there are as many
-//! marks. Marks only grow while a group is open, but for an operator's retry, which raises the record's version; so a
-//! list that is behind says *not yet*, and never says *complete* by mistake.
+//! Members are not counted in the record. A member has a *place* from its submission, and the transaction that ends
+//! the member replaces the place by a *mark*. The group is complete when its total is known and there are as many
+//! marks. While a group is open, marks are only added, except by an operator's retry, which raises the record's
+//! version. So a stale list may show an incomplete group, but never a complete one by mistake.
 //!
-//! A group of *sub-jobs* has a parent, and waits for its end too. That end is a mark here, in place of the parent's
-//! own mark in its own group, which follows with the last stage.
+//! A group of *sub-jobs* has a parent and also waits for the end of the parent. That end is a mark in this group. The
+//! parent's mark in its own group follows with the last stage of this group.
 
 mod error;
 mod mark;
@@ -32,55 +32,55 @@ use crate::trace::TraceContext;
 pub use error::GroupError;
 pub use mark::{End, Mark};
 
-/// The longest id of a group of sub-jobs that says whose they are; a longer one is a hash. It leaves a kind 64 bytes
-/// beside the number of a member.
+/// The longest readable id of a group of sub-jobs, in bytes; a longer id is replaced by a hash. With this bound a
+/// kind can have 64 bytes and a member's number still fits.
 const READABLE: usize = 56;
 
-/// What is stored of a group.
+/// The stored record of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GroupRecord {
     /// The kind of every member.
     pub kind: Kind,
-    /// How many members it has; `None` until somebody says so. Said once.
+    /// The number of members; `None` until it is set. It is set once.
     pub total: Option<u32>,
     /// Whether the first member that ends without success ends the group.
     pub fail_fast: bool,
     /// Whether it has a join.
     pub join: bool,
-    /// No member is accepted any more, whatever the total says.
+    /// Whether new members are refused regardless of the total.
     pub closed: bool,
-    /// Whose sub-jobs its members are.
+    /// The job whose sub-jobs the members are.
     pub parent: Option<Parent>,
-    /// How far it is.
+    /// The current stage.
     pub stage: Stage,
-    /// Why it did not wait for all of its members.
+    /// Why the group did not wait for all of its members.
     pub stopped: Option<Stop>,
-    /// Chosen by the call that made it: tells its own group from another's when the reply was lost.
+    /// Chosen by the call that created the group; identifies that call's group after a lost reply.
     pub token: Uuid,
-    /// When it was made, by the clock of whoever made it.
+    /// When it was created, by the clock of its creator.
     pub created_at: WallMillis,
-    /// The trace that it was made in: of its join, and of members that bring none.
+    /// The trace in which it was created. The join is part of it, and so are members without a trace.
     pub trace: Option<TraceContext>,
 }
 
 /// The job whose handler submits a group's members.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parent {
-    /// Which job.
+    /// The id of the job.
     pub job: JobId,
     /// Its kind.
     pub kind: Kind,
-    /// Its generation: a retry of it has sub-jobs of its own.
+    /// Its generation: a retried job has a separate group of sub-jobs.
     pub generation: u32,
     /// Whether its finished handler runs after the join.
     pub finish: bool,
-    /// Its own group, which hears of its end when this one is done.
+    /// Its own group, which is informed of its end when this one is done.
     pub membership: Option<Membership>,
-    /// How many groups it is nested in.
+    /// The nesting depth of its sub-jobs.
     pub depth: u32,
 }
 
-/// How far a group is.
+/// The stage of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Members are submitted and run.
@@ -89,9 +89,9 @@ pub enum Stage {
     Joining,
     /// The parent's finished job is queued or runs.
     Finishing,
-    /// Nothing of it will happen any more.
+    /// All jobs of the group are terminal.
     Done {
-        /// Since when, by the leader's wall clock.
+        /// When it was reached, by the leader's wall clock.
         at: WallMillis,
     },
 }
@@ -99,7 +99,7 @@ pub enum Stage {
 /// Why a group did not wait for all of its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// This member ended without success, and the group is one that fails fast.
+    /// This member ended without success, and the group is `fail_fast`.
     Member(u32),
     /// The parent ended without success.
     Parent,
@@ -108,16 +108,17 @@ pub enum Stop {
 }
 
 impl GroupId {
-    /// The group of the sub-jobs of a job: one for each generation, and for each life of an id that is used again after
-    /// its record is gone, which the submission's token tells. The id says whose it is, or is a hash of that.
+    /// The group of the sub-jobs of a job. There is one per generation and per submission: an id that is used again
+    /// after its record was removed has another submission token. The id contains the parent's id and generation, or
+    /// is a hash of them.
     #[must_use]
     pub fn of_sub_jobs(parent: &JobId, record: &JobRecord) -> Self {
-        // The last bits of a UUIDv7 are random: enough for the lives of one id.
+        // The last bits of a UUIDv7 are random; 32 of them distinguish the submissions of one id.
         let life = record.token.as_u128() & 0xffff_ffff;
         let whose = format!("{parent}@{}.{life:08x}", record.generation);
         let id =
             if whose.len() <= READABLE { whose } else { format!("@{:032x}", xxh3_128(whose.as_bytes())) };
-        Self::new(id).expect("a job's id with numbers, or 33 bytes, of the composed alphabet")
+        Self::new(id).expect("the id is short and uses the composed alphabet")
     }
 }
 
@@ -138,7 +139,7 @@ pub fn finished_kind(kind: &Kind) -> Result<Kind, NameError> {
 }
 
 impl GroupRecord {
-    /// One that has no member yet.
+    /// Creates the record of a group without members.
     #[must_use]
     pub fn new(kind: Kind, token: Uuid, created_at: WallMillis) -> Self {
         Self {
@@ -156,10 +157,10 @@ impl GroupRecord {
         }
     }
 
-    /// Checks every bound before anything is written: afterwards every id that the group will need can be made.
+    /// Checks every bound before anything is written. Afterwards every id that the group needs is valid.
     ///
     /// # Errors
-    /// [`GroupError`] names the first that is broken.
+    /// The first violated bound, as a [`GroupError`].
     pub fn check(&self, id: &GroupId) -> Result<(), GroupError> {
         let named = |source| GroupError::Name { group: id.to_string(), source };
         JobId::member(&self.kind, id, MAX_MEMBERS - 1).map_err(named)?;
@@ -182,10 +183,10 @@ impl GroupRecord {
         Ok(())
     }
 
-    /// Whether a new member of this number is welcome.
+    /// Checks whether a new member with this number is accepted.
     ///
     /// # Errors
-    /// Why it is not. A member that exists already is the same member all the same.
+    /// The reason for the refusal. The submission of an existing member is accepted regardless of this.
     pub fn admits(&self, id: &GroupId, number: u32) -> Result<(), GroupError> {
         let total = self.total.unwrap_or(MAX_MEMBERS);
         if number >= total {
@@ -194,11 +195,11 @@ impl GroupRecord {
         self.refuses_new().map_or(Ok(()), |why| Err(GroupError::Closed { group: id.clone(), why }))
     }
 
-    /// Why it takes no new members; `None` while it does.
+    /// Why the group accepts no new members; `None` while it accepts them.
     #[must_use]
     pub fn refuses_new(&self) -> Option<&'static str> {
         match (self.stopped, self.stage) {
-            (Some(Stop::Member(_)), _) => Some("a member ended without success, and it fails fast"),
+            (Some(Stop::Member(_)), _) => Some("a member of the fail-fast group ended without success"),
             (Some(Stop::Parent), _) => Some("its parent ended without success"),
             (Some(Stop::Outer), _) => Some("the group that it is nested in was stopped"),
             (None, Stage::Joining | Stage::Finishing | Stage::Done { .. }) => {
@@ -208,10 +209,10 @@ impl GroupRecord {
         }
     }
 
-    /// The same group with its total.
+    /// The same group with this total.
     ///
     /// # Errors
-    /// When another total was said before, or it is over the bound.
+    /// When another total was set before, or the total is over the bound.
     pub fn sealed(&self, id: &GroupId, total: u32) -> Result<Self, GroupError> {
         if total > MAX_MEMBERS {
             return Err(GroupError::Total { group: id.clone(), total });
@@ -224,7 +225,7 @@ impl GroupRecord {
         }
     }
 
-    /// The stage after this one: those that it does not have are passed over.
+    /// The stage after this one. Stages that the group does not have are skipped.
     #[must_use]
     pub fn next_stage(&self, at: WallMillis) -> Stage {
         let finish = self.parent.as_ref().is_some_and(|parent| parent.finish);
@@ -236,18 +237,18 @@ impl GroupRecord {
         }
     }
 
-    /// The id of its join: of a form that no name that a person gives has.
+    /// The id of its join. User-given names cannot have this form.
     ///
     /// # Errors
-    /// When it is too long, which [`GroupRecord::check`] has told before.
+    /// When it is too long, which [`GroupRecord::check`] has excluded.
     pub fn join_id(&self, id: &GroupId) -> Result<JobId, NameError> {
         JobId::new(format!("{}:@{id}", join_kind(&self.kind)?))
     }
 
-    /// The job of the stage that it is in: its join, or its parent's finished job.
+    /// The job of the current stage: its join, or its parent's finished job.
     ///
     /// # Errors
-    /// When its id is too long, which [`GroupRecord::check`] has told before.
+    /// When its id is too long, which [`GroupRecord::check`] has excluded.
     pub fn stage_job(&self, id: &GroupId, at: WallMillis) -> Result<Option<(JobId, JobRecord)>, NameError> {
         let (kind, job, role) = match (self.stage, &self.parent) {
             (Stage::Joining, _) => (join_kind(&self.kind)?, self.join_id(id)?, Role::Join),
@@ -258,13 +259,13 @@ impl GroupRecord {
         };
         let payload =
             Payload::json(self.summary(id).into_bytes()).expect("a few names are far below the bound");
-        // Nobody else makes a job of this id, so that it needs no token to be told by.
+        // Only the leader creates jobs with this id, so no token is needed to identify the submission.
         let record = JobRecord::new(kind, payload, Uuid::nil(), at);
         let membership = Some(Membership { group: id.clone(), role, counted: true });
         Ok(Some((job, JobRecord { membership, trace: self.trace, ..record })))
     }
 
-    /// What a join is given: names and numbers need no escapes.
+    /// The payload of a join, as JSON. Names and numbers need no escapes.
     fn summary(&self, id: &GroupId) -> String {
         let total = self.total.map_or("null".to_owned(), |total| total.to_string());
         let parent = self.parent.as_ref().map_or("null".to_owned(), |parent| format!("\"{}\"", parent.job));
@@ -280,10 +281,10 @@ impl GroupRecord {
 }
 
 impl Parent {
-    /// The id of its finished job.
+    /// The id of the parent's finished job.
     ///
     /// # Errors
-    /// When it is too long, which [`GroupRecord::check`] has told before.
+    /// When it is too long, which [`GroupRecord::check`] has excluded.
     pub fn finish_id(&self, id: &GroupId) -> Result<JobId, NameError> {
         JobId::new(format!("{}:@{id}", finished_kind(&self.kind)?))
     }

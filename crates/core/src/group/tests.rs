@@ -20,7 +20,7 @@ fn parent() -> Parent {
 }
 
 #[test]
-fn a_groups_name_is_plain_and_that_of_sub_jobs_is_not() {
+fn only_a_group_of_sub_jobs_has_a_composed_name() {
     assert!(GroupId::plain("nightly-7").is_ok());
     let refused = GroupId::plain("a@1").unwrap_err().to_string();
     assert_eq!(refused, "group has '@' at byte 1: only [A-Za-z0-9._-] are allowed");
@@ -29,7 +29,11 @@ fn a_groups_name_is_plain_and_that_of_sub_jobs_is_not() {
     let short = JobId::new("p:x").unwrap();
     assert_eq!(GroupId::of_sub_jobs(&short, &job).as_str(), "p:x@1.0000007a");
     let again = JobRecord { token: Uuid::from_u128(0x7b), ..job.clone() };
-    assert_ne!(GroupId::of_sub_jobs(&short, &job), GroupId::of_sub_jobs(&short, &again), "another life");
+    assert_ne!(
+        GroupId::of_sub_jobs(&short, &job),
+        GroupId::of_sub_jobs(&short, &again),
+        "another submission"
+    );
     let long = JobId::new("x".repeat(128)).unwrap();
     let retried = JobRecord { generation: 2, ..job.clone() };
     let (one, two) = (GroupId::of_sub_jobs(&long, &job), GroupId::of_sub_jobs(&long, &retried));
@@ -38,7 +42,7 @@ fn a_groups_name_is_plain_and_that_of_sub_jobs_is_not() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_anything_is_written() {
+fn check_reports_each_violated_bound() {
     let total = GroupRecord { total: Some(MAX_MEMBERS + 1), ..record() };
     assert_eq!(
         total.check(&id("g")).unwrap_err().to_string(),
@@ -56,12 +60,12 @@ fn what_is_wrong_is_told_before_anything_is_written() {
 }
 
 #[test]
-fn a_total_is_said_once_and_may_be_said_again() {
+fn a_total_is_set_once_and_may_be_repeated() {
     let sealed = record().sealed(&id("g"), 3).unwrap();
     assert_eq!(sealed.sealed(&id("g"), 3), Ok(sealed.clone()));
     assert_eq!(
         sealed.sealed(&id("g"), 4).unwrap_err().to_string(),
-        "group g was sealed with a total of 3, not 4: a total is said once"
+        "group g was sealed with a total of 3, not 4: a total can be set only once"
     );
     assert_eq!(sealed.admits(&id("g"), 2), Ok(()));
     assert_eq!(
@@ -71,18 +75,18 @@ fn a_total_is_said_once_and_may_be_said_again() {
 }
 
 #[test]
-fn a_group_that_was_stopped_or_is_over_says_why_it_takes_no_more() {
+fn a_stopped_or_finished_group_states_why_it_accepts_no_members() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(2)), stage: Stage::Joining, ..record() };
     assert_eq!(
         stopped.admits(&id("g"), 0).unwrap_err().to_string(),
-        "group g takes no more members: a member ended without success, and it fails fast"
+        "group g accepts no new members: a member of the fail-fast group ended without success"
     );
     let over = GroupRecord { stage: Stage::Joining, ..record() };
     assert!(matches!(over.admits(&id("g"), 0), Err(GroupError::Closed { .. })));
 }
 
 #[test]
-fn stages_that_a_group_does_not_have_are_passed_over() {
+fn stages_that_a_group_does_not_have_are_skipped() {
     let at = WallMillis(9);
     let stages = |mut group: GroupRecord| {
         let mut stages = Vec::new();
@@ -101,7 +105,7 @@ fn stages_that_a_group_does_not_have_are_passed_over() {
 }
 
 #[test]
-fn the_jobs_of_its_stages_have_ids_of_their_own_and_say_what_it_is() {
+fn the_jobs_of_the_stages_have_distinct_ids_and_a_summary_as_payload() {
     let joining = GroupRecord { stage: Stage::Joining, total: Some(2), ..record() };
     let (job, record) = joining.stage_job(&id("g"), WallMillis(1)).unwrap().unwrap();
     assert_eq!((job.as_str(), record.kind.as_str()), ("sum.join:@g", "sum.join"));

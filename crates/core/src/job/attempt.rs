@@ -1,4 +1,4 @@
-//! An attempt, and how it ends. What an ending does to the job is the record's to decide ([`JobRecord::close`]).
+//! Attempts and how they end. [`JobRecord::close`] decides what an ending does to the job.
 //!
 //! [`JobRecord::close`]: crate::job::JobRecord::close
 
@@ -11,16 +11,16 @@ use crate::time::WallMillis;
 /// One assignment of a job to a worker incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// 1, 2, … within the generation, without a gap (S9).
+    /// 1, 2, … within the generation, without gaps (S9).
     pub number: u32,
-    /// Who has it.
+    /// The worker that runs it.
     pub worker: WorkerId,
 }
 
 /// A closed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptEnd {
-    /// Which.
+    /// The attempt.
     pub attempt: Attempt,
     /// How it ended.
     pub how: AttemptEndKind,
@@ -28,52 +28,52 @@ pub struct AttemptEnd {
     pub at: WallMillis,
 }
 
-/// The stored form of an [`Ending`]; the texts and results stand elsewhere in the record.
+/// The stored form of an [`Ending`]. Error texts and results are stored in other fields of the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptEndKind {
     /// The handler returned a result.
     Succeeded,
     /// The handler failed, panicked, or ran out of time.
     Failed,
-    /// Its worker is gone.
+    /// Its worker died.
     Lost,
     /// Its worker handed it back, unfinished, while draining.
     Released,
     /// It was cancelled while it ran.
     Cancelled,
-    /// The handler said that the job can never succeed.
+    /// The handler reported that the job can never succeed.
     Invalid,
-    /// The handler asked to be called again later.
+    /// The handler asked to be called again later (snooze).
     Deferred,
-    /// It gave no sign of life within its lease.
+    /// Its lease expired without a renewal.
     LeaseExpired,
-    /// Its time to start passed before it started.
+    /// The job expired before the attempt started.
     Overdue,
 }
 
-/// How an attempt ends, with what it leaves behind.
+/// How an attempt ends, with its result or error.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// The handler returned a result.
     Succeeded(Payload),
     /// The handler failed, panicked, or ran out of time.
     Failed(String),
-    /// Its worker is gone.
+    /// Its worker died.
     Lost,
     /// Its worker handed it back.
     Released,
     /// It was cancelled while it ran.
     Cancelled,
-    /// The handler said that the job can never succeed, and why. It is not tried again.
+    /// The handler reported that the job can never succeed, with the reason. The job is not retried.
     Invalid(String),
-    /// The handler asked to be called again after this time, which is taken into [`MIN_DEFERRAL`] to [`MAX_WAIT`]. Counts as
-    /// neither failure nor loss.
+    /// The handler asked to be called again after this time, which is clamped to [`MIN_DEFERRAL`] and [`MAX_WAIT`].
+    /// Counts as neither failure nor loss.
     ///
     /// [`MIN_DEFERRAL`]: crate::budget::MIN_DEFERRAL
     /// [`MAX_WAIT`]: crate::budget::MAX_WAIT
     Deferred(Duration),
-    /// It gave no sign of life within its lease. Counts as a loss.
+    /// Its lease expired without a renewal. Counts as a loss.
     LeaseExpired,
-    /// Its time to start passed before it started. It is not tried again.
+    /// The job expired before the attempt started. It is not retried.
     Overdue,
 }

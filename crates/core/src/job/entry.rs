@@ -1,5 +1,5 @@
-//! What stands beside a record while its job is open: an entry while unassigned, an assignment while assigned, and
-//! in any case a turn if it has a lane.
+//! The znodes that an open job has in addition to its record: an entry while it is unassigned, an assignment while
+//! it is assigned, and a turn if it has a lane.
 
 use std::time::Duration;
 
@@ -9,35 +9,35 @@ use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
 
-/// All that the leader needs to place a job, so that it never reads payloads.
+/// Everything that the leader needs to place a job without reading its payload.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueueEntry {
-    /// Which handler runs it.
+    /// The kind: the name of the handler that runs the job.
     pub kind: Kind,
-    /// The number that its next attempt will have.
+    /// The number of its next attempt.
     pub attempt: u32,
-    /// The generation that this attempt belongs to.
+    /// The generation of that attempt.
     pub generation: u32,
     /// Where it may run.
     pub placement: Placement,
-    /// Not to be queued earlier; meaningful under `/delayed` only.
+    /// The earliest time at which it is queued; only used under `/delayed`.
     pub not_before: WallMillis,
     /// How urgent it is.
     pub priority: Priority,
-    /// Since when it could run: its submission by the client's wall clock, or the time that it waited for. Orders those of
-    /// one priority.
+    /// Since when the job could run: its submission by the client's wall clock, or the end of its delay. Orders jobs
+    /// of the same priority.
     pub submitted_at: WallMillis,
-    /// Not to be started later.
+    /// The latest time at which it may start.
     pub expires_at: Option<WallMillis>,
-    /// Its lease, if it has one of its own.
+    /// The lease of the job, if it overrides the lease of its kind.
     pub lease: Option<Duration>,
-    /// The trace that its assignment is to be seen in, if somebody records it. The worker finds it in the record, so an
-    /// assignment has none.
+    /// The trace of its assignment, if the trace is sampled. The worker reads the trace from the record, so the
+    /// assignment does not contain it.
     pub trace: Option<TraceContext>,
 }
 
 impl QueueEntry {
-    /// An ordinary one.
+    /// Creates an entry with default values.
     #[must_use]
     pub fn new(kind: Kind, attempt: u32, generation: u32) -> Self {
         Self {
@@ -62,41 +62,42 @@ impl QueueEntry {
     }
 }
 
-/// Names a job's turn in a lane, together with the job.
+/// Names a job's turn in a lane, together with the job's id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Turn {
-    /// Which lane.
+    /// The lane.
     pub lane: Lane,
-    /// The job's generation: a retry waits for another turn.
+    /// The job's generation: each retry gets a new turn.
     pub generation: u32,
 }
 
-/// What is stored in a turn. Turns are ordered by the transaction that created them, and those of one transaction
-/// by this.
+/// The data of a turn. Turns are ordered by the transaction that created them, and turns of one transaction by this
+/// index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TurnIndex(pub u32);
 
 /// A job in a worker's inbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Assignment {
-    /// Which attempt this is.
+    /// The number of the attempt.
     pub attempt: u32,
     /// The leader's epoch when it assigned the job.
     pub epoch: i32,
-    /// Whether a client asked to cancel it.
+    /// Whether a client requested a cancel.
     pub cancel: bool,
-    /// When it was assigned, by the leader's wall clock: shown to people.
+    /// When it was assigned, by the leader's wall clock. Only for display.
     pub assigned_at: WallMillis,
-    /// From the last change of this znode until the leader takes the attempt for hung.
+    /// The time after the last change of this znode after which the leader considers the attempt hung.
     pub lease: Duration,
-    /// What the attempt says of itself, once it says something; until then the record has what the one before left.
+    /// The progress that the attempt reported. `None` until it reports any; the record then has that of earlier
+    /// attempts.
     pub progress: Option<Progress>,
     /// Whether the attempt has sub-jobs.
     pub spawned: bool,
 }
 
 impl Assignment {
-    /// A fresh one, with the ordinary lease.
+    /// Creates an assignment with the default lease.
     #[must_use]
     pub fn new(attempt: u32, epoch: i32, assigned_at: WallMillis) -> Self {
         Self {
@@ -110,8 +111,8 @@ impl Assignment {
         }
     }
 
-    /// Whether it is of the attempt that the record has under way. One that is not is of what a leader knew of old, or of
-    /// a strange hand, and nobody runs it.
+    /// Whether it belongs to the attempt that the record has under way. Any other assignment was made from stale
+    /// knowledge of a leader or by a manual change, and is not run.
     #[must_use]
     pub fn agrees(&self, record: &JobRecord) -> bool {
         self.attempt == record.attempts + 1

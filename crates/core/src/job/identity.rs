@@ -1,56 +1,56 @@
-//! What it means to submit an id again.
+//! The rules for submitting an id that exists.
 //!
-//! | there is | [`IfExists::Same`] | [`IfExists::Ignore`] | [`IfExists::Again`] |
+//! | existing job | [`IfExists::Same`] | [`IfExists::Ignore`] | [`IfExists::Again`] |
 //! | --- | --- | --- | --- |
-//! | nothing | new | new | new |
+//! | none | new | new | new |
 //! | the same kind and payload, open | the same job | the same job | the same job |
-//! | the same kind and payload, over | the same job | the same job | opened again |
-//! | another kind or payload | a conflict | accepted, and nothing is done | a conflict |
+//! | the same kind and payload, terminal | the same job | the same job | opened again |
+//! | another kind or payload | a conflict | accepted without effect | a conflict |
 //!
-//! So with a well-known id and [`IfExists::Again`] at most one of a thing is open in the whole cluster, however many
-//! submit it.
+//! So with a well-known id and [`IfExists::Again`] at most one job of this id is open in the whole cluster,
+//! regardless of the number of submitters.
 //!
-//! What is opened again is queued at once, never delayed. A delayed entry is told by its minute and its job, and a leader
-//! that is about to promote one must not meet that of a later generation in its place: no other way leads from an end
-//! to a delayed entry past that leader's own assignment.
+//! A job that is opened again is queued immediately, never delayed. A delayed entry is identified only by its minute
+//! and job, and a leader that is about to promote it must not find the entry of a later generation in its place.
+//! Every other path from a terminal state to a delayed entry contains an assignment by that leader.
 //!
-//! **What if the reply is lost?** A reopening carries this submission's token, as a new record does, and is fenced by the
-//! record's version. The record is read back: our token ⇒ done; the version that we would have set ⇒ it is sent again. A
-//! generation that is ours, or later, and not by our token: whoever opened it did so after this call had seen the job over,
-//! which is all that was asked for, and nothing is sent. Of many that open a job at once one does, and the others find
-//! its generation, even when that is over by then.
+//! **If the reply is lost:** a reopening carries the token of this submission, as a new record does, and is fenced
+//! by the record's version. The client reads the record again. Our token ⇒ done. The version that we would have
+//! replaced ⇒ send again. Our generation or a later one with another token ⇒ another submitter opened the job after
+//! this call had seen it terminal, which is all that was asked for, so nothing is sent. If several submitters open a
+//! job at the same time, one of them succeeds and the others find its generation, even if that is already terminal.
 
 use crate::job::{JobRecord, JobState};
 
-/// What a submission does when its id exists.
+/// What a submission does if its id exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IfExists {
-    /// It is the same job if kind and payload are the same, and a conflict otherwise.
+    /// The same kind and payload is the same job; anything else is a conflict.
     #[default]
     Same,
-    /// It is accepted in any case, and nothing is done. When another job has the id ([`Accepted::Other`]), what follows it,
-    /// such as a wait or a result, is of that job.
+    /// The submission is accepted without effect. If the id belongs to another job ([`Accepted::Other`]), later
+    /// calls with this id, such as a wait, refer to that job.
     Ignore,
-    /// As [`IfExists::Same`] while the job is open. One that is over, however it ended, is opened again as a new
-    /// generation, with the policy, placement, priority and expiry of this submission.
+    /// Same as [`IfExists::Same`] while the job is open. A terminal job, succeeded or not, is opened again as a new
+    /// generation with the policy, placement, priority and expiry of this submission.
     Again,
 }
 
 /// How a submission was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Accepted {
-    /// The job was made.
+    /// The job was created.
     New,
-    /// The job was there, from an earlier submission of the same kind and payload.
+    /// The job exists from an earlier submission of the same kind and payload.
     Same,
-    /// Another job has the id, and [`IfExists::Ignore`] lets it be.
+    /// Another job has the id, which [`IfExists::Ignore`] accepts.
     Other,
-    /// The job was over and is open again, as this generation.
+    /// The job was terminal and is open again, as this generation.
     Again(u32),
 }
 
 impl Accepted {
-    /// Its name in documents: `new`, `same`, `other`, `again`.
+    /// Its name in JSON: `new`, `same`, `other`, `again`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Accepted {
         }
     }
 
-    /// Whether nothing was made, because there was a job with this id.
+    /// Whether nothing was created, because a job with this id exists.
     #[must_use]
     pub const fn is_duplicate(self) -> bool {
         match self {
@@ -71,18 +71,19 @@ impl Accepted {
     }
 }
 
-/// What a record under the id of a submission means for it.
+/// The result of comparing a submission with the existing record of its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// It is accepted, so.
+    /// The submission is accepted.
     Accepted(Accepted),
     /// Another job has the id.
     Conflict,
-    /// It is over and is to be opened again.
+    /// The job is terminal and must be opened again.
     Over,
 }
 
-/// What is there under the id of `ours`, which is of a later generation than the first once this call has seen the job over.
+/// Compares `ours` with the existing record. `ours.generation` is greater than 1 once this call has seen the job
+/// terminal.
 #[must_use]
 pub fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Sight {
     if there.token == ours.token {
@@ -105,11 +106,11 @@ pub fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Sight {
 /// The record that opens `there` again as `ours`.
 #[must_use]
 pub fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
-    debug_assert!(matches!(there.state, JobState::Terminal { .. }), "only what is over is opened again");
+    debug_assert!(matches!(there.state, JobState::Terminal { .. }), "only a terminal job is opened again");
     JobRecord { generation: there.generation + 1, last: there.last, last_error: there.last_error, ..ours }
 }
 
-/// The record as if it were the first of its id: what it was to open again has been deleted.
+/// The record as a first submission of its id, after the record that it was to open again was deleted.
 #[must_use]
 pub fn anew(ours: JobRecord) -> JobRecord {
     JobRecord { generation: 1, last: None, last_error: None, ..ours }
@@ -136,7 +137,7 @@ mod tests {
 
     /// S11
     #[test]
-    fn each_mode_takes_what_is_there_as_its_table_says() {
+    fn each_mode_treats_an_existing_record_as_the_table_states() {
         use IfExists::{Again, Ignore, Same};
         let ours = record(1, "1");
         let (open, over, other) = (record(2, "1"), over(record(2, "1")), record(2, "2"));
@@ -151,29 +152,29 @@ mod tests {
         }
     }
 
-    /// S2, S11: what if the reply is lost?
+    /// S2, S11: the reply of a reopening is lost.
     #[test]
-    fn a_reopening_whose_reply_was_lost_is_found_by_its_token_and_never_done_twice() {
+    fn a_reopening_with_a_lost_reply_is_found_by_its_token_and_not_repeated() {
         let mut there = over(record(2, "1"));
         let ours = again(record(1, "1"), there.clone());
         assert_eq!((ours.generation, ours.is_terminal()), (2, false));
         let sight = |there: &JobRecord| look(there, &ours, IfExists::Again);
         assert_eq!(sight(&there), Sight::Over, "not applied: sent again");
         let applied = over(ours.clone());
-        assert_eq!(sight(&applied), Sight::Accepted(Accepted::Again(2)), "applied, and over since");
+        assert_eq!(sight(&applied), Sight::Accepted(Accepted::Again(2)), "applied, and terminal since");
         for generation in [2, 3] {
             there.generation = generation;
             assert_eq!(
                 sight(&there),
                 Sight::Accepted(Accepted::Same),
-                "another was first, and it is over since"
+                "another submitter was first, and its generation is terminal"
             );
         }
     }
 
-    /// A first try that was lost says nothing of a record that was there before.
+    /// A lost first try does not change what an older record means.
     #[test]
-    fn a_job_of_any_generation_that_is_over_when_the_call_begins_is_opened() {
+    fn a_job_of_any_generation_that_is_terminal_at_the_start_of_the_call_is_opened() {
         let there = JobRecord { generation: 7, ..over(record(2, "1")) };
         assert_eq!(look(&there, &record(1, "1"), IfExists::Again), Sight::Over);
         assert_eq!(again(record(1, "1"), there).generation, 8);

@@ -1,25 +1,25 @@
-//! A job's part in a group.
+//! The membership of a job in a group.
 
 use crate::name::GroupId;
 
-/// Which group a job belongs to, and as what.
+/// The group of a job and the job's role in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Membership {
     /// The group.
     pub group: GroupId,
-    /// What it is to it.
+    /// The role of the job in the group.
     pub role: Role,
-    /// Whether the group waits for its end. One that was retried after the join is not waited for.
+    /// Whether the group waits for its end. It does not wait for a job that was retried after the join.
     pub counted: bool,
 }
 
-/// What a job is to its group.
+/// The role of a job in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// The member of this number, from 0.
+    /// The member with this number; numbers start at 0.
     Member(u32),
     /// Runs once all members are terminal.
     Join,
-    /// Runs once the join is terminal: the end of the job whose sub-jobs the members are.
+    /// The finished job, which runs once the join and the job whose sub-jobs the members are have ended.
     Finish,
 }

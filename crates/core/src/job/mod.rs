@@ -1,4 +1,4 @@
-//! A job: what was submitted, what happened to it so far, and what happens next.
+//! Jobs: the submission, the history, and the next step.
 //!
 //! ```text
 //!              submit                 assign
@@ -9,10 +9,10 @@
 //!                      delayed ◀────── failed ─────┘
 //! ```
 //!
-//! The record holds what must survive; *where* an open job is (queued, delayed, assigned) is told by the one
-//! place that holds its entry, and every move between places is one transaction ([`crate::txn`]). Assignment
-//! does not touch the record, and what an attempt leaves while it runs stands in its assignment, so the record's zkVersion stays the fencing token of the attempt from the
-//! moment that the previous attempt was closed.
+//! The record holds the durable data. *Where* an open job is (queued, delayed, assigned) is defined by the one place
+//! that holds its entry, and every move between places is one transaction ([`crate::txn`]). An assignment does not
+//! write the record, and an attempt reports into its assignment while it runs. So the zkVersion of the record is the
+//! fencing token of the attempt from the moment that the previous attempt was closed.
 
 mod attempt;
 mod entry;

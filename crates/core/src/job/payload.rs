@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::budget::MAX_PAYLOAD_BYTES;
 
-/// What the bytes are, as a media type; JSON unless said otherwise.
+/// The media type of a payload; the default is JSON.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ContentType(Arc<str>);
 
@@ -15,7 +15,7 @@ pub struct ContentType(Arc<str>);
 pub struct ContentTypeError(String);
 
 impl ContentType {
-    /// Checks a media type's form; its meaning is the handler's business.
+    /// Checks the form of a media type. Its meaning is up to the handler.
     ///
     /// # Errors
     /// When it is empty, over 127 bytes, or has a character that is not visible ASCII.
@@ -50,11 +50,11 @@ pub struct Payload {
     bytes: Arc<[u8]>,
 }
 
-/// Bytes over the budget.
+/// The bytes exceed the budget.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{len} bytes: at most {max} are allowed inline; store larger data elsewhere and submit its address", max = MAX_PAYLOAD_BYTES)]
 pub struct PayloadError {
-    /// How many bytes there were.
+    /// The number of bytes.
     pub len: usize,
 }
 
@@ -71,7 +71,7 @@ impl Payload {
         Ok(Self { content_type, bytes })
     }
 
-    /// JSON text.
+    /// Wraps JSON text.
     ///
     /// # Errors
     /// When there are more than [`MAX_PAYLOAD_BYTES`].
@@ -79,13 +79,13 @@ impl Payload {
         Self::new(ContentType::json(), text)
     }
 
-    /// What the bytes are.
+    /// The media type of the bytes.
     #[must_use]
     pub fn content_type(&self) -> &ContentType {
         &self.content_type
     }
 
-    /// The bytes, as they were submitted.
+    /// The bytes as submitted.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -2,7 +2,7 @@
 
 use crate::name::{AffinityKey, Lane, Tag};
 
-/// Where a job may run, where it would rather, and after whom.
+/// The constraints on where and in which order a job runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Placement {
     /// Tags that the worker must have; sorted, without repeats.

@@ -1,25 +1,26 @@
-//! How often, how long, and with which waits a job is tried.
+//! The limits on attempts, waits and run time of a job.
 
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::budget::{MAX_ATTEMPTS, MAX_WAIT, MIN_LEASE};
 
-/// A job's bounds. Failures and losses are counted apart: a failure is the job's own doing, a loss is its
-/// worker's death, and only a job that keeps killing workers should die of losses.
+/// The limits of a job. Failures and losses are counted separately: a failure is caused by the job, a loss by the
+/// death of its worker, and only a job that repeatedly kills workers should become dead because of losses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
-    /// Attempts that may fail before the job is dead; at least 1.
+    /// Number of failed attempts after which the job is dead; at least 1.
     pub max_attempts: u32,
-    /// Workers that may be lost under the job before it is dead; at least 1.
+    /// Number of lost attempts after which the job is dead; at least 1.
     pub max_losses: u32,
-    /// Waits between a failure and the next attempt. A lost or handed-back attempt is queued again at once.
+    /// Waits between a failure and the next attempt. A lost or handed-back attempt is requeued immediately.
     pub backoff: Backoff,
-    /// How long one attempt may run; `None` is no bound.
+    /// How long one attempt may run; `None` means no limit.
     pub timeout: Option<Duration>,
-    /// How long the leader waits for a sign of life of an attempt; `None` is what its kind says.
+    /// How long an attempt may run without a renewal before the leader takes it back; `None` uses the lease of the
+    /// kind.
     pub lease: Option<Duration>,
-    /// Whether its worker gives that sign by itself; `None` is what its kind says.
+    /// Whether the worker renews the lease automatically; `None` uses the setting of the kind.
     pub auto_renew: Option<bool>,
 }
 
@@ -36,23 +37,22 @@ impl Default for Policy {
     }
 }
 
-/// A bound outside its range.
+/// A limit is outside its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} must be {allowed}, not {given}")]
 pub struct PolicyError {
-    /// Which bound.
+    /// The field.
     pub field: &'static str,
     /// Its range.
     pub allowed: String,
-    /// What was given.
+    /// The given value.
     pub given: String,
 }
 
 impl Policy {
     /// Checks every bound.
     ///
-    /// # Errors
-    /// The first bound that is out of its range.
+    /// The first limit that is outside its range.
     pub fn check(&self) -> Result<(), PolicyError> {
         for (field, given) in [("max attempts", self.max_attempts), ("max losses", self.max_losses)] {
             if !(1..=MAX_ATTEMPTS).contains(&given) {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_out_of_range_is_named_with_its_range() {
+    fn a_policy_error_names_the_field_and_its_range() {
         let none = Policy { max_attempts: 0, ..Policy::default() };
         assert_eq!(none.check().unwrap_err().to_string(), "max attempts must be 1 to 1000, not 0");
         let instant = Policy { timeout: Some(Duration::ZERO), ..Policy::default() };

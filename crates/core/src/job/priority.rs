@@ -1,9 +1,9 @@
-//! How urgent a job is.
+//! The priority of a job.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// 0 to 9: 9 goes first, 5 is ordinary.
+/// A priority from 0 to 9: 9 goes first, 5 is the default.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u8);
 
@@ -13,7 +13,7 @@ pub struct Priority(u8);
 pub struct PriorityError(String);
 
 impl Priority {
-    /// Goes before all others.
+    /// The highest priority, 9.
     pub const HIGHEST: Self = Self(9);
 
     /// Checks the bound.
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_priority_out_of_range_is_told_with_its_range() {
+    fn a_priority_error_names_the_range() {
         assert_eq!(Priority::new(9), Ok(Priority::HIGHEST));
         for bad in ["10", "-1", "x"] {
             let error = bad.parse::<Priority>().unwrap_err().to_string();

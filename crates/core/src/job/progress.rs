@@ -1,11 +1,11 @@
-//! What an attempt says of itself while it runs, and leaves to the next.
+//! The progress and checkpoint that an attempt reports while it runs, and that the next attempt starts with.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::budget::{MAX_CHECKPOINT_BYTES, MAX_MESSAGE_BYTES};
 
-/// How far a job is. The next attempt begins with what the last one said.
+/// The progress of a job. The next attempt starts with the one that was reported last.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Progress {
     percent: Option<u8>,
@@ -13,16 +13,16 @@ pub struct Progress {
     checkpoint: Arc<[u8]>,
 }
 
-/// A progress out of its bounds.
+/// A progress report that exceeds a bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProgressError {
-    /// Over a hundred percent.
+    /// More than 100 percent.
     #[error("percent must be 0 to 100, not {0}")]
     Percent(u8),
-    /// A long message.
+    /// The message is too long.
     #[error("a progress message has at most {MAX_MESSAGE_BYTES} bytes, not {0}")]
     Message(usize),
-    /// A large checkpoint.
+    /// The checkpoint is too large.
     #[error(
         "a checkpoint has at most {MAX_CHECKPOINT_BYTES} bytes, not {0}: store more elsewhere and keep its address"
     )]
@@ -30,10 +30,10 @@ pub enum ProgressError {
 }
 
 impl Progress {
-    /// With this percentage and message, and the checkpoint of before.
+    /// Replaces percentage and message, and keeps the checkpoint.
     ///
     /// # Errors
-    /// When one is out of its bounds.
+    /// When one exceeds its bound.
     pub fn with_message(
         self,
         percent: Option<u8>,
@@ -49,7 +49,7 @@ impl Progress {
         Ok(Self { percent, message, ..self })
     }
 
-    /// With this checkpoint, and the rest of before.
+    /// Replaces the checkpoint, and keeps percentage and message.
     ///
     /// # Errors
     /// When it is too large.
@@ -61,19 +61,19 @@ impl Progress {
         Ok(Self { checkpoint, ..self })
     }
 
-    /// 0 to 100, if it was said.
+    /// 0 to 100, if it was reported.
     #[must_use]
     pub fn percent(&self) -> Option<u8> {
         self.percent
     }
 
-    /// For people; may be empty.
+    /// The message for users; may be empty.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// For the next attempt; may be empty.
+    /// The checkpoint for the next attempt; may be empty.
     #[must_use]
     pub fn checkpoint(&self) -> &[u8] {
         &self.checkpoint
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_progress_out_of_its_bounds_is_told_with_its_bound() {
+    fn a_progress_error_names_the_bound() {
         let none = Progress::default;
         assert_eq!(
             none().with_message(Some(101), "").unwrap_err().to_string(),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_leaves_the_checkpoint_and_a_checkpoint_the_message() {
+    fn a_message_keeps_the_checkpoint_and_a_checkpoint_keeps_the_message() {
         let said =
             Progress::default().with_checkpoint(*b"7").unwrap().with_message(Some(7), "seven").unwrap();
         assert_eq!((said.percent(), said.message(), said.checkpoint()), (Some(7), "seven", &b"7"[..]));

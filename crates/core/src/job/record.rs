@@ -1,4 +1,4 @@
-//! The record and its transitions.
+//! The record of a job and its transitions.
 
 use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
 use crate::job::{
@@ -10,62 +10,62 @@ use crate::time::WallMillis;
 use crate::trace::TraceContext;
 use uuid::Uuid;
 
-/// Everything about a job that must survive.
+/// The durable data of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobRecord {
-    /// Which handler runs it.
+    /// The kind: the name of the handler that runs the job.
     pub kind: Kind,
-    /// What the handler gets.
+    /// The input of the handler.
     pub payload: Payload,
-    /// How often and how long it is tried.
+    /// The limits on attempts, waits and run time.
     pub policy: Policy,
     /// Where it may run.
     pub placement: Placement,
     /// How urgent it is.
     pub priority: Priority,
-    /// Not to be started later, by the clock of whoever would start it.
+    /// The latest time at which it may start, by the clock of the process that starts it.
     pub expires_at: Option<WallMillis>,
     /// Its group, if it has one.
     pub membership: Option<Membership>,
-    /// Chosen by the submitting call: tells its own record from another's when a reply was lost.
+    /// Chosen by the submitting call; identifies that call's record after a lost reply.
     pub token: Uuid,
     /// When it was submitted, by the client's wall clock.
     pub submitted_at: WallMillis,
-    /// 1, and one more for each operator's retry of a dead job.
+    /// 1, plus one for each time that the job was opened again after its end.
     pub generation: u32,
     /// Attempts of this generation that are closed; the next is `attempts + 1`.
     pub attempts: u32,
     /// How many of them failed.
     pub failures: u32,
-    /// How many of them lost their worker.
+    /// How many of them were lost with their worker.
     pub losses: u32,
     /// The attempt that was closed last.
     pub last: Option<AttemptEnd>,
     /// The last error, also of an earlier generation.
     pub last_error: Option<String>,
-    /// What its attempts said of themselves, as far as they are closed.
+    /// The progress that its closed attempts reported last.
     pub progress: Option<Progress>,
-    /// Whether one of them has sub-jobs: its own end then waits for theirs.
+    /// Whether one of them has sub-jobs: the end of the job then waits for theirs.
     pub spawned: bool,
-    /// The trace that it was submitted in, which all of its attempts are part of.
+    /// The trace in which it was submitted. All of its attempts are part of it.
     pub trace: Option<TraceContext>,
     /// Open or terminal.
     pub state: JobState,
 }
 
-/// Whether a job goes on.
+/// Whether a job is open or terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// Queued, delayed or assigned: the place that holds its entry tells which.
+    /// Queued, delayed or assigned: determined by the place of its entry.
     Open {
-        /// Set while it waits for its time, or out of a backoff: names its minute under `/delayed`.
+        /// Set while it is delayed or in a backoff: determines its minute under `/delayed`.
         not_before: Option<WallMillis>,
     },
-    /// Over; never changes but by an operator's retry of a dead job.
+    /// Terminal. Changes only when the job is opened again, by a retry or a submission.
     Terminal {
         /// How it ended.
         verdict: Verdict,
-        /// When, by the wall clock of whoever ended it.
+        /// When, by the wall clock of the process that ended it.
         at: WallMillis,
     },
 }
@@ -75,25 +75,25 @@ pub enum JobState {
 pub enum Verdict {
     /// With this result.
     Succeeded(Payload),
-    /// By a client's wish.
+    /// Cancelled by a client.
     Cancelled,
-    /// By its own failures or its workers' losses; `last_error` tells.
+    /// Dead because of its failures or losses, or because it was invalid or expired; see `last_error`.
     Dead,
 }
 
-/// Where a job goes when an attempt is closed.
+/// Where a job goes after an attempt was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Next {
-    /// Nowhere: it is over.
+    /// The job is terminal.
     Terminal,
     /// Back to the queue.
     Queue(QueueEntry),
-    /// To the delayed jobs, until its backoff is over.
+    /// To the delayed jobs, until its backoff or its requested delay has passed.
     Delay(QueueEntry),
 }
 
 impl JobRecord {
-    /// An ordinary job that was never tried.
+    /// Creates the record of a new job with default settings.
     #[must_use]
     pub fn new(kind: Kind, payload: Payload, token: Uuid, submitted_at: WallMillis) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl JobRecord {
         matches!(self.state, JobState::Terminal { .. })
     }
 
-    /// The entry that stands in the queue while the job waits for its next attempt.
+    /// The queue entry of the job while it waits for its next attempt.
     #[must_use]
     pub fn entry(&self) -> QueueEntry {
         let not_before = match self.state {
@@ -146,7 +146,7 @@ impl JobRecord {
         }
     }
 
-    /// The minute under `/delayed` in which its entry stands while it waits for its time.
+    /// The minute under `/delayed` that contains its entry while it is delayed.
     #[must_use]
     pub fn minute(&self) -> Option<u64> {
         match self.state {
@@ -155,14 +155,14 @@ impl JobRecord {
         }
     }
 
-    /// Its turn in its lane, which is there from the submission, or the retry, to the end.
+    /// Its turn in its lane, which exists from the submission, or the retry, to the end.
     #[must_use]
     pub fn turn(&self) -> Option<Turn> {
         let lane = self.placement.lane.clone()?;
         Some(Turn { lane, generation: self.generation })
     }
 
-    /// Takes over what an attempt left in its assignment: to be called before [`JobRecord::close`].
+    /// Takes over the progress and the sub-job flag of the assignment. Call it before [`JobRecord::close`].
     #[must_use]
     pub fn carry(mut self, assignment: &Assignment) -> Self {
         self.progress = assignment.progress.clone().or(self.progress);
@@ -170,10 +170,9 @@ impl JobRecord {
         self
     }
 
-    /// Closes an attempt. `random` is any 64 random bits for the backoff's jitter.
+    /// Closes an attempt. `random` is any 64 random bits for the jitter of the backoff.
     ///
-    /// The caller commits the new record on the version that it read: a record that moved on meanwhile
-    /// rejects it.
+    /// The caller commits the new record at the version that it read, so a concurrent change rejects it.
     #[must_use]
     pub fn close(mut self, attempt: Attempt, ending: Ending, at: WallMillis, random: u64) -> (Self, Next) {
         debug_assert!(!self.is_terminal(), "only an open job has an attempt to close");
@@ -191,7 +190,7 @@ impl JobRecord {
             Ending::Deferred(_) => (AttemptEndKind::Deferred, None),
             Ending::LeaseExpired => {
                 let (n, worker) = (attempt.number, attempt.worker);
-                let error = format!("attempt {n} gave no sign of life on worker {worker} within its lease");
+                let error = format!("the lease of attempt {n} on worker {worker} expired without a renewal");
                 (AttemptEndKind::LeaseExpired, Some(error))
             }
             Ending::Overdue => (AttemptEndKind::Overdue, Some(self.overdue())),
@@ -233,21 +232,21 @@ impl JobRecord {
         (self, next)
     }
 
-    /// Whether `attempt` was closed by the write that made this record: how a worker recognises its own
-    /// report when the reply was lost.
+    /// Whether `attempt` was closed by the write that created this record. A worker recognises its own report with it
+    /// after a lost reply.
     #[must_use]
     pub fn was_closed_by(&self, attempt: Attempt) -> bool {
         self.last.is_some_and(|last| last.attempt == attempt)
     }
 
-    /// Ends a job that has no attempt under way.
+    /// Ends a job without a running attempt as cancelled.
     #[must_use]
     pub fn cancel(mut self, at: WallMillis) -> Self {
         self.state = JobState::Terminal { verdict: Verdict::Cancelled, at };
         self
     }
 
-    /// Ends a job that has no attempt under way, because its time to start has passed.
+    /// Ends a job without a running attempt, because it has expired.
     #[must_use]
     pub fn expire(mut self, at: WallMillis) -> Self {
         self.last_error = Some(self.overdue());
@@ -255,7 +254,7 @@ impl JobRecord {
         self
     }
 
-    /// Whether its time to start has passed.
+    /// Whether the job has expired.
     #[must_use]
     pub fn is_overdue(&self, now: WallMillis) -> bool {
         self.expires_at.is_some_and(|at| at < now)
@@ -268,8 +267,8 @@ impl JobRecord {
         }
     }
 
-    /// Opens a new generation of a dead or cancelled job: counters start afresh, the last error and the progress
-    /// stay, and it does not expire any more.
+    /// Opens a new generation of a dead or cancelled job. Counters are reset, the last error and the progress are
+    /// kept, and the expiry is removed.
     #[must_use]
     pub fn reopen(mut self) -> Self {
         self.generation += 1;

@@ -19,9 +19,9 @@ fn attempt(number: u32) -> Attempt {
 
 const NOW: WallMillis = WallMillis(5_000);
 
-/// What the leader writes nothing about, it need not carry.
+/// Only a sampled trace is copied into the entry: the leader records no spans of the others.
 #[test]
-fn every_attempt_and_generation_is_part_of_the_trace_of_the_submission_and_waits_with_it_if_it_is_recorded() {
+fn every_attempt_and_generation_is_part_of_the_submissions_trace() {
     let traced = |flags| {
         let context = TraceContext::new([1; 16], [2; 8], flags).unwrap();
         (context, JobRecord { trace: Some(context), ..job(9, 9) })
@@ -73,7 +73,7 @@ fn a_hand_back_counts_as_neither() {
 }
 
 #[test]
-fn a_job_that_can_never_succeed_is_dead_at_once_with_the_reason() {
+fn an_invalid_job_is_dead_immediately_with_the_reason() {
     let (job, next) = job(9, 9).close(attempt(1), Ending::Invalid("no such account".into()), NOW, 0);
     assert_eq!((next, job.failures, job.losses), (Next::Terminal, 0, 0));
     assert_eq!(job.state, JobState::Terminal { verdict: Verdict::Dead, at: NOW });
@@ -81,7 +81,7 @@ fn a_job_that_can_never_succeed_is_dead_at_once_with_the_reason() {
 }
 
 #[test]
-fn a_job_that_asks_to_be_called_later_is_delayed_and_has_lost_nothing() {
+fn a_snoozed_job_is_delayed_without_a_failure_or_loss() {
     let wait = Duration::from_secs(90);
     let (job, next) = job(1, 1).close(attempt(1), Ending::Deferred(wait), NOW, 0);
     assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
@@ -89,7 +89,7 @@ fn a_job_that_asks_to_be_called_later_is_delayed_and_has_lost_nothing() {
 }
 
 #[test]
-fn a_job_that_asks_to_be_called_at_once_is_not() {
+fn a_snooze_is_clamped_to_its_bounds() {
     for (asked, waits) in [(Duration::ZERO, MIN_DEFERRAL), (Duration::MAX, MAX_WAIT)] {
         let (deferred, _) = job(1, 1).close(attempt(1), Ending::Deferred(asked), NOW, 0);
         assert_eq!(deferred.state, JobState::Open { not_before: Some(NOW + waits) });
@@ -97,23 +97,23 @@ fn a_job_that_asks_to_be_called_at_once_is_not() {
 }
 
 #[test]
-fn a_job_that_expired_says_when_as_people_write_it() {
+fn the_error_of_an_expired_job_contains_the_time_as_rfc3339() {
     let expires = JobRecord { expires_at: Some(WallMillis(1_795_226_400_250)), ..job(1, 1) };
     let error = expires.expire(NOW).last_error.unwrap();
     assert_eq!(error, "not started before it expired, at 2026-11-21T02:00:00.250Z");
 }
 
 #[test]
-fn an_attempt_that_gave_no_sign_of_life_counts_as_a_loss() {
+fn an_expired_lease_counts_as_a_loss() {
     let (job, next) = job(1, 2).close(attempt(1), Ending::LeaseExpired, NOW, 0);
     assert!(matches!(next, Next::Queue(ref entry) if entry.attempt == 2), "{next:?}");
     let (job, next) = job.close(attempt(2), Ending::LeaseExpired, NOW, 0);
     assert_eq!((next, job.failures, job.losses), (Next::Terminal, 0, 2));
-    assert!(job.last_error.unwrap().starts_with("attempt 2 gave no sign of life on worker"));
+    assert!(job.last_error.unwrap().starts_with("the lease of attempt 2 on worker"));
 }
 
 #[test]
-fn a_job_that_was_not_started_in_time_is_dead_and_a_retry_of_it_does_not_expire() {
+fn an_expired_job_is_dead_and_its_retry_does_not_expire() {
     let overdue = JobRecord { expires_at: Some(WallMillis(4_999)), ..job(9, 9) };
     assert!(overdue.is_overdue(NOW) && !overdue.is_overdue(WallMillis(4_999)));
     let expired = overdue.clone().expire(NOW);
@@ -125,7 +125,7 @@ fn a_job_that_was_not_started_in_time_is_dead_and_a_retry_of_it_does_not_expire(
 }
 
 #[test]
-fn what_an_attempt_left_is_carried_into_the_record_and_its_silence_erases_nothing() {
+fn progress_is_carried_into_the_record_and_an_attempt_without_progress_keeps_it() {
     let said = Progress::default().with_checkpoint(*b"7").unwrap();
     let left = Assignment { progress: Some(said.clone()), spawned: true, ..Assignment::new(1, 1, NOW) };
     let record = job(9, 9).carry(&left).carry(&Assignment::new(2, 1, NOW));
@@ -141,7 +141,7 @@ fn a_long_error_is_cut_at_a_character_boundary() {
 
 /// S9: a worker may get a job again, after a hand-back or a failure.
 #[test]
-fn a_record_was_closed_by_one_attempt_of_one_worker() {
+fn was_closed_by_matches_attempt_number_and_worker() {
     let (closed, _) = job(9, 9).close(attempt(1), Ending::Released, NOW, 0);
     assert!(closed.was_closed_by(attempt(1)));
     assert!(!closed.was_closed_by(attempt(2)), "the same worker, another attempt");
@@ -151,7 +151,7 @@ fn a_record_was_closed_by_one_attempt_of_one_worker() {
 
 /// S11
 #[test]
-fn a_submission_is_the_same_by_its_kind_and_payload_whatever_its_token_and_policy() {
+fn the_same_submission_is_defined_by_kind_and_payload_only() {
     let again = JobRecord { token: Uuid::from_u128(2), submitted_at: NOW, ..job(9, 9) };
     assert!(job(1, 1).is_same_submission(&again));
     let other_kind = JobRecord { kind: Kind::new("echo").unwrap(), ..job(1, 1) };
@@ -175,7 +175,7 @@ fn endings() -> impl Strategy<Value = Ending> {
 }
 
 proptest! {
-    /// S2, S9: attempts run 1..n without a gap, bounds hold, and what is terminal stays so.
+    /// S2, S9: attempts run 1..n without a gap, bounds hold, and a terminal record stays terminal.
     #[test]
     fn any_history_keeps_the_bounds(endings in prop::collection::vec(endings(), 1..40), random: u64) {
         let mut record = job(3, 2);

@@ -1,5 +1,5 @@
-//! Where groups live: their record with its marks, and apart from it the places of members that are open, so that a
-//! watch on the records hears of ends and not of submissions.
+//! The paths of groups. A group's record and marks are under `/groups`; the places of its open members are under
+//! `/members`, so that a watch on the records reports ends and not submissions.
 
 use super::Bucket;
 use crate::budget::MEMBERS_PER_CHUNK;
@@ -12,7 +12,7 @@ pub const GROUPS: &str = "/groups";
 pub const MEMBERS: &str = "/members";
 
 impl Bucket {
-    /// The bucket of a group: fixed for ever, as that of a job.
+    /// The bucket of a group. It never changes, because it is part of the group's path.
     #[must_use]
     pub fn of_group(group: &GroupId) -> Self {
         Self::of_name(group.as_str())
@@ -43,19 +43,19 @@ pub fn members(group: &GroupId) -> String {
     format!("{}/{group}", Bucket::of_group(group).members())
 }
 
-/// Which part of a group a member belongs to.
+/// The chunk of a member.
 #[must_use]
 pub const fn chunk(number: u32) -> u32 {
     number / MEMBERS_PER_CHUNK
 }
 
-/// The marks of a chunk of members.
+/// The parent of the marks of a chunk of members.
 #[must_use]
 pub fn mark_chunk(group: &GroupId, chunk: u32) -> String {
     format!("{}/{chunk}", self::group(group))
 }
 
-/// The places of a chunk of members.
+/// The parent of the places of a chunk of members.
 #[must_use]
 pub fn place_chunk(group: &GroupId, chunk: u32) -> String {
     format!("{}/{chunk}", members(group))
@@ -67,7 +67,7 @@ pub fn place(group: &GroupId, number: u32) -> String {
     format!("{}/{number}", place_chunk(group, chunk(number)))
 }
 
-/// That a job of a group has ended, and how.
+/// The mark that a job of a group has ended in this way.
 #[must_use]
 pub fn mark(group: &GroupId, mark: Mark, end: End) -> String {
     let (letter, parent) = (end.letter(), self::group(group));
@@ -79,26 +79,26 @@ pub fn mark(group: &GroupId, mark: Mark, end: End) -> String {
     }
 }
 
-/// Reads the name of a chunk back. `None` for a name that is not ours.
+/// Parses the name of a chunk. `None` for a foreign name.
 #[must_use]
 pub fn parse_chunk(name: &str) -> Option<u32> {
     number(name)
 }
 
-/// Reads the name of a place back: the member's number. `None` for a name that is not ours.
+/// Parses the name of a place: the member's number. `None` for a foreign name.
 #[must_use]
 pub fn parse_place(name: &str) -> Option<u32> {
     number(name)
 }
 
-/// Reads the name of a member's mark back. `None` for a name that is not ours.
+/// Parses the name of a member's mark. `None` for a foreign name.
 #[must_use]
 pub fn parse_member_mark(name: &str) -> Option<(u32, End)> {
     let (digits, letter) = name.split_once('-')?;
     Some((number(digits)?, End::from_letter(letter)?))
 }
 
-/// Reads the name of another job's mark back. `None` for a name that is not ours.
+/// Parses the name of another job's mark. `None` for a foreign name.
 #[must_use]
 pub fn parse_mark(name: &str) -> Option<(Mark, End)> {
     let (who, letter) = name.split_once('-')?;
@@ -115,7 +115,7 @@ fn number(digits: &str) -> Option<u32> {
     digits.parse::<u32>().ok().filter(|number| number.to_string() == digits)
 }
 
-/// What a path below `/groups` or `/members`, split, stands for.
+/// The meaning of a path below `/groups` or `/members`, split into its parts.
 pub(super) fn parse(parts: &[&str]) -> Option<GroupPlace> {
     let (root, bucket, name, rest) = match parts {
         [root, bucket, name, rest @ ..] => (*root, *bucket, *name, rest),
@@ -143,12 +143,12 @@ pub(super) fn parse(parts: &[&str]) -> Option<GroupPlace> {
     }
 }
 
-/// What a path of a group stands for.
+/// The meaning of a path of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupPlace {
-    /// Its record.
+    /// The record of a group.
     Record(GroupId),
-    /// That one of its jobs has ended.
+    /// The mark of a job's end.
     Mark(GroupId, Mark, End),
     /// The place of an open member.
     Member(GroupId, u32),
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_path_of_a_group_reads_back() {
+    fn every_path_of_a_group_is_parsed_to_its_place() {
         let id = GroupId::new("p:x@1").unwrap();
         for (path, place) in [
             (group(&id), GroupPlace::Record(id.clone())),

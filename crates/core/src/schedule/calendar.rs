@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use super::{SpecError, When, instant};
 use crate::time::{WallMillis, as_millis};
 
-/// Computes ticks. Everything ends at [`instant::END`].
+/// Computes ticks. No tick is at or after [`instant::END`].
 #[derive(Debug, Clone)]
 pub struct Calendar(Rule);
 
@@ -31,7 +31,7 @@ impl Calendar {
         }))
     }
 
-    /// The first tick after an instant; `None` when there is none any more.
+    /// The first tick after an instant; `None` if there is none.
     #[must_use]
     pub fn next_after(&self, after: WallMillis) -> Option<WallMillis> {
         if after >= instant::END {
@@ -39,7 +39,7 @@ impl Calendar {
         }
         let next = match &self.0 {
             Rule::Cron { pattern, zone } => {
-                // Its only errors are the end of the search and of the calendar.
+                // Its only errors are the end of the search range and of the calendar.
                 wall(&pattern.find_next_occurrence(&zoned(after, zone), false).ok()?)?
             }
             Rule::Every { interval, anchor } => WallMillis(match after.0.checked_sub(*anchor) {
@@ -52,7 +52,7 @@ impl Calendar {
         Some(next).filter(|next| *next < instant::END)
     }
 
-    /// The last tick that is not after an instant.
+    /// The last tick at or before an instant.
     #[must_use]
     pub fn last_through(&self, through: WallMillis) -> Option<WallMillis> {
         match &self.0 {
@@ -68,7 +68,7 @@ impl Calendar {
         }
     }
 
-    /// How far apart its ticks are, in milliseconds, when that is always the same.
+    /// The distance between its ticks in milliseconds, if it is constant.
     pub(super) fn interval(&self) -> Option<u64> {
         match &self.0 {
             Rule::Every { interval, .. } => Some(*interval),
@@ -82,7 +82,7 @@ impl Calendar {
     }
 }
 
-/// At the whole second: cron knows no parts of one, and its search begins at the next.
+/// Truncates to whole seconds: cron has no fractions, and its search starts at the next second.
 fn zoned(at: WallMillis, zone: &TimeZone) -> Zoned {
     instant::stamp(WallMillis(at.0 / 1_000 * 1_000)).to_zoned(zone.clone())
 }

@@ -1,7 +1,8 @@
 //! Cron expressions: five fields, or six with seconds first.
 //!
-//! croner decides when an expression is due; what it is lenient about is refused here first (`JANFEB`, names in the hour,
-//! nicknames, a year), so that an expression means what it seems to mean, and a refusal names the field.
+//! The crate croner decides when an expression ticks. Input that croner accepts leniently (`JANFEB`, names in the
+//! hour, nicknames, a year) is refused here first, so that an expression has its obvious meaning and an error names
+//! the field.
 
 use std::fmt;
 
@@ -10,10 +11,10 @@ use croner::parser::{CronParser, Seconds, Year};
 
 use super::SpecError;
 
-/// Longest expression: every field as a long list fits.
+/// Longest expression in bytes: every field can be a long list.
 pub const MAX_EXPRESSION_BYTES: usize = 256;
 
-/// The years that are searched. One that is out of them never comes.
+/// The years that are searched. An expression without a tick in them never ticks.
 const YEARS: &str = "1970-2499";
 
 const MONTHS: [&str; 12] =
@@ -73,13 +74,13 @@ impl Field {
         })
     }
 
-    /// Whether it is right alone among stars: else a refusal is this field's.
+    /// Whether the text is valid if all other fields are `*`. If not, the error belongs to this field.
     fn parses(self, text: &str) -> bool {
         let alone = Self::ALL.map(|other| if other == self { text } else { "*" }).join(" ");
         parser().parse(&format!("{alone} {YEARS}")).is_ok()
     }
 
-    /// Whether the part between two separators is written as this field's parts are. Their ranges are croner's.
+    /// Whether the part between two separators has the form of this field. croner checks the ranges.
     fn takes(self, part: &str) -> bool {
         let number = |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
         let ends_with = |letter| part.strip_suffix(letter).is_some_and(number);
@@ -94,7 +95,7 @@ impl Field {
     }
 }
 
-/// A checked expression: its fields in upper case with one space between.
+/// A valid expression: its fields in upper case, separated by single spaces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CronExpression(String);
 
@@ -102,8 +103,8 @@ impl CronExpression {
     /// Checks an expression.
     ///
     /// # Errors
-    /// [`SpecError`] names the field and what it allows. Whether the expression ever comes depends on its zone, too:
-    /// [`When::check`](super::When::check).
+    /// A [`SpecError`] with the field and its allowed values. Whether the expression ever ticks also depends on its
+    /// zone: [`When::check`](super::When::check).
     pub fn new(given: &str) -> Result<Self, SpecError> {
         if given.len() > MAX_EXPRESSION_BYTES {
             return Err(SpecError::Bound {
@@ -132,13 +133,13 @@ impl CronExpression {
         Ok(expression)
     }
 
-    /// The expression.
+    /// The text of the expression.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The pattern that decides, with the years that are searched.
+    /// The pattern of croner, including the years that are searched.
     pub(super) fn pattern(&self) -> Result<Cron, SpecError> {
         let seconds = if self.0.split(' ').count() == 5 { "0 " } else { "" };
         parser().parse(&format!("{seconds}{} {YEARS}", self.0)).map_err(|error| SpecError::Field {
@@ -170,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_has_one_spelling() {
+    fn an_expression_is_normalised() {
         let expression = CronExpression::new("  0   2 * jan mon-FRI ").unwrap();
         assert_eq!(expression.as_str(), "0 2 * JAN MON-FRI");
         assert_eq!(CronExpression::new(expression.as_str()), Ok(expression));
     }
 
     #[test]
-    fn five_and_six_fields_are_taken_with_all_that_they_allow() {
+    fn five_and_six_fields_are_accepted_with_all_their_syntax() {
         for given in [
             "* * * * *",
             "*/5 * * * * *",
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_field_and_what_it_allows() {
+    fn a_cron_error_names_the_field_and_its_allowed_values() {
         assert_eq!(refused("61 * * * *"), "cron field minute is \"61\": 0-59 with * , - / is allowed");
         assert!(refused("* 24 * * *").starts_with("cron field hour is \"24\": 0-23"));
         assert!(refused("* * 0 * *").starts_with("cron field day of month is \"0\": 1-31"));
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_taken_for_something_else_is_refused() {
+    fn misleading_expressions_are_refused() {
         for given in [
             "0 0 1 JANFEB *",
             "0 MON * * *",
@@ -236,7 +237,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is typed is refused or taken, and what is taken has a pattern.
+        /// Any input is refused or accepted without a panic, and an accepted expression has a pattern.
         #[test]
         fn no_expression_panics(given in "[-0-9*,/?#+LWA-Z@ é]{0,40}") {
             if let Ok(expression) = CronExpression::new(&given) {

@@ -1,9 +1,9 @@
-//! What is due: a tick, ticks that nobody was there for, or nothing yet.
+//! Decides whether a tick, missed ticks or nothing is due.
 //!
-//! Everything up to the *cursor* is decided for good. A tick is on time for a while after its instant (the *grace*),
-//! which covers a change of leader; what is older was missed, and the [`Misfire`] policy says what becomes of it. One
-//! step decides one tick and whatever is passed over before it, so that a step is one transaction and its work is
-//! bounded however long nobody was there.
+//! Everything up to the *cursor* is decided permanently. A tick is on time for a while after its instant (the
+//! *grace*), which covers a change of leader. Older ticks were missed, and the [`Misfire`] policy decides what
+//! happens to them. One step decides one tick and the skipped ticks before it. So a step is one transaction, and its
+//! work is bounded regardless of how long no leader was active.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::time::{WallMillis, as_millis};
 /// Most missed ticks that are made up.
 pub const MAX_CATCH_UP: u32 = 100;
 
-/// Ticks of a calendar are counted up to here when they are passed over, one search each, so that a year of missed seconds
-/// costs no more. Those of an interval are divided.
+/// Skipped ticks of a cron expression are counted up to this number, with one search each, so that a year of missed
+/// seconds costs no more. The skipped ticks of an interval are computed by a division.
 pub const MAX_COUNTED: u32 = 100;
 
-/// The most searches of its calendar that a step takes, for ticks that are made up and for those that are counted.
+/// Most searches of the calendar per step, for ticks that are made up and for ticks that are counted.
 pub const MAX_SEARCHES: usize = (MAX_CATCH_UP + MAX_COUNTED) as usize + 4;
 
-/// What becomes of ticks that were missed.
+/// What happens to missed ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Misfire {
-    /// Nothing.
+    /// No missed tick is made up.
     Skip,
-    /// The last one is made up for all of them.
+    /// The last missed tick is made up, on behalf of all.
     #[default]
     Once,
-    /// The last ones are made up, in order.
+    /// The last missed ticks are made up, in order.
     CatchUp {
         /// How many, 1 to [`MAX_CATCH_UP`].
         at_most: u32,
@@ -37,34 +37,34 @@ pub enum Misfire {
     },
 }
 
-/// Ticks that follow one another, and become nothing.
+/// Consecutive ticks that get no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Missed {
     /// The first of them.
     pub from: WallMillis,
     /// The last of them.
     pub through: WallMillis,
-    /// How many they are. Of a cron expression, [`MAX_COUNTED`] stands for that many or more.
+    /// Their number. For a cron expression, [`MAX_COUNTED`] means that many or more.
     pub count: u32,
 }
 
-/// What comes next after the cursor.
+/// The decision about the time after the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Due {
-    /// Nothing before this instant; `None` is never again.
+    /// Nothing is due before this instant; `None` if nothing will ever be due.
     Later(Option<WallMillis>),
-    /// A tick, after passing over what was missed before it.
+    /// A tick, after skipping the missed ticks before it.
     Tick {
         /// Its instant.
         at: WallMillis,
-        /// What is passed over.
+        /// The skipped ticks.
         missed: Option<Missed>,
     },
-    /// Only ticks that were missed.
+    /// Only missed ticks, which are skipped.
     PassOver(Missed),
 }
 
-/// What is due at `now` when everything up to `cursor` is decided.
+/// Computes the next step at `now` if everything up to `cursor` is decided.
 #[must_use]
 pub fn due(
     calendar: &Calendar,
@@ -102,7 +102,7 @@ pub fn due(
     }
 }
 
-/// All ticks from `first`, which is one, to `through`.
+/// All ticks from the tick `first` to `through`.
 #[must_use]
 pub fn missed(calendar: &Calendar, first: WallMillis, through: WallMillis) -> Missed {
     let count = calendar.interval().map_or_else(
@@ -115,7 +115,7 @@ pub fn missed(calendar: &Calendar, first: WallMillis, through: WallMillis) -> Mi
     Missed { from: first, through, count: u32::try_from(count).unwrap_or(u32::MAX) }
 }
 
-/// The first of the last `at_most` ticks up to `last` that is not before `oldest`.
+/// The first of the last `at_most` ticks up to `last` that is at or after `oldest`.
 fn oldest_of(calendar: &Calendar, last: WallMillis, at_most: u32, oldest: WallMillis) -> Option<WallMillis> {
     let before = |at: &WallMillis| calendar.last_through(WallMillis(at.0.checked_sub(1)?));
     std::iter::successors(Some(last), before)

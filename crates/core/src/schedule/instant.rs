@@ -1,34 +1,35 @@
-//! Instants as people, files and job ids have them: RFC 3339.
+//! Instants in user input, files and job ids: RFC 3339.
 
 use jiff::Timestamp;
 
 use crate::time::WallMillis;
 
-/// Where every calendar ends, 2500-01-01T00:00:00Z: what nobody here will see. It bounds the search for the next tick of
-/// an expression that has none.
+/// The end of every calendar, 2500-01-01T00:00:00Z. It bounds the search for the next tick of an expression that has no
+/// ticks.
 pub const END: WallMillis = WallMillis(16_725_225_600_000);
 
-/// A text that is no instant of ours.
+/// A text is not a valid instant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "instant {given:?} must be RFC 3339 between 1970 and 2499, in whole milliseconds, such as 2026-11-21T02:00:00Z"
 )]
 pub struct InstantError {
-    /// What was given.
+    /// The given text.
     pub given: String,
 }
 
-/// RFC 3339 in UTC, with as many digits of a second as it takes: `2026-11-21T02:00:00Z`. One instant has one text.
+/// Formats an instant as RFC 3339 in UTC, with as few fraction digits as possible: `2026-11-21T02:00:00Z`. An
+/// instant has exactly one such text.
 #[must_use]
 pub fn text(at: WallMillis) -> String {
     let at = WallMillis(at.0.min(END.0));
     stamp(at).to_string()
 }
 
-/// Reads RFC 3339 with any offset.
+/// Parses RFC 3339 with any offset.
 ///
 /// # Errors
-/// When it is another form, outside 1970 to 2499, or has parts of a millisecond.
+/// If it has another form, is outside 1970 to 2499, or has fractions of a millisecond.
 pub fn parse(given: &str) -> Result<WallMillis, InstantError> {
     let refused = || InstantError { given: given.chars().take(64).collect() };
     let at = given.trim().parse::<Timestamp>().map_err(|_| refused())?;
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_has_one_text_and_is_read_back_from_it() {
+    fn an_instant_has_one_text_and_survives_a_round_trip() {
         for (millis, written) in [
             (0, "1970-01-01T00:00:00Z"),
             (1_795_226_400_000, "2026-11-21T02:00:00Z"),
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_instant_is_refused() {
+    fn an_invalid_instant_is_refused() {
         for given in [
             "",
             "tomorrow",

@@ -1,13 +1,13 @@
-//! Schedules: what submits a job at each *tick*.
+//! Schedules, which submit a job at each *tick*.
 //!
 //! ```text
 //! When ──calendar()──▶ Calendar: next_after, last_through     pure functions of an instant
 //!                          │
-//! ScheduleRecord: cursor ──┴── due(…, now) ──▶ tick · pass over · later
+//! ScheduleRecord: cursor ──┴── due(…, now) ──▶ tick · skip · later
 //! ```
 //!
-//! Time comes in as an argument, and the zones' rules are compiled in, so that all nodes of one build agree on every
-//! tick. What a tick becomes in ZooKeeper is [`crate::txn`]'s, who makes it [`crate::machine::schedule_keeper`]'s.
+//! Time is an argument, and the time zone rules are compiled in, so all nodes of one build agree on every tick.
+//! [`crate::txn`] defines the transaction of a tick, [`crate::machine::schedule_keeper`] sends it.
 
 mod calendar;
 mod cron;
@@ -27,7 +27,7 @@ pub use when::{MAX_INTERVAL, MIN_INTERVAL, When, Zone};
 use crate::job::PolicyError;
 use crate::name::Lane;
 
-/// Why a schedule cannot be. The text names the field, the bound and the way out.
+/// Why a schedule is invalid. The text contains the field, the bound and a way to proceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The expression has too few or too many fields.
@@ -38,46 +38,46 @@ pub enum SpecError {
     Fields {
         /// The expression.
         given: String,
-        /// How many it has.
+        /// The number of its fields.
         count: usize,
     },
-    /// A field of the expression is wrong.
+    /// A field of the expression is invalid.
     #[error("cron field {field} is {given:?}: {allowed} is allowed")]
     Field {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: String,
-        /// What it may be.
+        /// The allowed values.
         allowed: String,
     },
-    /// No day has what the expression asks for.
-    #[error("cron expression \"{0}\" never comes: no day until 2500 has it")]
+    /// The expression matches no day.
+    #[error("cron expression \"{0}\" never ticks: no day until 2500 matches it")]
     Never(CronExpression),
-    /// There is no such zone.
+    /// The time zone is unknown.
     #[error(
         "zone {given:?} is not an IANA zone that this build knows: give one such as Europe/Berlin or UTC"
     )]
     Zone {
-        /// What was given.
+        /// The given name.
         given: String,
     },
-    /// Something is out of its bounds.
+    /// A value is outside its bounds.
     #[error("{field} must be {allowed}, not {given}")]
     Bound {
-        /// What.
+        /// The field.
         field: &'static str,
         /// Its bounds.
         allowed: String,
-        /// What was given.
+        /// The given value.
         given: String,
     },
     /// Its jobs would have two lanes.
     #[error(
-        "a schedule whose ticks queue has a lane of its own, not {0}: leave the lane out, or let its ticks overlap"
+        "a schedule whose ticks queue uses its own lane, not {0}: leave the lane out, or let its ticks overlap"
     )]
     Lane(Lane),
-    /// A bound of its jobs is out of its range.
+    /// A limit of its jobs is outside its range.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }

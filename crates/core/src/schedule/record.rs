@@ -1,8 +1,8 @@
-//! What is stored of a schedule, and how it changes.
+//! The stored record of a schedule, and its changes.
 //!
-//! The *cursor* is the last instant that is decided. It only grows, so that no instant is decided twice, whatever the
-//! clocks say (S8). Whoever moves it over ticks that get no job says which, and why: `passed` has the latest such move,
-//! the counts have all.
+//! The *cursor* is the last instant that is decided. It only grows, so no instant is decided twice, regardless of
+//! clocks (S8). A change that moves it past ticks without a job records these ticks and the reason: `last_passed`
+//! has the latest such change, the counts include all.
 
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
@@ -15,15 +15,15 @@ use crate::time::WallMillis;
 /// Why ticks got no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PassedOver {
-    /// Nobody was there in time, and the misfire policy does not make them up.
+    /// No leader was active in time, and the misfire policy does not make the ticks up.
     Misfire,
-    /// The last tick's job was not over, and the schedule forbids two.
+    /// The job of the last tick was open, and the schedule forbids overlap.
     Overlap,
     /// The schedule was paused.
     Pause,
-    /// The schedule was replaced before they were made.
+    /// The schedule was replaced before the ticks were made.
     Replacement,
-    /// A job with the tick's id was there: of a schedule of this name that was removed, say.
+    /// A job with the id of the tick exists: for example, of a removed schedule with the same name.
     Taken,
 }
 
@@ -31,7 +31,7 @@ impl PassedOver {
     /// All reasons.
     pub const ALL: [Self; 5] = [Self::Misfire, Self::Overlap, Self::Pause, Self::Replacement, Self::Taken];
 
-    /// The word for it.
+    /// The name of the reason.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,40 +44,40 @@ impl PassedOver {
     }
 }
 
-/// Ticks that follow one another and got no job.
+/// Consecutive ticks that got no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passed {
-    /// Why.
+    /// The reason.
     pub why: PassedOver,
-    /// Which.
+    /// The ticks.
     pub ticks: Missed,
 }
 
-/// A schedule with its state.
+/// A schedule and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ScheduleRecord {
-    /// What it is.
+    /// The specification.
     pub spec: ScheduleSpec,
-    /// 1, and one more for each replacement.
+    /// 1, plus one for each replacement.
     pub spec_version: u32,
-    /// Whether it stands still.
+    /// Whether it is paused.
     pub paused: bool,
     /// The last instant that is decided.
     pub cursor: WallMillis,
     /// When it was added, by the client's wall clock.
     pub created_at: WallMillis,
-    /// How many ticks got their job.
+    /// How many ticks got a job.
     pub ticked: u64,
-    /// How many got none.
+    /// How many ticks got none.
     pub passed_over: u64,
-    /// The last tick that got its job.
+    /// The last tick that got a job.
     pub last_tick: Option<WallMillis>,
     /// The last ticks that got none.
     pub last_passed: Option<Passed>,
 }
 
 impl ScheduleRecord {
-    /// A new schedule, whose first tick is the first after `now`.
+    /// Creates a schedule whose first tick is the first after `now`.
     #[must_use]
     pub fn new(spec: ScheduleSpec, now: WallMillis) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl ScheduleRecord {
         }
     }
 
-    /// After a tick that gets its job, and what was passed over before it.
+    /// The record after a tick that gets a job, and after the skipped ticks before it.
     #[must_use]
     pub fn ticked(mut self, at: WallMillis, before: Option<Missed>) -> Self {
         debug_assert!(at > self.cursor, "the cursor only grows");
@@ -106,7 +106,7 @@ impl ScheduleRecord {
         self
     }
 
-    /// After ticks that get none.
+    /// The record after ticks that get no job.
     #[must_use]
     pub fn passed(mut self, passed: Passed) -> Self {
         debug_assert!(passed.ticks.through > self.cursor, "the cursor only grows");
@@ -116,28 +116,28 @@ impl ScheduleRecord {
         self
     }
 
-    /// Stands still.
+    /// The paused schedule.
     #[must_use]
     pub fn pause(mut self) -> Self {
         self.paused = true;
         self
     }
 
-    /// Goes on with the first tick after `now`: what fell into the pause is not made up.
+    /// The resumed schedule: the next tick is the first after `now`, and the ticks during the pause are not made up.
     ///
     /// # Errors
-    /// When this build does not know its calendar.
+    /// If this build does not know its calendar.
     pub fn resume(mut self, now: WallMillis) -> Result<Self, SpecError> {
         self = self.skip_to(now, PassedOver::Pause)?;
         self.paused = false;
         Ok(self)
     }
 
-    /// Becomes another one of the same name, whose first tick is the first after `now`. What was due before is not made
-    /// up; a pause goes on.
+    /// The schedule with another spec, whose first tick is the first after `now`. Earlier due ticks are not made up,
+    /// and a paused schedule stays paused.
     ///
     /// # Errors
-    /// When this build does not know its calendar.
+    /// If this build does not know its calendar.
     pub fn replace(mut self, spec: ScheduleSpec, now: WallMillis) -> Result<Self, SpecError> {
         let why = if self.paused { PassedOver::Pause } else { PassedOver::Replacement };
         self = self.skip_to(now, why)?;
@@ -146,7 +146,7 @@ impl ScheduleRecord {
         Ok(self)
     }
 
-    /// The cursor stays where it is when `now` is before it, so that a clock that was set back decides nothing twice.
+    /// If `now` is before the cursor, the cursor stays, so that no instant is decided twice after a clock was set back.
     fn skip_to(mut self, now: WallMillis, why: PassedOver) -> Result<Self, SpecError> {
         let calendar = self.spec.when.calendar()?;
         if let Some(first) = calendar.next_after(self.cursor).filter(|first| *first <= now) {
@@ -157,7 +157,7 @@ impl ScheduleRecord {
         Ok(self)
     }
 
-    /// The next tick, if it goes on.
+    /// The next tick, unless the schedule is paused.
     #[must_use]
     pub fn next(&self, calendar: &Calendar) -> Option<WallMillis> {
         calendar.next_after(self.cursor).filter(|_| !self.paused)
@@ -167,13 +167,13 @@ impl ScheduleRecord {
     #[must_use]
     pub fn tick_job(&self, schedule: &ScheduleId, at: WallMillis, now: WallMillis) -> (JobId, JobRecord) {
         let id = tick_id(schedule, at);
-        // The transaction that makes it moves the cursor, which tells what became of it: nobody asks for the token.
+        // The cursor shows whether the transaction was applied, so the token is never needed after a lost reply.
         let token = Uuid::from_u128(xxh3_128(id.as_str().as_bytes()));
         let record = self.job(schedule, token, at, now);
         (id, record)
     }
 
-    /// The job of a trigger, which is no tick's: `token` makes its id.
+    /// The job of a manual trigger. Its id contains `token` and thus differs from the id of every tick.
     #[must_use]
     pub fn triggered_job(&self, schedule: &ScheduleId, token: Uuid, now: WallMillis) -> (JobId, JobRecord) {
         (triggered_id(schedule, token), self.job(schedule, token, now, now))
@@ -195,13 +195,13 @@ impl ScheduleRecord {
     }
 }
 
-/// The id of a tick's job: `nightly@2026-11-21T02:00:00Z`. One tick has one, in whichever spec version it falls.
+/// The id of a tick's job: `nightly@2026-11-21T02:00:00Z`. A tick has the same id in every spec version.
 #[must_use]
 pub fn tick_id(schedule: &ScheduleId, at: WallMillis) -> JobId {
     composed(format!("{schedule}@{}", instant::text(at)))
 }
 
-/// The tick that a job's id names.
+/// Parses the schedule and the tick from a job's id.
 #[must_use]
 pub fn parse_tick(job: &JobId) -> Option<(ScheduleId, WallMillis)> {
     let (schedule, at) = job.as_str().split_once('@')?;
@@ -209,16 +209,16 @@ pub fn parse_tick(job: &JobId) -> Option<(ScheduleId, WallMillis)> {
     Some((schedule, at)).filter(|(schedule, at)| tick_id(schedule, *at) == *job)
 }
 
-/// The id of a triggered job. A UUID is no instant.
+/// The id of a triggered job. A UUID cannot be parsed as an instant.
 fn triggered_id(schedule: &ScheduleId, token: Uuid) -> JobId {
     composed(format!("{schedule}@{}", token.hyphenated()))
 }
 
 fn composed(id: String) -> JobId {
-    JobId::new(id).expect("a schedule's name leaves room for what follows it, which is of the alphabet")
+    JobId::new(id).expect("a schedule's name leaves room for the suffix, whose characters are allowed")
 }
 
-/// The lane of a schedule whose ticks wait for one another.
+/// The lane of a schedule with [`Overlap::Queue`].
 #[must_use]
 pub fn lane(schedule: &ScheduleId) -> Lane {
     Lane::new(format!("schedule.{schedule}")).expect("a schedule's name leaves room for a prefix")

@@ -1,4 +1,4 @@
-//! What a schedule is, as its author says it.
+//! The specification of a schedule.
 
 use std::time::Duration;
 
@@ -7,54 +7,54 @@ use crate::budget::{MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
 use crate::job::{Payload, Placement, Policy, Priority};
 use crate::name::Kind;
 
-/// How late a tick may be and still be on time, unless said otherwise: longer than a change of leader takes with the
-/// longest session timeout that is usual.
+/// The default grace: how late a tick may be and still count as on time. Longer than a change of leader takes with the
+/// longest usual session timeout.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(60);
 
-/// The longest time after a tick, of its job's expiry and of what is caught up with: a leap year.
+/// The longest time after a tick in which its job may expire or be caught up: a leap year.
 const MAX_AFTER: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// What becomes of a tick while the job of the last one is not over.
+/// What happens to a tick while the job of the last tick is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overlap {
-    /// It gets its job.
+    /// The tick gets a job.
     #[default]
     Allow,
-    /// It is passed over.
+    /// The tick is skipped.
     Forbid,
-    /// It gets its job, which waits for the others in the schedule's lane.
+    /// The tick gets a job, which waits for the earlier ones in the schedule's lane.
     Queue,
 }
 
-/// What each tick submits.
+/// The job that each tick submits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Template {
-    /// Which handler runs it.
+    /// The kind: the name of the handler that runs the job.
     pub kind: Kind,
-    /// What the handler gets.
+    /// The input of the handler.
     pub payload: Payload,
-    /// How often and how long it is tried.
+    /// The limits on attempts, waits and run time.
     pub policy: Policy,
     /// Where it may run.
     pub placement: Placement,
     /// How urgent it is.
     pub priority: Priority,
-    /// How long after its tick it may be started.
+    /// How long after its tick the job may start.
     pub expires_after: Option<Duration>,
 }
 
-/// A schedule: when it ticks, what a tick submits, and what happens when that is not possible in time.
+/// A schedule: when it ticks, what a tick submits, and what happens to late or overlapping ticks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ScheduleSpec {
     /// When it ticks.
     pub when: When,
-    /// What becomes of ticks that nobody was there for.
+    /// What happens to missed ticks.
     pub misfire: Misfire,
-    /// How late a tick may be and still be on time.
+    /// How late a tick may be and still count as on time.
     pub grace: Duration,
-    /// What becomes of a tick while the last one's job is not over.
+    /// What happens to a tick while the job of the last tick is open.
     pub overlap: Overlap,
-    /// What a tick submits.
+    /// The job that a tick submits.
     pub template: Template,
 }
 
@@ -62,7 +62,7 @@ impl ScheduleSpec {
     /// Checks every bound.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first violated bound.
     pub fn check(&self) -> Result<(), SpecError> {
         self.when.check()?;
         let second = Duration::from_secs(1);
@@ -87,7 +87,9 @@ impl Template {
         if payload > MAX_SCHEDULE_PAYLOAD_BYTES {
             return Err(SpecError::Bound {
                 field: "a schedule's payload",
-                allowed: format!("at most {MAX_SCHEDULE_PAYLOAD_BYTES} bytes, for the leader holds it"),
+                allowed: format!(
+                    "at most {MAX_SCHEDULE_PAYLOAD_BYTES} bytes, because the leader keeps it in memory"
+                ),
                 given: format!("{payload} bytes"),
             });
         }

@@ -13,24 +13,24 @@ use crate::time::{WallMillis, as_millis};
 /// Shortest interval: a tick is a transaction and a job.
 pub const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longest interval: a leap year. What comes more seldom is a calendar's matter.
+/// Longest interval: a leap year. Use a cron expression for rarer ticks.
 pub const MAX_INTERVAL: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// When a schedule ticks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum When {
-    /// At the times of day that an expression names in a zone.
+    /// At the local times in a zone that match an expression.
     Cron {
-        /// Which times.
+        /// The expression.
         expression: CronExpression,
-        /// Of which zone.
+        /// The zone.
         zone: Zone,
     },
     /// At the anchor and every interval after it.
     Every {
-        /// How far apart, [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
+        /// The distance between ticks, [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
         interval: Duration,
-        /// Where they begin. The Unix epoch makes an interval of an hour tick at the full hours of UTC.
+        /// The first tick. With the Unix epoch as anchor, an interval of an hour ticks at the full hours of UTC.
         anchor: WallMillis,
     },
     /// At one instant.
@@ -38,30 +38,30 @@ pub enum When {
 }
 
 impl When {
-    /// Cron in a zone.
+    /// Creates a cron rule in a zone.
     ///
     /// # Errors
-    /// As [`When::check`], and for what is no expression and no zone.
+    /// As [`When::check`], and for an invalid expression or an unknown zone.
     pub fn cron(expression: &str, zone: &str) -> Result<Self, SpecError> {
         let when = Self::Cron { expression: CronExpression::new(expression)?, zone: Zone::new(zone)? };
         when.check()?;
         Ok(when)
     }
 
-    /// At the Unix epoch and every interval after it.
+    /// Creates an interval that is anchored at the Unix epoch.
     ///
     /// # Errors
-    /// When the interval is out of its bounds.
+    /// If the interval is outside its bounds.
     pub fn every(interval: Duration) -> Result<Self, SpecError> {
         let when = Self::Every { interval, anchor: WallMillis::default() };
         when.check()?;
         Ok(when)
     }
 
-    /// Checks every bound, and that there is a tick at all.
+    /// Checks every bound, and that there is at least one tick.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first violated bound.
     pub fn check(&self) -> Result<(), SpecError> {
         match self {
             Self::Cron { expression, .. } => {
@@ -86,10 +86,10 @@ impl When {
         Ok(())
     }
 
-    /// What computes its ticks. Making one for cron takes some microseconds: keep it where many are asked for.
+    /// Returns the calendar that computes its ticks. For cron this takes some microseconds: reuse the calendar.
     ///
     /// # Errors
-    /// For an expression or zone that this build does not know, which only another build's record can have.
+    /// For an expression or a zone that this build does not know, which only a record of another build can contain.
     pub fn calendar(&self) -> Result<Calendar, SpecError> {
         Calendar::new(self)
     }
@@ -117,21 +117,21 @@ fn within_calendar(field: &'static str, at: WallMillis) -> Result<(), SpecError>
     Ok(())
 }
 
-/// An IANA zone, by the name that the database of this build has for it.
+/// An IANA time zone, by its name in the compiled-in database.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Zone(Arc<str>);
 
 impl Zone {
-    /// Looks a zone up, in any case of letters.
+    /// Looks up a zone, ignoring case.
     ///
     /// # Errors
-    /// When the database that is compiled in has no such zone.
+    /// If the compiled-in database has no such zone.
     pub fn new(given: &str) -> Result<Self, SpecError> {
         let zone = lookup(given)?;
         Ok(Self(Arc::from(zone.iana_name().ok_or_else(|| unknown(given))?)))
     }
 
-    /// UTC, which has no changes.
+    /// UTC.
     #[must_use]
     pub fn utc() -> Self {
         Self(Arc::from("UTC"))
@@ -148,9 +148,9 @@ impl Zone {
     }
 }
 
-/// Only what is compiled in: the files of a machine would make two nodes disagree.
+/// Uses only the compiled-in database: with the files of a machine two nodes could disagree.
 fn lookup(name: &str) -> Result<TimeZone, SpecError> {
-    // The database answers this one, for "unknown".
+    // The database returns a zone for this name, which means "unknown".
     if name.eq_ignore_ascii_case("Etc/Unknown") {
         return Err(unknown(name));
     }
@@ -178,20 +178,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expression_that_never_comes_is_refused() {
+    fn an_expression_that_never_ticks_is_refused() {
         let refused = |expression| When::cron(expression, "UTC").unwrap_err().to_string();
         assert_eq!(
             refused("0 0 31 2 *"),
-            "cron expression \"0 0 31 2 *\" never comes: no day until 2500 has it"
+            "cron expression \"0 0 31 2 *\" never ticks: no day until 2500 matches it"
         );
-        assert!(refused("0 0 30 2 *").contains("never comes"));
-        assert!(refused("0 0 31 4,6,9,11 ?").contains("never comes"));
+        assert!(refused("0 0 30 2 *").contains("never ticks"));
+        assert!(refused("0 0 31 4,6,9,11 ?").contains("never ticks"));
         assert!(When::cron("0 0 29 2 *", "UTC").is_ok(), "every fourth year");
-        assert!(When::cron("0 0 29 2 +MON", "UTC").is_ok(), "every 28 years or so");
+        assert!(When::cron("0 0 29 2 +MON", "UTC").is_ok(), "about every 28 years");
     }
 
     #[test]
-    fn a_zone_is_known_in_any_case_and_an_unknown_one_is_refused() {
+    fn zone_names_ignore_case_and_unknown_zones_are_refused() {
         assert_eq!(Zone::new("europe/berlin").unwrap().as_str(), "Europe/Berlin");
         assert_eq!(Zone::new("utc").unwrap(), Zone::utc());
         for given in ["Europe/Atlantis", "", "CEST", "+01:00", "Etc/Unknown", "../etc/passwd"] {

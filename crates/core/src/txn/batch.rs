@@ -1,13 +1,13 @@
-//! Many jobs' transactions as one multi.
+//! Combines the transactions of many jobs into one multi.
 //!
-//! A multi costs one log write however many operations it has, so throughput is a matter of batching. But it
-//! fails as a whole at its first bad operation; [`Batch::locate`] tells whose that was, so that the caller can
-//! take that one out and send the rest again.
+//! A multi costs one log write regardless of its number of operations, so batching determines throughput. But a multi
+//! fails as a whole at its first rejected operation. [`Batch::locate`] finds the group of that operation, so that the
+//! caller can remove this group and send the others again.
 
 use super::{Op, Subject};
 use crate::budget::{MAX_TXN_BYTES, MAX_TXN_OPS};
 
-/// Operations that must all hold, then one group of operations per key.
+/// A fence, whose operations must all succeed, followed by one group of operations per key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Batch<K> {
     fence: Vec<Op>,
@@ -16,31 +16,31 @@ pub struct Batch<K> {
     bytes: usize,
 }
 
-/// Whose operation failed.
+/// The owner of a rejected operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Locus {
-    /// The fence's.
+    /// The fence.
     Fence(Subject),
-    /// A group's.
+    /// A group.
     Group {
-        /// The group's position.
+        /// The position of the group.
         group: usize,
-        /// The operation's position in it.
+        /// The position of the operation in the group.
         op: usize,
-        /// What the operation is about.
+        /// The subject of the operation.
         subject: Subject,
     },
 }
 
 impl<K> Batch<K> {
-    /// An empty batch behind a fence, which may itself be empty.
+    /// Creates an empty batch with a fence, which may be empty.
     #[must_use]
     pub fn new(fence: Vec<Op>) -> Self {
         let (ops, bytes) = (fence.len(), fence.iter().map(Op::bytes).sum());
         Self { fence, groups: Vec::new(), ops, bytes }
     }
 
-    /// Adds a group, or gives it back when the batch would break a budget with it. The first group always fits:
+    /// Adds a group, or returns it if the batch would exceed a budget with it. The first group always fits:
     /// the largest record is within the byte budget.
     ///
     /// # Errors
@@ -57,35 +57,39 @@ impl<K> Batch<K> {
         Ok(())
     }
 
-    /// Changes the groups' operations, which are to stay as many as they are. What they gain in bytes must be little: the budget
-    /// was looked at before.
+    /// Changes the operations of each group. Their number must stay the same, and they may grow only by a few bytes,
+    /// because the budget is not checked again.
     pub fn rewrite(&mut self, mut rewrite: impl FnMut(&K, &mut Vec<Op>)) {
         for (key, ops) in &mut self.groups {
             let (before, count) = (ops.iter().map(Op::bytes).sum::<usize>(), ops.len());
             rewrite(key, ops);
-            debug_assert_eq!(ops.len(), count, "an operation is located by its place");
+            debug_assert_eq!(
+                ops.len(),
+                count,
+                "the number of operations must not change: they are located by position"
+            );
             self.bytes = self.bytes - before + ops.iter().map(Op::bytes).sum::<usize>();
         }
     }
 
-    /// How many groups it has.
+    /// The number of groups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// Whether it has no group.
+    /// Whether the batch has no group.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// All operations in order, for one multi.
+    /// All operations in the order of the multi.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         self.fence.iter().chain(self.groups.iter().flat_map(|(_, ops)| ops))
     }
 
-    /// Whose operation stands at an index of [`Batch::ops`].
+    /// The owner of the operation at this index of [`Batch::ops`].
     #[must_use]
     pub fn locate(&self, at: usize) -> Option<Locus> {
         if let Some(op) = self.fence.get(at) {
@@ -101,7 +105,7 @@ impl<K> Batch<K> {
         None
     }
 
-    /// Takes a group out.
+    /// Removes a group.
     pub fn remove(&mut self, group: usize) -> (K, Vec<Op>) {
         let (key, ops) = self.groups.remove(group);
         self.ops -= ops.len();
@@ -109,7 +113,7 @@ impl<K> Batch<K> {
         (key, ops)
     }
 
-    /// The keys in order.
+    /// The keys of the groups in order.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.groups.iter().map(|(key, _)| key)
     }
@@ -144,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_that_failed_is_taken_out_and_the_rest_stays_behind_the_fence() {
+    fn removing_the_failed_group_keeps_the_fence_and_the_other_groups() {
         let mut batch = batch();
         assert_eq!(batch.remove(0).0, "a");
         assert_eq!(batch.ops().map(Op::path).collect::<Vec<_>>(), ["/f", "/b1"]);
@@ -158,7 +162,7 @@ mod tests {
         assert!(batch.ops().count() <= MAX_TXN_OPS);
         let data = vec![0; MAX_TXN_BYTES];
         let large = Op::Set { path: "/x".into(), data, version: 0 };
-        assert!(Batch::new(vec![]).push(0, vec![large.clone()]).is_ok(), "the first always fits");
+        assert!(Batch::new(vec![]).push(0, vec![large.clone()]).is_ok(), "the first group always fits");
         assert!(batch.push(0, vec![large]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The claim of an epoch: what makes the first candidate a leader.
+//! The claim of an epoch, which turns the first candidate into a leader.
 
 use uuid::Uuid;
 
@@ -10,14 +10,14 @@ use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::worker::EpochRecord;
 
-/// Raises `/epoch` to a version that no leader this process knows of ever had, if our candidate still stands.
+/// Raises `/epoch` to a version that no leader known to this process has ever had, if the candidate still exists.
 ///
-/// A `Set` of version v makes exactly version v + 1 or fails, so the epoch is known before the reply comes and
-/// the reply's Stat, which some servers leave blank in a multi, is not needed. One `Set` is the rule. More are
-/// needed when an operator deleted `/epoch`: its version would begin at 0 again, and a stale leader's token would
-/// one day be valid again; so the versions that were used are passed over, in steps that fit a multi.
+/// A `Set` of version v creates exactly version v + 1 or fails. So the epoch is known before the reply arrives, and the
+/// Stat of the reply, which some servers leave blank in a multi, is not needed. Normally one `Set` is enough. More are
+/// needed after an operator deleted `/epoch`: its version would start at 0 again, and the token of a stale leader would
+/// become valid again. So the used versions are skipped, in steps that fit a multi.
 ///
-/// Epoch 0 is never claimed: a namespace may be laid out with `/epoch` or without it.
+/// Epoch 0 is never claimed: a namespace may be created with `/epoch` or without it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
     candidate: String,
@@ -28,18 +28,18 @@ pub struct Claim {
     target: i32,
 }
 
-/// A step of a claim: what an operation of [`Claim::ops`] does.
+/// The purpose of an operation of [`Claim::ops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimStep {
     /// Checks the candidate.
     CheckCandidate,
-    /// Makes `/epoch`, or raises it.
+    /// Creates `/epoch`, or raises its version.
     RaiseEpoch,
 }
 
 impl Claim {
-    /// Plans a claim. `found` is the version of `/epoch`, if it is there; `highest` the highest epoch known to
-    /// have been claimed. `None` when the epochs are used up, after 2³¹ claims.
+    /// Plans a claim. `found` is the version of `/epoch`, if it exists; `highest` is the highest epoch known to
+    /// have been claimed. `None` when all epochs are used, after 2³¹ claims.
     #[must_use]
     pub fn plan(
         candidate: String,
@@ -61,19 +61,19 @@ impl Claim {
         })
     }
 
-    /// The version of `/epoch` once the claim is applied.
+    /// The version of `/epoch` after the claim was applied.
     #[must_use]
     pub fn epoch(&self) -> i32 {
         self.epoch
     }
 
-    /// Whether that is an epoch to lead with, or only a step past epochs that were used.
+    /// Whether [`Self::epoch`] is an epoch to lead with, and not only a step past used epochs.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.epoch == self.target
     }
 
-    /// The candidate that must still stand.
+    /// The candidate that must still exist.
     #[must_use]
     pub fn candidate(&self) -> &str {
         &self.candidate
@@ -85,20 +85,21 @@ impl Claim {
         self.session
     }
 
-    /// Tells this claim from every other.
+    /// The unique token of this claim.
     #[must_use]
     pub fn token(&self) -> Uuid {
         self.token
     }
 
-    /// What the operation at this position of [`Claim::ops`] does. The first is the check, and the rest is about `/epoch`.
+    /// The purpose of the operation at this position of [`Claim::ops`]. The first is the check; the others write
+    /// `/epoch`.
     #[must_use]
     pub fn step(at: usize) -> ClaimStep {
         if at == 0 { ClaimStep::CheckCandidate } else { ClaimStep::RaiseEpoch }
     }
 
-    /// The operations of the one multi, by a node at a time. The first is the check of the candidate, which
-    /// nobody ever writes to: its version is 0.
+    /// The operations of the multi. The first is the check of the candidate: its version is 0, because its data is
+    /// never set.
     #[must_use]
     pub fn ops(&self, node: &NodeId, since: WallMillis) -> Vec<Op> {
         let data =
@@ -149,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn epochs_that_were_used_are_passed_over_when_the_znode_was_deleted() {
+    fn used_epochs_are_skipped_after_the_znode_was_deleted() {
         assert_eq!(claim(None, 3).epoch(), 4);
         assert_eq!(shape(&claim(None, 3)).len(), 2 + 4);
     }
 
     #[test]
-    fn a_long_way_is_gone_in_steps_that_fit_a_multi() {
+    fn many_skipped_epochs_take_several_multis() {
         let step = claim(None, 1_000_000);
         assert_eq!(shape(&step).len(), MAX_TXN_OPS);
         assert_eq!((step.epoch(), step.is_complete()), (498, false));

@@ -1,4 +1,4 @@
-//! What each transaction is fenced by, as ZooKeeper sees it: the module's table, line by line.
+//! The fences of each transaction as ZooKeeper sees them: one test per row of the module's table.
 
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ fn assignment() -> Assignment {
     Assignment::new(2, 5, NOW)
 }
 
-/// Each operation in a line: what it does, where, and at which version.
+/// One line per operation: its type, path and version.
 fn shape(ops: &[Op]) -> Vec<String> {
     let short = |path: &str| path.replace(&worker().to_string(), "W");
     let lines = ops.iter().map(|op| match op {
@@ -54,18 +54,18 @@ fn closed(ending: Ending, assignment: Option<i32>) -> Vec<Op> {
 }
 
 #[test]
-fn a_leader_writes_behind_its_epoch_and_its_workers_version() {
+fn a_leader_is_fenced_by_its_epoch_and_the_workers_version() {
     assert_eq!(shape(&[fence(5), check_worker(worker(), 1)]), ["check /epoch at 5", "check /workers/W at 1"]);
 }
 
 #[test]
-fn a_job_is_made_whole() {
+fn a_submission_creates_record_entry_and_turn() {
     let made = ["create /jobs/1f/a", "create /queue/1f/a", "create /lanes/1f/a/1-a"];
     assert_eq!(shape(&submit(&job(), &record(), 0)), made);
 }
 
 #[test]
-fn an_assignment_takes_the_entry_and_needs_the_turn() {
+fn an_assignment_deletes_the_entry_and_checks_the_turn() {
     let turn = record().turn();
     let moved = ["delete /queue/1f/a", "create /assignments/W/a", "check /lanes/1f/a/1-a at 0"];
     assert_eq!(shape(&assign(&job(), worker(), &assignment(), turn.as_ref())), moved);
@@ -73,7 +73,7 @@ fn an_assignment_takes_the_entry_and_needs_the_turn() {
 }
 
 #[test]
-fn a_close_takes_the_records_version_and_the_assignment() {
+fn a_close_checks_the_record_version_and_deletes_the_assignment() {
     let succeeded = closed(Ending::Succeeded(Payload::json(*b"1").unwrap()), None);
     assert_eq!(
         shape(&succeeded),
@@ -87,12 +87,12 @@ fn a_close_takes_the_records_version_and_the_assignment() {
 }
 
 #[test]
-fn a_promotion_takes_the_delayed_entry() {
+fn a_promotion_deletes_the_delayed_entry() {
     assert_eq!(shape(&promote(&job(), 2, &record().entry())), ["delete /delayed/2/a", "create /queue/1f/a"]);
 }
 
 #[test]
-fn a_cancel_takes_the_records_version_and_the_entry_or_asks_at_the_assignments() {
+fn a_cancel_is_fenced_by_record_and_entry_or_by_the_assignment() {
     let cancelled = |waiting| shape(&cancel(&job(), 3, &record().cancel(NOW), waiting));
     let ends = |entry: &str| {
         ["set /jobs/1f/a at 3".to_owned(), format!("delete {entry}"), "delete /lanes/1f/a/1-a".into()]
@@ -104,7 +104,7 @@ fn a_cancel_takes_the_records_version_and_the_entry_or_asks_at_the_assignments()
 }
 
 #[test]
-fn a_retry_and_a_release_take_the_records_version() {
+fn a_retry_and_a_release_are_fenced_by_the_record_version() {
     let again = record().cancel(NOW).reopen();
     let reopened = ["set /jobs/1f/a at 3", "create /queue/1f/a", "create /lanes/1f/a/2-a"];
     assert_eq!(shape(&reopen(&job(), 3, &again, 0)), reopened);
@@ -113,7 +113,7 @@ fn a_retry_and_a_release_take_the_records_version() {
 }
 
 #[test]
-fn a_worker_comes_with_its_inbox_and_leaves_only_without_it() {
+fn a_worker_registers_with_its_inbox_and_retires_only_with_an_empty_one() {
     let info = WorkerInfo {
         node: crate::name::NodeId::new("n").unwrap(),
         host: "h".into(),
@@ -131,7 +131,7 @@ fn a_worker_comes_with_its_inbox_and_leaves_only_without_it() {
 }
 
 #[test]
-fn what_stands_for_nothing_goes_only_beside_what_was_read() {
+fn orphans_are_deleted_only_while_the_record_is_unchanged() {
     let dropped = |record| shape(&discard(&job(), worker(), 4, record));
     assert_eq!(dropped(Some(3)), ["check /jobs/1f/a at 3", "delete /assignments/W/a at 4"]);
     let absent = ["create /jobs/1f/a", "delete /jobs/1f/a", "delete /assignments/W/a at 4"];

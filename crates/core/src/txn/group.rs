@@ -1,19 +1,20 @@
-//! The transactions of groups, and what a group adds to those of its jobs.
+//! The transactions of groups, and the operations that a group adds to the transactions of its jobs.
 //!
 //! | transaction | fenced by | if the reply is lost |
 //! | --- | --- | --- |
-//! | [`make_group`] | the record's absence | read it: there, with our rules ⇒ ours |
+//! | [`make_group`] | the record's absence | read it: exists with our rules ⇒ ours |
 //! | [`make_sub_group`], [`mark_spawned`] | the parent's record and assignment, the group's absence | the same |
-//! | [`make_chunk`] | its absence | what needs it tells |
+//! | [`make_chunk`] | its absence | the submission that needs it shows whether it exists |
 //! | [`seal`] | the record's version | read it: our total ⇒ done |
-//! | [`advance`] | epoch, the record's version | read the group: its stage tells |
+//! | [`advance`] | epoch, the record's version | read the stage of the group |
 //! | [`remove_member`], [`remove_chunk`], [`remove_group`] | epoch, versions, the absence of children | list it again |
-//! | [`join_group`], [`leave_group`], [`rejoin_group`] | parts of a submission, an end, a retry | as the whole |
+//! | [`join_group`], [`leave_group`], [`rejoin_group`] | parts of a submission, an end, a retry | as for the whole |
 //!
-//! S7 in three steps. (1) A member has its place from the multi that makes it exist, and that multi checks the group's
-//! version: none comes in once the group has moved on. (2) The multi that ends a member makes its mark, and no mark is
-//! made otherwise; so as many marks as the total means that all have ended. (3) A join is made in the multi that takes
-//! the group from open to joining by its version, and a group that is not open never is again.
+//! S7 in three steps. (1) A member's place is created in the multi that creates the member, and that multi checks
+//! the group's version: no member is added once the group has advanced. (2) A member's mark is created in the multi
+//! that ends the member, and nowhere else: when there are as many marks as the total, all members have ended. (3)
+//! The join is created in the multi that moves the group from open to joining at its version, and a group never
+//! becomes open again.
 
 use super::{Op, fence};
 use crate::group::{End, GroupRecord, Mark, Stage};
@@ -23,15 +24,16 @@ use crate::outcome::Reason;
 use crate::path::{self, GroupPlace, Place};
 use crate::wire::encode;
 
-/// Makes a group without members.
+/// Creates a group without members.
 #[must_use]
 pub fn make_group(id: &GroupId, record: &GroupRecord) -> Vec<Op> {
     vec![Op::create(path::group(id), encode(record)), Op::create(path::members(id), Vec::new())]
 }
 
-/// Makes the group of a running job's sub-jobs, and says so in its assignment: whoever ends the job then knows that
-/// its end waits for theirs. Rejected once the attempt is closed: `token` is the version of its record, which its close
-/// raises. The assignment's version alone would not tell, as that of the next attempt begins at 0 again.
+/// Creates the group of a running job's sub-jobs, and sets the flag in the job's assignment: the process that closes
+/// the job then knows that its end waits for the sub-jobs. Rejected once the attempt is closed: `token` is the version of
+/// the job's record, which a close raises. The version of the assignment is not enough, because the assignment of
+/// the next attempt starts at version 0 again.
 #[must_use]
 pub fn make_sub_group(
     id: &GroupId,
@@ -47,7 +49,7 @@ pub fn make_sub_group(
     ops
 }
 
-/// Says in a running job's assignment that it has sub-jobs, whose group is there; fenced as [`make_sub_group`].
+/// Records in a running job's assignment that it has sub-jobs, whose group exists. Fenced as [`make_sub_group`].
 #[must_use]
 pub fn mark_spawned(
     parent: &JobId,
@@ -63,7 +65,7 @@ pub fn mark_spawned(
     ]
 }
 
-/// Makes the parents of a chunk's places and marks, both, so that no member is submitted whose mark has no parent.
+/// Creates the parents of a chunk's places and marks in one multi, so that the mark of every member has a parent.
 #[must_use]
 pub fn make_chunk(id: &GroupId, chunk: u32) -> Vec<Op> {
     [path::mark_chunk(id, chunk), path::place_chunk(id, chunk)]
@@ -71,20 +73,20 @@ pub fn make_chunk(id: &GroupId, chunk: u32) -> Vec<Op> {
         .into()
 }
 
-/// Says a group's total.
+/// Sets the total of a group.
 #[must_use]
 pub fn seal(id: &GroupId, version: i32, sealed: &GroupRecord) -> Vec<Op> {
     vec![Op::Set { path: path::group(id), data: encode(sealed), version }]
 }
 
-/// What a group adds to the submission of a member: it must be as it was read.
+/// The operations that a group adds to the submission of a member. The group must have the version that was read.
 #[must_use]
 pub fn join_group(id: &GroupId, version: i32, number: u32) -> [Op; 2] {
     [Op::Check { path: path::group(id), version }, Op::create(path::place(id, number), Vec::new())]
 }
 
-/// What a group adds to a job's end, whoever ends it. A job with sub-jobs leaves its mark with them: its own group
-/// hears of its end once they are done.
+/// The operations that a group adds to a job's end. A job with sub-jobs leaves its mark in their group; the group that
+/// the job itself belongs to is informed once the sub-jobs are done.
 #[must_use]
 pub fn leave_group(job: &JobId, record: &JobRecord) -> Vec<Op> {
     let Some(end) = End::of(&record.state) else { return Vec::new() };
@@ -107,8 +109,9 @@ fn leave(membership: &Membership, end: End) -> Vec<Op> {
     }
 }
 
-/// What a group adds to the retry of one of its jobs that it still waits for: the mark goes, and the place comes back.
-/// The record is set to what it is, so that nobody who counted the mark takes the group on.
+/// The operations that a group adds to the retry of a job that it still waits for: the mark is deleted, and the
+/// place is created again. The record is set to its present value, so that a leader that counted the mark cannot
+/// advance the group.
 #[must_use]
 pub fn rejoin_group(membership: &Membership, before: End, version: i32, group: &GroupRecord) -> Vec<Op> {
     let Membership { group: id, role, .. } = membership;
@@ -123,8 +126,8 @@ pub fn rejoin_group(membership: &Membership, before: End, version: i32, group: &
     ops
 }
 
-/// Takes a group on: its record by version, with the job of the stage that it comes to. With its last stage the end of
-/// its parent, if that is known, is told to the parent's own group.
+/// Advances a group: sets its record at `version` and creates the job of the new stage. The last stage also marks
+/// the end of the parent, if it is known, in the parent's own group.
 #[must_use]
 pub fn advance(
     epoch: i32,
@@ -145,20 +148,20 @@ pub fn advance(
     ops
 }
 
-/// Removes a member of a group that is done: its mark, and its record at the version that was read, if it is there.
+/// Removes a member of a finished group: its mark, and its record at the version that was read, if it exists.
 #[must_use]
 pub fn remove_member(id: &GroupId, number: u32, end: End, record: Option<(&JobId, i32)>) -> Vec<Op> {
     let record = record.map(|(job, version)| super::remove_record(job, version));
     record.into_iter().chain([Op::delete(path::mark(id, Mark::Member(number), end))]).collect()
 }
 
-/// Removes the parents of a chunk without places and marks. One that has any stays.
+/// Removes the parents of a chunk that has no places and marks. Rejected if it has any.
 #[must_use]
 pub fn remove_chunk(id: &GroupId, chunk: u32) -> [Op; 2] {
     [path::mark_chunk(id, chunk), path::place_chunk(id, chunk)].map(Op::delete)
 }
 
-/// Removes a group without members, with the marks and records of its other jobs.
+/// Removes a group without members, including the marks and records of its other jobs.
 #[must_use]
 pub fn remove_group(id: &GroupId, version: i32, marks: &[(Mark, End)], records: &[(JobId, i32)]) -> Vec<Op> {
     let records = records.iter().map(|(job, version)| super::remove_record(job, *version));
@@ -167,8 +170,8 @@ pub fn remove_group(id: &GroupId, version: i32, marks: &[(Mark, End)], records: 
     records.chain(marks).chain([Op::delete(path::members(id)), group]).collect()
 }
 
-/// The part of a job's end at which its transaction was rejected because an operator's hand was there before: a turn or
-/// a place that is gone, a mark that is there, a group that is not. Whoever ends the job does so [`without_part`].
+/// The part of a job's end that caused its transaction to be rejected, because an operator changed the namespace: a
+/// deleted turn or place, an existing mark, or a deleted group. The caller ends the job [`without_part`].
 #[must_use]
 pub fn gone_part(ops: &[Op], at: usize, reason: &Reason) -> Option<String> {
     let gone = match reason {
@@ -184,8 +187,9 @@ pub fn gone_part(ops: &[Op], at: usize, reason: &Reason) -> Option<String> {
     gone.map(|op| op.path().to_owned())
 }
 
-/// Takes a [`gone_part`] of a job's end out of its transaction. The other parts stay. A job whose sub-jobs' group is gone
-/// ends its own place instead. One rule for whoever ends jobs; `record` is the record as the transaction leaves it.
+/// Removes a [`gone_part`] of a job's end from its transaction. The other parts stay. If the group of a job's
+/// sub-jobs was deleted, the job frees its own place instead. All callers that end jobs use this function. `record`
+/// is the record as the transaction writes it.
 pub fn without_part(record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
     let Some(at) = ops.iter().position(|op| op.path() == gone && op.is_part_of_end()) else { return };
     let part = ops.remove(at);

@@ -1,4 +1,4 @@
-//! What each transaction of a group is fenced by, as ZooKeeper sees it: the module's table, line by line.
+//! The fences of each group transaction as ZooKeeper sees them: one test per row of the module's table.
 
 use uuid::Uuid;
 
@@ -35,7 +35,7 @@ fn member() -> JobRecord {
     JobRecord { membership: Some(part()), ..record }
 }
 
-/// Each operation in a line: what it does, where, and at which version.
+/// One line per operation: its type, path and version.
 fn shape(ops: &[Op]) -> Vec<String> {
     let lines = ops.iter().map(|op| match op {
         Op::Check { path, version } => format!("check {path} at {version}"),
@@ -53,7 +53,7 @@ fn lines<const N: usize>(lines: [(&str, String); N]) -> Vec<String> {
 
 /// S7
 #[test]
-fn a_member_comes_into_the_group_that_was_read() {
+fn a_member_joins_at_the_group_version_that_was_read() {
     let made = shape(&join_group(&id(), 5, 3));
     assert_eq!(
         made,
@@ -63,7 +63,7 @@ fn a_member_comes_into_the_group_that_was_read() {
 
 /// S7
 #[test]
-fn a_group_goes_on_behind_the_epoch_from_what_was_read() {
+fn a_group_advances_behind_the_epoch_at_the_version_that_was_read() {
     let joining = GroupRecord { stage: Stage::Joining, ..group() };
     let join = joining.stage_job(&id(), NOW).unwrap();
     let ops = advance(4, &id(), 5, &joining, join.as_ref(), None);
@@ -75,13 +75,13 @@ fn a_group_goes_on_behind_the_epoch_from_what_was_read() {
 
 /// S7
 #[test]
-fn a_total_is_said_of_what_was_read() {
+fn a_group_is_sealed_at_the_version_that_was_read() {
     assert_eq!(shape(&seal(&id(), 5, &group())), [format!("set {} at 5", path::group(&id()))]);
 }
 
 /// S7
 #[test]
-fn an_end_turns_the_place_into_a_mark_and_that_of_a_parent_is_told_to_its_sub_jobs() {
+fn an_end_replaces_the_place_by_a_mark_and_a_parent_marks_its_sub_job_group() {
     let over = member().cancel(NOW);
     let mark = path::mark(&id(), Mark::Member(3), End::Cancelled);
     assert_eq!(
@@ -92,14 +92,14 @@ fn an_end_turns_the_place_into_a_mark_and_that_of_a_parent_is_told_to_its_sub_jo
     let nested = GroupId::of_sub_jobs(&job(), &parent);
     let told = path::mark(&nested, Mark::Parent, End::Cancelled);
     assert_eq!(shape(&leave_group(&job(), &parent)), lines([("create", told)]));
-    assert_eq!(leave_group(&job(), &member()), [], "it is open");
+    assert_eq!(leave_group(&job(), &member()), [], "the member is open");
     let apart = Membership { counted: false, ..part() };
     assert_eq!(leave_group(&job(), &JobRecord { membership: Some(apart), ..member().cancel(NOW) }), []);
 }
 
 /// S7
 #[test]
-fn sub_jobs_have_a_group_while_their_parents_attempt_goes_on() {
+fn a_sub_job_group_is_fenced_by_the_parents_open_attempt() {
     let assignment = Assignment::new(2, 5, NOW);
     let ops = make_sub_group(&id(), &group(), &job(), 6, worker(), 1, &assignment);
     let fences = [
@@ -115,7 +115,7 @@ fn sub_jobs_have_a_group_while_their_parents_attempt_goes_on() {
 
 /// S7
 #[test]
-fn a_retry_takes_the_mark_back_and_moves_the_group_so_that_nobody_counts_it() {
+fn a_retry_deletes_the_mark_and_raises_the_group_version() {
     let ops = rejoin_group(&part(), End::Dead, 5, &group());
     let moved = vec![format!("set {} at 5", path::group(&id()))];
     let back =
@@ -125,7 +125,7 @@ fn a_retry_takes_the_mark_back_and_moves_the_group_so_that_nobody_counts_it() {
 
 /// S7
 #[test]
-fn the_last_stage_turns_the_parents_place() {
+fn the_last_stage_marks_the_end_of_the_parent() {
     let parent = Parent {
         job: job(),
         kind: Kind::new("sum").unwrap(),
@@ -142,7 +142,7 @@ fn the_last_stage_turns_the_parents_place() {
 }
 
 #[test]
-fn a_group_is_removed_as_it_was_read() {
+fn a_group_is_removed_at_the_version_that_was_read() {
     let last = remove_group(&id(), 5, &[(Mark::Join, End::Succeeded)], &[(job(), 3)]);
     assert_eq!(
         shape(&last),

@@ -1,11 +1,12 @@
 //! Schedules and their ticks.
 //!
-//! A tick is one multi: the schedule's cursor moves over its instant, and its job is made. So whichever leader makes it,
-//! nobody makes it again (S8): the cursor has moved, the version with it, and the job's id is taken. A schedule's version
-//! fences its spec, too: what was paused, replaced or removed meanwhile does not tick.
+//! A tick is one multi: it moves the schedule's cursor past the instant and creates the job. No leader creates the same
+//! tick twice (S8), because the cursor and with it the version have moved, and the job's id is taken. The version also
+//! fences the spec: a schedule that was paused, replaced or removed in the meantime does not tick.
 //!
-//! A schedule that is removed and added again begins with version 0, which a leader may know from before. So each removal
-//! also sets [`path::SCHEDULES`], and each tick checks it at the version that the leader knew *before* it read the schedule.
+//! A schedule that is removed and added again starts at version 0, which a leader may have read earlier. So each
+//! removal also sets [`path::SCHEDULES`], and each tick checks the version of it that the leader read *before* the
+//! schedule.
 
 use super::{Op, submit};
 use crate::job::JobRecord;
@@ -15,22 +16,22 @@ use crate::schedule::ScheduleRecord;
 use crate::trace::TraceContext;
 use crate::wire::{decode, encode};
 
-/// Whatever version it has. For what is only counted.
+/// Any version: the version of this znode is only a counter.
 const ANY: i32 = -1;
 
-/// Makes a schedule exist.
+/// Creates a schedule.
 #[must_use]
 pub fn add_schedule(schedule: &ScheduleId, record: &ScheduleRecord) -> Vec<Op> {
     vec![Op::create(path::schedule(schedule), encode(record))]
 }
 
-/// Changes a schedule: a pause, its end, another spec, a cursor that moves over ticks that get no job.
+/// Changes a schedule: a pause, a resume, another spec, or a cursor that moves past skipped ticks.
 #[must_use]
 pub fn set_schedule(schedule: &ScheduleId, version: i32, record: &ScheduleRecord) -> Vec<Op> {
     vec![Op::Set { path: path::schedule(schedule), data: encode(record), version }]
 }
 
-/// Makes a schedule go. Its jobs stay.
+/// Removes a schedule. Its jobs stay.
 #[must_use]
 pub fn remove_schedule(schedule: &ScheduleId, version: i32) -> Vec<Op> {
     vec![
@@ -39,17 +40,18 @@ pub fn remove_schedule(schedule: &ScheduleId, version: i32) -> Vec<Op> {
     ]
 }
 
-/// Stands before ticks: no schedule was removed since this version was read.
+/// Precedes ticks: rejected if a schedule was removed after this version was read.
 #[must_use]
 pub fn check_removals(version: i32) -> Op {
     Op::Check { path: path::SCHEDULES.to_owned(), version }
 }
 
-/// Makes the job of a tick, and moves the schedule's cursor over it: `record` is the schedule after it. `over` is the
-/// last tick's job, at the version in which it is over, where no two may be open.
+/// Creates the job of a tick and moves the schedule's cursor past it. `record` is the schedule after the tick.
+/// `over` is the job of the last tick with the version at which it was terminal; it is given if the schedule forbids
+/// overlap.
 ///
-/// Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the job's turn while the schedule's lane is not
-/// there, as [`submit`] is.
+/// Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the job's turn if the schedule's lane does not
+/// exist, as [`submit`] is.
 #[must_use]
 pub fn tick(
     schedule: &ScheduleId,
@@ -64,19 +66,19 @@ pub fn tick(
     ops
 }
 
-/// The job that a [`tick`] makes; none of a transaction that makes none.
+/// The job that a [`tick`] creates; `None` for a transaction that creates none.
 #[must_use]
 pub fn job_of_tick(ops: &[Op]) -> Option<(JobId, JobRecord)> {
     ops.iter().find_map(|op| {
         let Op::Create { path, data, .. } = op else { return None };
         let (_, name) = path.strip_prefix(path::JOBS)?.rsplit_once('/')?;
-        // Both were written by this build a moment ago.
+        // This build encoded both, so decoding cannot fail.
         Some((JobId::new(name).ok()?, decode(data).ok()?))
     })
 }
 
-/// Makes the job of a [`tick`] part of a trace. Nothing else of the transaction changes, in number and order neither, so
-/// that what is said of an operation of the one is said of the other's.
+/// Adds the job of a [`tick`] to a trace. The number and order of the operations do not change, so a position in one
+/// transaction refers to the same operation in the other.
 pub fn trace_tick(ops: &mut Vec<Op>, trace: TraceContext) {
     let Some((job, made)) = job_of_tick(ops) else { return };
     let made = submit(&job, &JobRecord { trace: Some(trace), ..made }, 0);
@@ -84,7 +86,7 @@ pub fn trace_tick(ops: &mut Vec<Op>, trace: TraceContext) {
     ops.extend(made);
 }
 
-/// Makes the job of a trigger, of this schedule at this version.
+/// Creates the job of a manual trigger. The schedule must have this version.
 #[must_use]
 pub fn trigger(schedule: &ScheduleId, version: i32, job: &JobId, made: &JobRecord) -> Vec<Op> {
     let mut ops = vec![Op::Check { path: path::schedule(schedule), version }];

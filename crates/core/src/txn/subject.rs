@@ -1,18 +1,18 @@
-//! What the operations of a transaction are about.
+//! The subjects of the operations of a transaction.
 //!
-//! A rejection names an operation by its position. The caller looks its [`Subject`] up, so that no rule depends on the
+//! A rejection names an operation by its position. The caller looks up its [`Subject`], so that no rule depends on the
 //! order in which a transaction was built.
 
 use super::Op;
 use crate::name::WorkerId;
 use crate::path::{self, GroupPlace, Place};
 
-/// What an operation is about.
+/// The kind of znode that an operation reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// The epoch: the check that every transaction of a leader begins with.
+    /// The epoch: the check at the start of every transaction of a leader.
     Epoch,
-    /// The count of removed schedules.
+    /// The counter of removed schedules.
     Removals,
     /// A worker's registration.
     Worker(WorkerId),
@@ -28,14 +28,14 @@ pub enum Subject {
     Group,
     /// A member's place in its group.
     Member,
-    /// The mark of an end in a group.
+    /// The mark of a job's end in a group.
     Mark,
-    /// Something else.
+    /// Any other znode.
     Other,
 }
 
 impl Op {
-    /// What it is about.
+    /// The subject of this operation.
     #[must_use]
     pub fn subject(&self) -> Subject {
         let path = self.path();

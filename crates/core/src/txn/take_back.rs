@@ -1,15 +1,15 @@
-//! Closing an attempt by who does not run it: a leader whose worker is lost or hangs, or a worker that was given another
-//! attempt than the record has under way.
+//! Closes an attempt that the caller does not run: the caller is a leader whose worker is lost or hangs, or a worker
+//! that was assigned an attempt number which is not the one under way.
 
 use super::{Op, close, without_part};
 use crate::job::{Assignment, Attempt, Ending, JobRecord};
 use crate::name::{JobId, WorkerId};
 use crate::time::WallMillis;
 
-/// Closes the attempt that a job has under way: as `ending`, or as cancelled if its assignment says so (S12). The attempt is
-/// the record's next, whatever the assignment says: attempts have no gaps (S9). Fenced by both versions, so that a renewal
-/// or a cancel that comes meanwhile wins. The parts of the job's end that are [`gone`](super::gone_part) are left out.
-/// Returns the record as the transaction leaves it, and the transaction.
+/// Closes the attempt that is under way: as `ending`, or as cancelled if the assignment's cancel flag is set (S12).
+/// The attempt number is the record's next one, regardless of the assignment: attempt numbers have no gaps (S9).
+/// Fenced by both versions, so that a concurrent renewal or cancel wins. The [`gone`](super::gone_part) parts of the
+/// job's end are left out. Returns the record as the transaction writes it, and the transaction.
 #[must_use]
 pub fn take_back(
     job: &JobId,

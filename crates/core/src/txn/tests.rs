@@ -21,7 +21,7 @@ fn open() -> JobRecord {
     }
 }
 
-/// What a hand-back makes of the record, and the rest of its transaction.
+/// The record after a hand-back, and the remaining operations of the transaction.
 fn requeued(cancel: bool) -> (JobRecord, Vec<Op>) {
     let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
     let assignment = Assignment { cancel, ..Assignment::new(5, 1, WallMillis(1)) };
@@ -35,7 +35,7 @@ fn requeued(cancel: bool) -> (JobRecord, Vec<Op>) {
 }
 
 #[test]
-fn a_job_is_queued_again_by_a_hand_back_of_its_next_attempt() {
+fn a_hand_back_of_the_next_attempt_requeues_the_job() {
     let (record, rest) = requeued(false);
     assert_eq!(record.last.map(|last| (last.attempt.number, last.how)), Some((2, AttemptEndKind::Released)));
     assert!(matches!(&rest[..], [Op::Create { data, .. }] if *data == encode(&record.entry())), "{rest:?}");
@@ -43,10 +43,10 @@ fn a_job_is_queued_again_by_a_hand_back_of_its_next_attempt() {
 
 /// S12
 #[test]
-fn a_cancel_that_came_before_a_job_was_to_be_queued_again_ends_it() {
+fn a_job_with_a_cancel_flag_is_ended_instead_of_requeued() {
     let (record, rest) = requeued(true);
     assert_eq!(record.state, JobState::Terminal { verdict: Verdict::Cancelled, at: NOW });
-    assert_eq!(rest, [], "it is in no queue");
+    assert_eq!(rest, [], "a cancelled job must not be queued");
 }
 
 fn laned() -> JobRecord {
@@ -60,9 +60,9 @@ fn paths(ops: &[Op]) -> Vec<&str> {
     ops.iter().map(Op::path).collect()
 }
 
-/// S6: a turn is never made or ended by itself.
+/// S6: a turn is never created or deleted in a separate transaction.
 #[test]
-fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_it() {
+fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
     let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
     let turn = path::turn(&laned().turn().unwrap(), &job);
     let attempt = Attempt { number: 2, worker };
@@ -81,7 +81,7 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
     assert_eq!(submit(&job, &laned(), 4).last(), Some(&made));
     let again = laned().cancel(NOW).reopen();
     let second = path::turn(&again.turn().unwrap(), &job);
-    assert_ne!(second, turn, "a retry waits for another turn");
+    assert_ne!(second, turn, "a retry must get a new turn");
     assert_eq!(reopen(&job, 3, &again, 0).last(), Some(&Op::create(second, encode(&TurnIndex(0)))));
     for (what, ops) in [
         ("success", close_as(success)),
@@ -111,18 +111,22 @@ fn a_turn_is_there_from_the_transaction_that_makes_the_job_to_the_one_that_ends_
     assert_eq!(assigned.last(), Some(&Op::Check { path: turn, version: 0 }));
 }
 
-/// S7: whatever of a job's end a hand took away, its group hears of it.
+/// S7: a job's group learns of its end even if an operator deleted other parts of it.
 #[test]
-fn a_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place_instead() {
+fn a_parent_whose_sub_job_group_was_deleted_frees_its_own_place() {
     let job = JobId::new("a").unwrap();
     let outer = GroupId::new("outer").unwrap();
     let membership = Membership { group: outer.clone(), role: Role::Member(3), counted: true };
     let ended = JobRecord { membership: Some(membership), spawned: true, ..laned() }.cancel(NOW);
     let mut ops = cancel(&job, 3, &ended, EntryLocation::Queued);
     let whole = ops.len();
-    assert_eq!(gone_part(&ops, 0, &Reason::BadVersion), None, "the record is no part that can be missed");
-    assert_eq!(gone_part(&ops, 1, &Reason::NoNode), None, "nor is the entry");
-    assert_eq!(gone_part(&ops, whole - 1, &Reason::NoAuth), None, "nothing is gone");
+    assert_eq!(gone_part(&ops, 0, &Reason::BadVersion), None, "the record must not be left out");
+    assert_eq!(gone_part(&ops, 1, &Reason::NoNode), None, "the entry must not be left out");
+    assert_eq!(
+        gone_part(&ops, whole - 1, &Reason::NoAuth),
+        None,
+        "NoAuth does not mean that a part is absent"
+    );
     let mark = gone_part(&ops, whole - 1, &Reason::NoNode).unwrap();
     assert_eq!(mark, path::mark(&GroupId::of_sub_jobs(&job, &ended), Mark::Parent, End::Cancelled));
     without_part(&ended, &mark, &mut ops);
@@ -131,11 +135,11 @@ fn a_parent_whose_sub_jobs_group_a_hand_took_away_ends_its_own_place_instead() {
     for gone in instead {
         without_part(&ended, &gone, &mut ops);
     }
-    assert_eq!(ops.len(), whole - 1, "and without that, if it is gone too");
+    assert_eq!(ops.len(), whole - 1, "its own place and mark can be left out too");
 }
 
 #[test]
-fn a_job_without_a_lane_costs_no_operation_more() {
+fn a_job_without_a_lane_needs_no_extra_operation() {
     let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
     let assignment = Assignment::new(2, 1, NOW);
     let success = Ending::Succeeded(Payload::json(*b"1").unwrap());
@@ -146,7 +150,7 @@ fn a_job_without_a_lane_costs_no_operation_more() {
 }
 
 #[test]
-fn a_job_that_is_released_from_quarantine_is_due_now_and_gets_a_new_version() {
+fn a_job_released_from_quarantine_is_due_now_and_gets_a_new_version() {
     let job = JobId::new("a").unwrap();
     let delayed = JobRecord { state: JobState::Open { not_before: Some(NOW) }, ..open() };
     let ops = release(&job, 3, &delayed);

@@ -1,18 +1,16 @@
-//! How values are stored in znodes.
+//! The stored form of values in znodes.
 //!
 //! ```text
 //! "BW" | format u8 | record kind u8 | schema u16 LE | bincode 2 body, standard configuration
 //! ```
 //!
-//! * Frozen structs per schema version (`v1` is the only one yet); an older value is
-//!   upgraded when it is read.
-//! * Bytes come from a shared store that operators and other versions write to, so they are hostile: the
-//!   size is bounded before and while decoding, trailing bytes are refused, every name and bound is checked
-//!   again, and nothing panics.
-//! * An unknown version is its own error: the znode is left alone for a node that can read it.
+//! * One set of frozen structs per schema version. `v1` is the only one so far. A later version converts older values
+//!   when it reads them.
+//! * The bytes are untrusted, because operators and other versions write to the same store. The size is bounded before
+//!   and while decoding, trailing bytes are refused, every name and bound is checked again, and nothing panics.
+//! * An unknown version is a separate error: the znode is kept for a node that can read it.
 //!
-//! No recursive types and no zero-sized elements: they defeat bincode's limit. Enum variants are only ever
-//! appended.
+//! No recursive types and no zero-sized elements: bincode's limit does not bound them. Enum variants are only appended.
 
 mod v1;
 
@@ -34,44 +32,44 @@ const HEADER: usize = 6;
 /// The schema version that this build writes, and the highest that it reads.
 pub const SCHEMA: u16 = 1;
 
-/// The layout of znodes that this build writes, and the only one that it serves. Those before were never released: 1 was
-/// that before lanes, 2 that before leases, groups and schedules, 3 that before traces.
+/// The layout of znodes that this build writes, and the only one that it accepts. Earlier layouts were never released:
+/// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces.
 pub const LAYOUT_VERSION: u16 = 4;
 
-/// Why bytes are not a value.
+/// Why bytes cannot be decoded to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// They do not start as ours.
+    /// They do not start with the magic bytes.
     #[error("not a Bellwether record")]
     Magic,
-    /// They hold another kind of record.
-    #[error("record kind {found} where {expected} belongs")]
+    /// They contain another kind of record.
+    #[error("record kind {found}, not {expected}")]
     Kind {
-        /// What belongs here.
+        /// The expected kind.
         expected: u8,
-        /// What is here.
+        /// The kind in the header.
         found: u8,
     },
-    /// They were written by a newer build. Leave the znode alone.
+    /// They were written by another version, usually a newer build. The znode must be left unchanged.
     #[error("{what} version {found}: this build reads up to {known}")]
     Version {
         /// `format` or `schema`.
         what: &'static str,
-        /// What is here.
+        /// The version in the header.
         found: u16,
-        /// What this build reads.
+        /// The version that this build reads.
         known: u16,
     },
-    /// They are longer than any record may be.
+    /// They are longer than any valid record.
     #[error("{len} bytes: at most {max} are allowed", max = MAX_RECORD_BYTES)]
     TooLarge {
-        /// How many there are.
+        /// The number of bytes.
         len: usize,
     },
     /// The body does not decode.
     #[error("corrupt body: {0}")]
     Body(String),
-    /// The body is followed by more.
+    /// The body is followed by more bytes.
     #[error("{0} bytes after the record's end")]
     Trailing(usize),
     /// The body decodes to a value that no build writes.
@@ -80,7 +78,7 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// Whether a newer build may be able to read what this one cannot.
+    /// Whether a newer build may be able to read the bytes.
     #[must_use]
     pub fn is_newer(&self) -> bool {
         matches!(self, Self::Version { .. })
@@ -95,9 +93,9 @@ impl From<NameError> for WireError {
 
 /// A value that is stored in a znode.
 pub trait Stored: Sized {
-    /// Tells records of different types apart; never reused.
+    /// Distinguishes records of different types; never reused.
     const KIND: u8;
-    /// The body, in the version that this build writes.
+    /// The body in the schema version that this build writes.
     #[doc(hidden)]
     type Body: Serialize + DeserializeOwned + for<'a> From<&'a Self> + TryInto<Self, Error = WireError>;
 }
@@ -155,7 +153,7 @@ pub struct Layout {
     pub version: u16,
 }
 
-/// Encodes a value. Its parts are bounded where they are made, so this cannot exceed the budget.
+/// Encodes a value. The parts of a value are bounded when they are created, so the result is within the budget.
 #[must_use]
 pub fn encode<T: Stored>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128);
@@ -164,7 +162,7 @@ pub fn encode<T: Stored>(value: &T) -> Vec<u8> {
     bytes.extend_from_slice(&SCHEMA.to_le_bytes());
     let body = T::Body::from(value);
     bincode::serde::encode_into_std_write(&body, &mut bytes, bincode::config::standard())
-        .expect("frozen structs of plain fields encode, and a Vec takes every byte");
+        .expect("frozen structs always encode, and writing to a Vec cannot fail");
     debug_assert!(bytes.len() <= MAX_RECORD_BYTES, "{} bytes", bytes.len());
     bytes
 }
@@ -172,7 +170,7 @@ pub fn encode<T: Stored>(value: &T) -> Vec<u8> {
 /// Decodes a value.
 ///
 /// # Errors
-/// [`WireError`]: [`WireError::is_newer`] tells bytes of a newer build from corrupt ones.
+/// A [`WireError`]; [`WireError::is_newer`] distinguishes bytes of a newer build from corrupt bytes.
 pub fn decode<T: Stored>(bytes: &[u8]) -> Result<T, WireError> {
     if bytes.len() > MAX_RECORD_BYTES {
         return Err(WireError::TooLarge { len: bytes.len() });

@@ -122,7 +122,7 @@ fn group() -> GroupRecord {
 }
 
 #[test]
-fn every_stage_and_stop_of_a_group_reads_back_and_numbers_over_their_bounds_do_not() {
+fn every_stage_and_stop_of_a_group_survives_a_round_trip_and_bounds_are_checked() {
     for stage in [Stage::Open, Stage::Joining, Stage::Finishing] {
         for stopped in [None, Some(Stop::Parent), Some(Stop::Outer)] {
             let group = GroupRecord { stage, stopped, ..group() };
@@ -191,7 +191,7 @@ fn schedule() -> ScheduleRecord {
     }
 }
 
-/// One for each other form of a schedule's parts.
+/// One schedule for each other variant of the parts of a schedule.
 fn schedules() -> [(ScheduleRecord, &'static str); 4] {
     let with = |when, misfire, overlap, why| {
         let spec = ScheduleSpec { when, misfire, overlap, ..schedule().spec };
@@ -224,8 +224,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// A record for each form of a state and of an attempt's end: bincode tells variants by their position, so that one
-/// that moved would be read as another.
+/// One record for each variant of a state and of an attempt's end. bincode encodes variants by their position: a
+/// variant that moved would be decoded as another one.
 fn forms() -> [(JobRecord, &'static str); 10] {
     let ended = |how| Some(AttemptEnd { how, ..job().last.unwrap() });
     let ends = |verdict| JobState::Terminal { verdict, at: WallMillis(7) };
@@ -286,9 +286,9 @@ fn forms() -> [(JobRecord, &'static str); 10] {
     ]
 }
 
-/// What a released build wrote must be read for ever: a change here is a new schema version.
+/// Values that a released build wrote must stay readable: a change here requires a new schema version.
 #[test]
-fn version_1_has_these_bytes() {
+fn version_1_has_the_golden_bytes() {
     let golden = [
         ("job record", hex(&encode(&job())), include_str!("golden/job_record.v1.hex")),
         ("queue entry", hex(&encode(&entry())), include_str!("golden/queue_entry.v1.hex")),
@@ -317,7 +317,7 @@ fn version_1_has_these_bytes() {
 }
 
 #[test]
-fn a_stored_schedule_that_no_build_accepts_is_refused() {
+fn an_invalid_stored_schedule_is_refused() {
     let wrong = |change: fn(&mut ScheduleRecord)| {
         let mut schedule = schedule();
         change(&mut schedule);
@@ -337,7 +337,7 @@ fn a_stored_schedule_that_no_build_accepts_is_refused() {
 }
 
 #[test]
-fn every_type_reads_back_what_it_wrote() {
+fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<JobRecord>(&encode(&job())), Ok(job()));
     assert_eq!(decode::<QueueEntry>(&encode(&entry())), Ok(entry()));
     assert_eq!(decode::<Assignment>(&encode(&assignment())), Ok(assignment()));
@@ -352,7 +352,7 @@ fn every_type_reads_back_what_it_wrote() {
 }
 
 #[test]
-fn foreign_newer_and_cut_bytes_are_told_apart() {
+fn foreign_newer_and_truncated_bytes_are_different_errors() {
     let good = encode(&assignment());
     let mut newer = good.clone();
     newer[4] = 2;
@@ -382,7 +382,7 @@ fn a_decoded_name_is_checked_again() {
     assert!(matches!(decode::<QueueEntry>(&bytes), Err(WireError::Value(_))));
 }
 
-/// What the value becomes on its way through a znode.
+/// Encodes and decodes a value.
 fn stored<T: Stored>(value: &T) -> Result<T, WireError> {
     decode(&encode(value))
 }
@@ -417,7 +417,7 @@ fn a_count_that_could_overflow_is_refused() {
 }
 
 #[test]
-fn the_highest_counts_that_are_read_can_be_counted_on_from() {
+fn the_highest_accepted_counts_can_be_incremented() {
     let open = JobState::Open { not_before: None };
     let full = JobRecord {
         generation: MAX_COUNT,
@@ -436,9 +436,9 @@ fn the_highest_counts_that_are_read_can_be_counted_on_from() {
     assert_eq!(full.reopen().generation, MAX_COUNT + 1);
 }
 
-/// What stands there was written by somebody else, or is damaged: no build writes an id of zeros, or such flags.
+/// Such bytes are foreign or damaged: no build writes an id of zeros or undefined flags.
 #[test]
-fn a_stored_trace_context_that_no_build_writes_is_refused_wherever_it_stands() {
+fn an_invalid_stored_trace_context_is_refused_in_every_record() {
     let good = [trace().trace().as_slice(), trace().span().as_slice(), &[1]].concat();
     let wrong = [
         (
@@ -466,7 +466,7 @@ fn a_stored_trace_context_that_no_build_writes_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn an_error_longer_than_any_build_keeps_is_refused() {
+fn a_stored_error_over_the_bound_is_refused() {
     let job = |len| JobRecord { last_error: Some("x".repeat(len)), ..job() };
     assert_eq!(stored(&job(MAX_ERROR_BYTES)), Ok(job(MAX_ERROR_BYTES)));
     assert!(matches!(stored(&job(MAX_ERROR_BYTES + 1)), Err(WireError::Value(_))));

@@ -1,4 +1,4 @@
-//! The targets over their corpus, in every run of the suite.
+//! Runs the fuzz targets over their corpus in every run of the test suite.
 
 mod targets;
 
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use bellwether_testkit::fuzz::Corpus;
 
-/// Mutants per target: a second or two of a debug build.
+/// Mutants per target: one or two seconds in a debug build.
 const MUTANTS: usize = 20_000;
 
-/// What bincode writes before a long integer, alone and with a length that lies behind it; the header; option tags.
+/// Prefixes that bincode writes before a long integer, alone and with a wrong length; the header; option tags.
 const BYTES: [&[u8]; 12] = [
     b"BW",
     &[0],
@@ -26,7 +26,7 @@ const BYTES: [&[u8]; 12] = [
     &[0xff],
 ];
 
-/// What a path or a name may be confused by.
+/// Texts that may confuse a parser of paths or names.
 const TEXT: [&[u8]; 12] = [
     b"/",
     b"//",
@@ -48,12 +48,12 @@ fn any_bytes_are_one_stored_value_or_a_typed_error() {
 }
 
 #[test]
-fn any_path_is_ours_in_its_one_spelling_or_somebody_elses() {
+fn any_path_has_its_canonical_form_or_is_foreign() {
     corpus("path").exercise(MUTANTS, &TEXT, targets::path);
 }
 
 #[test]
-fn any_text_is_a_name_by_the_rule_or_refused() {
+fn any_text_is_a_valid_name_or_refused() {
     corpus("name").exercise(MUTANTS, &TEXT, targets::name);
 }
 
@@ -61,16 +61,17 @@ fn corpus(target: &str) -> Corpus {
     Corpus::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus"), target)
 }
 
-/// What any build ever wrote is among the fuzzer's seeds. `golden/*.hex` are for people, the corpus is for the fuzzer.
+/// The bytes that any build has written are seeds of the fuzzer. `golden/*.hex` is for readers, the corpus for the
+/// fuzzer.
 #[test]
 fn the_golden_bytes_of_every_version_are_in_the_corpus() {
     let corpus = corpus("wire");
     let inputs: BTreeSet<_> = corpus.inputs().iter().collect();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/wire/golden");
     let mut files = 0;
-    for entry in std::fs::read_dir(golden).expect("the golden bytes are there") {
-        let path = entry.expect("a directory is read").path();
-        let text = std::fs::read_to_string(&path).expect("a golden file is read");
+    for entry in std::fs::read_dir(golden).expect("the folder of golden files is readable") {
+        let path = entry.expect("the directory entry is readable").path();
+        let text = std::fs::read_to_string(&path).expect("the golden file is readable");
         let digits = text.trim();
         let pairs = (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16));
         let bytes = pairs.collect::<Result<Vec<_>, _>>().expect("hexadecimal digits");

@@ -1,7 +1,7 @@
-//! What is fuzzed: functions of any bytes, which must not panic, and what they promise beyond that.
+//! The fuzz targets: functions of arbitrary bytes. They must not panic, and each asserts further properties.
 //!
-//! Two drivers share them: libFuzzer (`crates/core/fuzz`), and `tests/fuzz`, which mutates the corpus a little in CI.
-//! A new stored type joins [`wire`]; a new parser of names or paths joins [`path`] or [`name`].
+//! Two drivers share them: libFuzzer (`crates/core/fuzz`), and `tests/fuzz`, which runs a small number of mutants in
+//! CI. Add a new stored type to [`wire`], and a new parser of names or paths to [`path`] or [`name`].
 
 use std::fmt::Debug;
 
@@ -21,11 +21,11 @@ use bellwether_core::wire::{Layout, Stored, WireError, decode, encode};
 use bellwether_core::worker::{EpochRecord, PauseRecord, WorkerInfo};
 use uuid::Uuid;
 
-/// Most that decoding may hold at a time: what is read, once as it is stored and once as a value, and a lying length's
-/// worth of either. Whatever the bytes say, it is a small multiple of the largest record.
+/// Most bytes that decoding may allocate at a time: the input in its stored form and as a value, and as much again
+/// for a wrong length. For any input it is a small multiple of the largest record.
 const MOST_DECODED: u64 = 4 * MAX_RECORD_BYTES as u64;
 
-/// A znode's bytes as every type that is stored in one. At most one of them takes it.
+/// Decodes bytes as every stored type. At most one of them accepts the bytes.
 pub(crate) fn wire(bytes: &[u8]) {
     let taken = [
         stored::<JobRecord>(bytes),
@@ -40,35 +40,38 @@ pub(crate) fn wire(bytes: &[u8]) {
         stored::<ScheduleRecord>(bytes),
         stored::<GroupRecord>(bytes),
     ];
-    assert!(taken.iter().filter(|taken| **taken).count() <= 1, "one value of two types");
+    assert!(taken.iter().filter(|taken| **taken).count() <= 1, "the bytes decode as two types");
 }
 
 fn stored<T: Stored + PartialEq + Debug>(bytes: &[u8]) -> bool {
     let mut read = Err(WireError::Magic);
     let held = measure(|| read = decode::<T>(bytes)).bytes_max;
-    assert!(held <= MOST_DECODED, "{held} bytes held for {} bytes: {read:?}", bytes.len());
+    assert!(held <= MOST_DECODED, "decoding {} bytes allocated {held} bytes: {read:?}", bytes.len());
     let Ok(value) = read else { return false };
 
     let written = encode(&value);
-    assert!(written.len() <= bytes.len(), "the shortest spelling is written");
+    assert!(written.len() <= bytes.len(), "encode must write the shortest form");
     assert_eq!(decode::<T>(&written).as_ref(), Ok(&value));
     for at in [FORMAT, SCHEMA] {
         let mut newer = written.clone();
         newer[at] += 1;
-        assert!(decode::<T>(&newer).is_err_and(|error| error.is_newer()), "{newer:?} is of a newer build");
+        assert!(
+            decode::<T>(&newer).is_err_and(|error| error.is_newer()),
+            "{newer:?} must be reported as newer"
+        );
     }
     let mut trailed = written.clone();
     trailed.push(0);
     assert!(matches!(decode::<T>(&trailed), Err(WireError::Trailing(1) | WireError::TooLarge { .. })));
-    assert!(decode::<T>(&written[..written.len() - 1]).is_err(), "a part of a value is none");
+    assert!(decode::<T>(&written[..written.len() - 1]).is_err(), "a truncated value must not decode");
     true
 }
 
-/// Where the header has the versions.
+/// The positions of the versions in the header.
 const FORMAT: usize = 2;
 const SCHEMA: usize = 4;
 
-/// A path that a watch reported: what is understood of it is all of it.
+/// A path that a watch reported: formatting the parsed path must give the same path.
 pub(crate) fn path(bytes: &[u8]) {
     let Ok(path) = std::str::from_utf8(bytes) else { return };
     let spelt = match paths::parse(path) {
@@ -84,10 +87,10 @@ pub(crate) fn path(bytes: &[u8]) {
         Place::Group(GroupPlace::Member(group, number)) => paths::place(&group, number),
         Place::Other => return,
     };
-    assert_eq!(spelt, path, "a path of another spelling is somebody else's znode");
+    assert_eq!(spelt, path, "a path with another spelling is a foreign znode");
 }
 
-/// Any text where a name is expected: an id, a znode's name, a strategy.
+/// Any text where a name is expected: an id, the name of a znode, a strategy.
 pub(crate) fn name(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let made_of = |more: &[u8]| {
@@ -139,12 +142,12 @@ pub(crate) fn name(bytes: &[u8]) {
     candidates(text);
 }
 
-/// Lines as the children of `/election`, which anybody may put anything into.
+/// Uses the lines as the children of `/election`, where any client may create znodes.
 fn candidates(text: &str) {
     let own = Uuid::from_u128(1);
     let mut campaign = Campaign::new(Campaigner {
         strategy: campaign::Strategy::Queue,
-        node: NodeId::new("n").expect("a name"),
+        node: NodeId::new("n").expect("a valid name"),
         session: 1,
         uuid: own,
         number: 1,
@@ -160,7 +163,10 @@ fn candidates(text: &str) {
         Effect::Candidacy(_) | Effect::Send(..) | Effect::Refused(_) => None,
     });
     if let Some(first) = stands {
-        assert!(first.starts_with(&paths::candidate_prefix(own)), "{first} is not ours");
-        assert!(children.iter().any(|child| paths::candidate(child) == first), "{first} is not there");
+        assert!(
+            first.starts_with(&paths::candidate_prefix(own)),
+            "{first} is not a candidate of this campaign"
+        );
+        assert!(children.iter().any(|child| paths::candidate(child) == first), "{first} was not listed");
     }
 }

@@ -32,7 +32,7 @@ async fn a_wrong_password_and_none_are_refused_by_name_and_write_nothing() {
         .await;
     let before = tree(&insider).await;
     for (access, who) in
-        [(stranger(), "user \"bellwether\" (digest)"), (Access::default(), "nobody in particular")]
+        [(stranger(), "user \"bellwether\" (digest)"), (Access::default(), "a client without a login")]
     {
         let builder = Client::builder().access(access.clone()).deadline(Duration::from_secs(10));
         let refused = builder.connect(&to).await.unwrap_err();

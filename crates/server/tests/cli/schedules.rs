@@ -31,7 +31,7 @@ fn what_is_no_schedule_is_refused_before_anything_is_sent() {
     for (arguments, said) in [
         (
             vec!["preview", "0 0 31 2 *"],
-            "cron expression \"0 0 31 2 *\" never comes: no day until 2500 has it",
+            "cron expression \"0 0 31 2 *\" never ticks: no day until 2500 matches it",
         ),
         (vec!["preview", "61 * * * *"], "cron field minute is \"61\": 0-59"),
         (vec!["preview", "* * * *"], "has 4 fields: give 5"),
@@ -51,7 +51,7 @@ fn what_is_no_schedule_is_refused_before_anything_is_sent() {
         ),
         (
             vec!["add", "nightly", "sum", "--every", "5s", "--overlap", "queue", "--lane", "x"],
-            "has a lane of its own, not x",
+            "uses its own lane, not x",
         ),
         (vec!["add", "nightly", "sum", "--at", "tomorrow"], "such as 2026-11-21T11:33:00Z"),
     ] {

@@ -155,7 +155,7 @@ async fn a_group_is_made_filled_sealed_and_waited_for() {
     }
     assert_eq!(stage.get(&format!("{at}/wait?timeout_ms=100")).await.is(202).json()["open"], 2);
     assert_eq!(stage.post("/v1/groups", &new(r#", "total": 2"#)).await.is(200).json()["total"], 2);
-    stage.post("/v1/groups", &new(r#", "total": 3"#)).await.problem(409, "conflict", "a total is said once");
+    stage.post("/v1/groups", &new(r#", "total": 3"#)).await.problem(409, "conflict", "set only once");
     let beyond = stage.post(&format!("{at}/members"), r#"{"first": 7, "jobs": [{"kind": "sum"}]}"#).await;
     assert_eq!(beyond.is(200).json()["refused"], 1);
     let node = stage.node().await;

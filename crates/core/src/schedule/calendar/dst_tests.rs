@@ -1,4 +1,4 @@
-//! Both changes of the clock, as docs/semantics.md states them.
+//! Both changes to and from daylight saving time, as specified in docs/semantics.md.
 //!
 //! | zone | gap | repeated hour |
 //! | --- | --- | --- |
@@ -17,7 +17,7 @@ const BERLIN: &str = "Europe/Berlin";
 const NEW_YORK: &str = "America/New_York";
 
 #[test]
-fn a_fixed_time_in_the_gap_ticks_when_the_gap_is_over() {
+fn a_fixed_time_in_the_gap_ticks_at_the_end_of_the_gap() {
     assert_eq!(
         ticks("30 2 * * *", BERLIN, "2026-03-28T00:00:00Z", 3),
         ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]
@@ -29,7 +29,7 @@ fn a_fixed_time_in_the_gap_ticks_when_the_gap_is_over() {
 }
 
 #[test]
-fn a_fixed_time_in_the_repeated_hour_ticks_once_the_first_time() {
+fn a_fixed_time_in_the_repeated_hour_ticks_only_the_first_time() {
     assert_eq!(
         ticks("30 2 * * *", BERLIN, "2026-10-24T00:00:00Z", 3),
         ["2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]
@@ -41,7 +41,7 @@ fn a_fixed_time_in_the_repeated_hour_ticks_once_the_first_time() {
 }
 
 #[test]
-fn an_interval_of_cron_goes_through_both_changes_by_elapsed_time() {
+fn a_cron_interval_follows_elapsed_time_through_both_changes() {
     assert_eq!(
         ticks("*/30 * * * *", BERLIN, "2026-03-29T00:00:00Z", 4),
         ["2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z", "2026-03-29T02:00:00Z"]
@@ -63,7 +63,7 @@ fn an_interval_of_cron_goes_through_both_changes_by_elapsed_time() {
 }
 
 #[test]
-fn a_list_of_times_in_the_gap_has_none_of_them_and_in_the_repeated_hour_has_them_twice() {
+fn a_list_of_times_is_skipped_in_the_gap_and_doubled_in_the_repeated_hour() {
     assert_eq!(
         ticks("15,45 2 * * *", BERLIN, "2026-03-28T12:00:00Z", 2),
         ["2026-03-30T00:15:00Z", "2026-03-30T00:45:00Z"]
@@ -81,7 +81,7 @@ fn a_list_of_times_in_the_gap_has_none_of_them_and_in_the_repeated_hour_has_them
 }
 
 #[test]
-fn the_day_keeps_its_23_and_25_hours() {
+fn days_with_a_change_have_23_or_25_hourly_ticks() {
     let day = |expression, zone, from: &str, to: &str| {
         let calendar = When::cron(expression, zone).unwrap().calendar().unwrap();
         let to = parse(to).unwrap();
@@ -91,7 +91,7 @@ fn the_day_keeps_its_23_and_25_hours() {
     assert_eq!(day("0 * * * *", BERLIN, "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"), 25);
     assert_eq!(day("0 * * * *", NEW_YORK, "2026-03-08T05:00:00Z", "2026-03-09T04:00:00Z"), 23);
     assert_eq!(day("0 * * * *", NEW_YORK, "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"), 25);
-    // Midnight is where the day begins, in every zone and on every day.
+    // The day begins at midnight in every zone and on every day.
     assert_eq!(
         ticks("0 0 * * *", BERLIN, "2026-03-28T12:00:00Z", 2),
         ["2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"]

@@ -25,7 +25,7 @@ fn an_interval_ticks_from_its_anchor() {
 }
 
 #[test]
-fn one_instant_ticks_once() {
+fn a_single_instant_ticks_once() {
     let once = When::Once(WallMillis(5_000)).calendar().unwrap();
     assert_eq!(once.next_after(WallMillis(4_999)), Some(WallMillis(5_000)));
     assert_eq!(once.next_after(WallMillis(5_000)), None);
@@ -34,7 +34,7 @@ fn one_instant_ticks_once() {
 }
 
 #[test]
-fn a_part_of_a_second_is_before_the_next_tick_and_after_the_last() {
+fn a_fraction_of_a_second_lies_between_two_ticks() {
     let seconds = cron("* * * * * *", "UTC");
     assert_eq!(seconds.next_after(WallMillis(1_500)), Some(WallMillis(2_000)));
     assert_eq!(seconds.last_through(WallMillis(1_500)), Some(WallMillis(1_000)));
@@ -51,7 +51,7 @@ fn every_calendar_ends() {
 }
 
 #[test]
-fn ticks_of_a_week_are_listed() {
+fn ticks_on_weekdays_are_listed() {
     let listed = cron("30 9 * * MON-FRI", "Europe/Berlin")
         .ticks_after(at("2026-11-20T12:00:00Z"))
         .take(3)
@@ -60,7 +60,7 @@ fn ticks_of_a_week_are_listed() {
     assert_eq!(listed, ["2026-11-23T08:30:00Z", "2026-11-24T08:30:00Z", "2026-11-25T08:30:00Z"]);
 }
 
-/// A day or a year that changes the clock, or has a leap day, and some that do neither.
+/// Instants around a change of daylight saving time, a leap day or a new year, and an ordinary one.
 fn starts() -> impl Strategy<Value = WallMillis> {
     let days = prop::sample::select(vec![
         "2026-03-28T12:00:00Z",
@@ -107,10 +107,10 @@ fn calendars() -> impl Strategy<Value = Calendar> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// What the misfire policy stands on: the search back finds the tick that the search forward came from, from
-    /// wherever it begins.
+    /// The misfire policy relies on this: the backward search finds the ticks that the forward search found, from any
+    /// starting point.
     #[test]
-    fn both_searches_see_the_same_ticks(calendar in calendars(), start in starts()) {
+    fn forward_and_backward_search_find_the_same_ticks(calendar in calendars(), start in starts()) {
         let mut last = start;
         for tick in calendar.ticks_after(start).take(40) {
             prop_assert!(last < tick);

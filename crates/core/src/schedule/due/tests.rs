@@ -31,7 +31,7 @@ fn a_tick_is_due_at_its_instant_and_not_before() {
 }
 
 #[test]
-fn within_the_grace_every_tick_is_made_in_order_whatever_the_policy() {
+fn within_the_grace_every_policy_makes_all_ticks_in_order() {
     for misfire in [Misfire::Skip, Misfire::Once, CATCH_UP] {
         assert_eq!(decide(misfire, 10, 80), Due::Tick { at: at(20), missed: None });
         assert_eq!(decide(misfire, 20, 80), Due::Tick { at: at(30), missed: None });
@@ -39,8 +39,8 @@ fn within_the_grace_every_tick_is_made_in_order_whatever_the_policy() {
 }
 
 #[test]
-fn missed_ticks_are_skipped_made_up_once_or_caught_up_with() {
-    // At 200 the ticks 140 to 200 are on time, and 20 to 130 were missed.
+fn missed_ticks_follow_the_misfire_policy() {
+    // At 200 the ticks 140 to 200 are on time, and the ticks 20 to 130 are missed.
     assert_eq!(decide(Misfire::Skip, 10, 200), Due::PassOver(over(20, 130, 12)));
     assert_eq!(decide(Misfire::Once, 10, 200), Due::Tick { at: at(130), missed: Some(over(20, 120, 11)) });
     assert_eq!(decide(CATCH_UP, 10, 200), Due::Tick { at: at(110), missed: Some(over(20, 100, 9)) });
@@ -49,7 +49,7 @@ fn missed_ticks_are_skipped_made_up_once_or_caught_up_with() {
 }
 
 #[test]
-fn what_is_older_than_the_window_is_not_caught_up_with() {
+fn ticks_older_than_the_window_are_not_caught_up() {
     let narrow = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(75) };
     assert_eq!(decide(narrow, 10, 200), Due::Tick { at: at(130), missed: Some(over(20, 120, 11)) });
     let narrower = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(65) };
@@ -57,13 +57,13 @@ fn what_is_older_than_the_window_is_not_caught_up_with() {
 }
 
 #[test]
-fn a_single_missed_tick_is_made_up_without_passing_over_anything() {
+fn a_single_missed_tick_is_made_up_without_skipping_any() {
     assert_eq!(decide(Misfire::Once, 10, 81), Due::Tick { at: at(20), missed: None });
     assert_eq!(decide(Misfire::Skip, 10, 81), Due::PassOver(over(20, 20, 1)));
 }
 
 #[test]
-fn what_is_over_is_over() {
+fn a_calendar_without_further_ticks_is_never_due_again() {
     let once = When::Once(at(50)).calendar().unwrap();
     assert_eq!(due(&once, Misfire::Once, GRACE, at(50), at(90)), Due::Later(None));
     assert_eq!(due(&once, Misfire::Skip, GRACE, at(0), at(500)), Due::PassOver(over(50, 50, 1)));
@@ -71,7 +71,7 @@ fn what_is_over_is_over() {
 }
 
 #[test]
-fn years_of_missed_seconds_cost_no_more_than_a_hundred() {
+fn counting_missed_ticks_is_bounded() {
     let seconds = When::cron("* * * * * *", "Europe/Berlin").unwrap().calendar().unwrap();
     let (cursor, now) = (at(1_000_000_000), at(1_795_226_400));
     let Due::PassOver(missed) = due(&seconds, Misfire::Skip, GRACE, cursor, now) else { panic!() };
@@ -79,7 +79,7 @@ fn years_of_missed_seconds_cost_no_more_than_a_hundred() {
     assert_eq!(missed.count, MAX_COUNTED);
     let seconds = When::every(Duration::from_secs(1)).unwrap().calendar().unwrap();
     let Due::PassOver(missed) = due(&seconds, Misfire::Skip, GRACE, cursor, now) else { panic!() };
-    assert_eq!(missed.count, 795_226_339, "divided");
+    assert_eq!(missed.count, 795_226_339, "computed by a division");
 }
 
 fn policies() -> impl Strategy<Value = Misfire> {
@@ -92,8 +92,8 @@ fn policies() -> impl Strategy<Value = Misfire> {
 }
 
 proptest! {
-    /// S8: however the clock runs, jumps and stands still, every instant between the first cursor and the last is
-    /// decided once: made a tick, or passed over.
+    /// S8: if the clock runs, jumps or stands still, every instant between the first cursor and the last is decided
+    /// exactly once: it gets a job or is skipped.
     #[test]
     fn every_instant_is_decided_once(
         misfire in policies(),
@@ -121,7 +121,7 @@ proptest! {
                     prop_assert_eq!(through.first(), Some(&missed.from));
                     prop_assert_eq!(through.last(), Some(&missed.through));
                     prop_assert_eq!(through.len(), missed.count as usize);
-                    prop_assert!(missed.through.0 < now.0.saturating_sub(grace * 1_000), "only what was missed");
+                    prop_assert!(missed.through.0 < now.0.saturating_sub(grace * 1_000), "only missed ticks are skipped");
                     cursor = missed.through;
                     decided.extend(through);
                 }

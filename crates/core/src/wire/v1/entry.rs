@@ -1,4 +1,4 @@
-//! What stands beside a record while its job is open.
+//! The znodes of an open job other than its record.
 
 use serde::{Deserialize, Serialize};
 

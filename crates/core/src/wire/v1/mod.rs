@@ -1,4 +1,4 @@
-//! Schema version 1, frozen: a released field is never changed, moved or removed. A new version gets a new folder.
+//! Schema version 1, frozen: a released field is never changed, moved or removed. Each new version gets a new folder.
 
 mod entry;
 mod group;

@@ -1,4 +1,4 @@
-//! What the structs of this version share: how parts are read, and their bounds.
+//! Parts that the structs of this version share, and their bounds.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::budget::{MAX_COUNT, MAX_ERROR_BYTES, MAX_KINDS, MAX_WAIT, MIN_LEASE};
 use crate::trace::TraceContext;
 use crate::wire::WireError;
 
-/// A trace context: 25 bytes, whatever is in it.
+/// A trace context: always 25 bytes.
 #[derive(Serialize, Deserialize)]
 pub(super) struct TraceV1 {
     trace: [u8; 16],
@@ -63,8 +63,8 @@ pub(super) mod bytes {
     }
 }
 
-/// A list whose length is looked at before there is room made for it: a length that lies costs nothing. No list of this
-/// version has more than [`MAX_KINDS`] items; [`set`] knows the bound of each.
+/// A list whose length is checked before memory is allocated for it, so that a wrong length costs nothing. No list
+/// of this version has more than [`MAX_KINDS`] items; [`set`] checks the bound of each list.
 pub(super) fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -92,7 +92,7 @@ pub(super) fn value(error: impl std::fmt::Display) -> WireError {
     WireError::Value(error.to_string())
 }
 
-/// A number that is counted on from.
+/// A number that may still be incremented.
 pub(super) fn count(field: &str, stored: u32) -> Result<u32, WireError> {
     if stored > MAX_COUNT {
         return Err(WireError::Value(format!("{field} {stored}: at most {MAX_COUNT} is allowed")));
@@ -100,7 +100,7 @@ pub(super) fn count(field: &str, stored: u32) -> Result<u32, WireError> {
     Ok(stored)
 }
 
-/// An error text, cut as every build cuts it.
+/// An error text, within the length to which every build cuts it.
 pub(super) fn error_text(stored: String) -> Result<String, WireError> {
     if stored.len() > MAX_ERROR_BYTES {
         let len = stored.len();
@@ -111,7 +111,7 @@ pub(super) fn error_text(stored: String) -> Result<String, WireError> {
     Ok(stored)
 }
 
-/// A sorted set, as every build writes it: a reader relies on the order.
+/// A sorted set, as every build writes it: readers rely on the order.
 pub(super) fn set<T: Ord>(
     field: &str,
     max: usize,

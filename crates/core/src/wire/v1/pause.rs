@@ -1,4 +1,4 @@
-//! Who paused a kind.
+//! The record of a paused kind.
 
 use serde::{Deserialize, Serialize};
 

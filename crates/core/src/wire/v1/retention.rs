@@ -1,4 +1,4 @@
-//! How long records are kept.
+//! The retention setting.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl TryFrom<RetentionV1> for Retention {
     }
 }
 
-/// The lower bound is that of whoever sets it; the janitor has one of its own.
+/// The lower bound is checked when the setting is written, and the janitor has a separate minimum.
 fn time(field: &str, stored: u64) -> Result<Duration, WireError> {
     let time = Duration::from_millis(stored);
     if time > MAX_RETENTION {

@@ -118,7 +118,7 @@ impl TryFrom<ScheduleRecordV1> for ScheduleRecord {
     }
 }
 
-/// A number that is counted on from, a second of which is a tick of the fastest schedule.
+/// A number that may still be incremented, at most once per second.
 fn total(field: &str, stored: u64) -> Result<u64, WireError> {
     if stored > u64::MAX / 2 {
         return Err(WireError::Value(format!("{stored} {field}: at most {} are allowed", u64::MAX / 2)));

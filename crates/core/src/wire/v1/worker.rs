@@ -1,4 +1,4 @@
-//! What a worker and a leader say about themselves, and the layout.
+//! The records of workers and of the leader, and the layout.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct WorkerInfoV1 {
     host: String,
     #[serde(deserialize_with = "few")]
     kinds: Vec<String>,
-    /// By position in `kinds`.
+    /// Each refers to a position in `kinds`.
     #[serde(deserialize_with = "few")]
     leases: Vec<LeaseV1>,
     slots: u32,

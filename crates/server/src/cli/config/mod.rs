@@ -196,7 +196,7 @@ job = { kind = "launch" }
                 "\"30 24 * * *\"",
                 "node.toml:4: cron field hour is \"24\": 0-23 with * , - / is allowed",
             ),
-            ("\"30 2 * * *\"", "\"0 0 31 2 *\"", "node.toml:2: cron expression \"0 0 31 2 *\" never comes"),
+            ("\"30 2 * * *\"", "\"0 0 31 2 *\"", "node.toml:2: cron expression \"0 0 31 2 *\" never ticks"),
             ("Europe/Berlin", "Europe/Atlantis", "node.toml:5: zone \"Europe/Atlantis\" is not an IANA zone"),
             (
                 "\"forbid\"",
