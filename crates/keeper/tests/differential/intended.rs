@@ -25,7 +25,7 @@ pub(crate) const INTENDED: &[Intended] = &[
         },
     },
     Intended {
-        name: "checkWatches considers only the watches of its own connection",
+        name: "checkWatches considers only the watches of its connection",
         reason: "3.8.0 reports a watch if any connection has one on the path.",
         explains: |step, expected, answered| {
             step.calls().iter().any(|call| call.op == CHECK_WATCHES)
