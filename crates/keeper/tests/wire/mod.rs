@@ -233,5 +233,5 @@ pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> b
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    assert!(held.await.is_ok(), "still false after {PATIENCE:?}: {what}");
+    assert!(held.await.is_ok(), "condition not met within {PATIENCE:?}: {what}");
 }
