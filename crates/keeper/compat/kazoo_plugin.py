@@ -1,9 +1,8 @@
-"""pytest plugin: kazoo's own test suite against one server of ours instead of the ensemble that its harness builds.
+"""A pytest plugin that runs kazoo's test suite against a single server instead of an ensemble.
 
-The harness asks for its cluster through one function; here it gets a cluster of one, whose server can be stopped,
-started and wiped as the tests demand. Tests of what one plain server cannot have are deselected, each for a reason
-that is written down (`expectations.toml`). Results are appended to a file of JSON lines as they come, so that a run
-that is cut short still tells what it saw.
+The harness gets its cluster from one function; here it gets a cluster of one server, which can be stopped, started and
+wiped. Tests that a single server cannot support are deselected, each with a recorded reason (`expectations.toml`).
+Results are appended to a file of JSON lines as they arrive, so that an interrupted run keeps them.
 """
 
 import json
@@ -24,7 +23,7 @@ EXPECTATIONS = pathlib.Path(__file__).with_name("expectations.toml")
 
 
 class Cluster:
-    """What kazoo's harness takes for a ZooKeeper ensemble: one server."""
+    """A ZooKeeper ensemble for kazoo's harness, with one server."""
 
     def __init__(self, server, tls):
         self.server = server
@@ -43,7 +42,7 @@ class Cluster:
         self.server.stop()
 
     def terminate(self):
-        """The harness's after every class: the next one gets an empty server."""
+        """Called by the harness after every class, so that the next one starts with an empty server."""
         self.server.destroy()
 
     def reset(self):
@@ -69,7 +68,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    # A cluster of none makes the certificates and starts nothing.
+    # A cluster of size 0 creates the certificates and starts no server.
     certificates = ZookeeperCluster(size=0)._ssl_configuration
     if config.getoption("--server") == "zookeeper":
         cluster = Cluster(servers.ZooKeeper(certificates), certificates)
@@ -85,7 +84,7 @@ def pytest_configure(config):
 
 
 class TlsForSome:
-    """Puts a keeper that speaks TLS into the place of the plain one for the class of tests that is about TLS."""
+    """Replaces the plain keeper by one with TLS for the test class about TLS."""
 
     def __init__(self, cluster, keeper):
         self.cluster = cluster
@@ -109,7 +108,7 @@ class TlsForSome:
 
 
 def short(node_id):
-    """`test_lock.py::KazooLockTests::test_lock`, wherever kazoo is installed."""
+    """`test_lock.py::KazooLockTests::test_lock`, independent of the path of kazoo."""
     return node_id.rpartition("kazoo/tests/")[2]
 
 
@@ -125,7 +124,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 class Recorder:
-    """Writes down what became of each test: the worst of its three phases, and why."""
+    """Records the outcome of each test, which is the worst of its three phases, and the reason."""
 
     def __init__(self, path):
         self.path = path

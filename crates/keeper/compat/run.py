@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the keeper with a real ZooKeeper through two clients that know neither: kazoo's test suite, and zkCli.
+"""Compares the keeper with ZooKeeper through two unmodified clients: kazoo's test suite and zkCli.
 
     cargo xtask compat [--write] [--servers zookeeper,keeper,keeper-3.8.0]
 
-Needs Debian's `zookeeper`, and pip with a package index. Makes a virtual environment with pinned packages below
-`target/`, and runs kazoo's suite on all servers at once, as the tests mostly wait; what failed runs a second time,
-alone, so that a busy machine is not taken for a difference. Exit code 0 only if the keeper does as ZooKeeper does, or
-the reason why not is on record in `expectations.toml`. Without `zookeeper` among the servers (for CI), every test has
-to pass, and zkCli is not compared.
+Needs Debian's package `zookeeper`, and pip with a package index. Creates a virtual environment with pinned packages
+below `target/`, and runs kazoo's suite on all servers concurrently, because the tests mostly wait. Failed tests are
+retried while nothing else runs, so that a busy machine does not cause differences. The exit code is 0 only if the
+keeper behaves as ZooKeeper, or every difference has a recorded reason in `expectations.toml`. Without `zookeeper` among
+the servers (in CI), every test must pass, and zkCli is not compared.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import time
 import tomllib
 import unittest
 
-# The tree stays clean: nothing is left beside the sources.
+# Keeps the source tree clean.
 sys.dont_write_bytecode = True
 
 import report
@@ -36,18 +36,18 @@ WORK = TARGET / "compat"
 PYTHON = WORK / "venv" / "bin" / "python"
 DOCUMENT = ROOT / "docs" / "keeper-compatibility.md"
 COMMAND = "cargo xtask compat --write"
-# One run is 1–3 minutes alone on two cores; three at once on a busy machine were seen to take twice that.
+# One run takes 1 to 3 minutes alone on two cores; three concurrent runs on a busy machine took twice that.
 SUITE_SECONDS = 900
 # The slowest test takes 10 s.
 TEST_SECONDS = 90
-# More is not bad luck.
+# More failures are not caused by a busy machine.
 SECOND_TRIES = 20
-# What the keeper is asked to be: itself, or as ZooKeeper 3.8.0 was where later versions differ.
+# The `--compat` of the keeper: none, or 3.8.0 for the behaviour of that release.
 COMPAT = {"keeper": None, "keeper-3.8.0": "3.8.0"}
 
 
 class Failed(Exception):
-    """The comparison could not be made; the message says what to do about it."""
+    """The comparison could not be run; the message says how to fix it."""
 
 
 def main():
@@ -55,7 +55,7 @@ def main():
     check_itself()
     names = arguments.servers.split(",")
     if unknown := set(names) - {"zookeeper", *COMPAT}:
-        raise Failed(f"no such server: {', '.join(sorted(unknown))}")
+        raise Failed(f"unknown server: {', '.join(sorted(unknown))}")
     check_tools("zookeeper" in names)
     make_environment()
     binary = (arguments.keeper_binary or build_keeper()).resolve()
@@ -81,7 +81,7 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(description="Compares the keeper with a real ZooKeeper.")
     parser.add_argument("--servers", default=",".join(["zookeeper", *COMPAT]))
-    parser.add_argument("--keeper-binary", type=pathlib.Path, help="instead of building the example")
+    parser.add_argument("--keeper-binary", type=pathlib.Path, help="default: build the example")
     parser.add_argument("--write", action="store_true", help="write docs/keeper-compatibility.md")
     return parser.parse_args()
 
@@ -89,7 +89,7 @@ def parse():
 def check_itself():
     tests = unittest.defaultTestLoader.loadTestsFromName("test_compat")
     if not unittest.TextTestRunner(verbosity=0).run(tests).wasSuccessful():
-        raise Failed("the comparison is not to be trusted: its own tests fail")
+        raise Failed("the tests of the comparison fail")
 
 
 def check_tools(with_zookeeper):
@@ -102,32 +102,32 @@ def check_tools(with_zookeeper):
 
 
 def make_environment():
-    """Once per set of pinned packages; a half-made one is made again."""
+    """Created once per set of pinned packages; an incomplete one is replaced."""
     wanted = (HERE / "requirements.txt").read_text()
     stamp = WORK / "venv" / "requirements.txt"
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    say("makes a virtual environment")
+    say("creating a virtual environment")
     shutil.rmtree(WORK / "venv", ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", WORK / "venv"], capture_output=True, text=True)
     if made.returncode != 0:
         raise Failed(f"no virtual environment (Debian: `apt-get install python3-venv`):\n{made.stdout}{made.stderr}")
     install = [PYTHON, "-m", "pip", "install", "--quiet", "--requirement", HERE / "requirements.txt"]
     if subprocess.run(install).returncode != 0:
-        raise Failed("pip could not install the pinned packages: is a package index within reach?")
+        raise Failed("pip could not install the pinned packages: check the access to a package index")
     stamp.write_text(wanted)
 
 
 def build_keeper():
-    say("builds the keeper")
+    say("building the keeper")
     build = ["cargo", "build", "--package", "bellwether-keeper", "--features", "tls", "--example", "keeper"]
     if subprocess.run(build, cwd=ROOT).returncode != 0:
-        raise Failed("the keeper does not build")
+        raise Failed("the build of the keeper failed")
     return TARGET / "debug" / "examples" / "keeper"
 
 
 def compare(names, binary, with_zkcli):
-    """A run on each server: kazoo's suites at once, then the second tries and zkCli one by one."""
+    """A run on each server: kazoo's suites concurrently, then the retries and zkCli sequentially."""
     started = time.monotonic()
     suites = {name: start_suite(name, binary, "first", []) for name in names}
     firsts = {name: finish_suite(suite) for name, suite in suites.items()}
@@ -138,7 +138,7 @@ def compare(names, binary, with_zkcli):
         tests = {test: result | {"tries": 1} for test, result in firsts[name].items() if test not in out}
         bad = [test for test, result in tests.items() if report.is_bad(result)]
         if 0 < len(bad) <= SECOND_TRIES:
-            say(f"{name}: {len(bad)} failed at first and run again; see {WORK / f'{name}-first.log'}")
+            say(f"{name}: {len(bad)} tests failed and are retried; see {WORK / f'{name}-first.log'}")
             again = finish_suite(start_suite(name, binary, "second", bad))
             tests |= {test: result | {"tries": 2} for test, result in again.items()}
         runs.append(report.Run(*zkcli_run(name, binary, with_zkcli), tests, out))
@@ -146,7 +146,7 @@ def compare(names, binary, with_zkcli):
 
 
 def zkcli_run(name, binary, with_zkcli):
-    """The server's name, its version, and what it answered zkCli."""
+    """The name and version of the server, and the outputs of zkCli."""
     server = server_of(name, binary)
     try:
         server.run()
@@ -156,10 +156,10 @@ def zkcli_run(name, binary, with_zkcli):
 
 
 def start_suite(name, binary, which, tests):
-    """kazoo's suite, or some of its tests, as a process of its own; its results come as JSON lines."""
+    """Starts kazoo's suite, or some of its tests, in a separate process that writes its results as JSON lines."""
     results, log = WORK / f"{name}-{which}.jsonl", WORK / f"{name}-{which}.log"
     results.unlink(missing_ok=True)
-    # It ends with this process, and its server with it.
+    # It is terminated with this process, and its server with it.
     command = ["setpriv", "--pdeathsig", "TERM", PYTHON, "-m", "pytest"]
     command += ["-p", "kazoo_plugin", "-p", "no:cacheprovider", "--quiet", f"--rootdir={WORK}"]
     command += ["--timeout", str(TEST_SECONDS), "--results", results, "--pyargs"]
@@ -169,7 +169,7 @@ def start_suite(name, binary, which, tests):
     else:
         command += ["--server", "keeper", "--keeper-binary", binary]
         command += ["--keeper-compat", COMPAT[name]] if COMPAT[name] else []
-    # With `CI`, kazoo's suite checks the server's version, too, which it takes from here.
+    # With `CI`, kazoo's suite also compares the server's version with `ZOOKEEPER_VERSION`.
     environment = os.environ | {"PYTHONPATH": str(HERE), "CI": "1", "ZOOKEEPER_VERSION": version_of(name, binary)}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     with log.open("wb") as output:
@@ -183,7 +183,7 @@ def server_of(name, binary):
 
 
 def version_of(name, binary):
-    """What the server says that it is, unless it was told."""
+    """The version selected by `--compat`, or the one that the server reports."""
     if COMPAT.get(name):
         return COMPAT[name]
     server = server_of(name, binary)
@@ -201,9 +201,9 @@ def finish_suite(suite):
     except subprocess.TimeoutExpired:
         process.terminate()
         process.wait()
-        say(f"kazoo's suite did not end within {SUITE_SECONDS} s; {log} tells how far it came")
+        say(f"kazoo's suite did not end within {SUITE_SECONDS} s; see {log}")
     if not results.exists():
-        raise Failed(f"kazoo's suite did not begin; see {log}")
+        raise Failed(f"kazoo's suite did not start; see {log}")
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     return {line.pop("test"): line for line in lines}
 
@@ -223,7 +223,7 @@ def versions(runs):
 def verdict(bad):
     for line in bad:
         say(line)
-    say("the keeper does as ZooKeeper does" if not bad else f"{len(bad)} differences for no reason on record")
+    say("the keeper behaves as ZooKeeper" if not bad else f"{len(bad)} differences without a recorded reason")
     return 1 if bad else 0
 
 

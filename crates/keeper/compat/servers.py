@@ -1,8 +1,8 @@
-"""The servers under comparison, as child processes: a real ZooKeeper and the keeper.
+"""The servers under comparison, as child processes: ZooKeeper and the keeper.
 
-A server keeps its port and its data over stop and start, as tests that restart it expect; `destroy` wipes the data.
-It is started through `setpriv --pdeathsig`, so that it dies with this process however that ends, and it counts as
-started only when it says that it serves.
+A server keeps its port and its data when it is stopped and started, as tests that restart it require; `destroy` wipes
+the data. It is started with `setpriv --pdeathsig`, so that it is killed when this process ends for any reason. It is
+started only when it reports that it serves.
 """
 
 import pathlib
@@ -13,31 +13,31 @@ import tempfile
 import time
 
 HOST = "127.0.0.1"
-# kazoo's harness and ZooKeeper's own example both use it: sessions last 4 s to 40 s.
+# The value of kazoo's harness and of ZooKeeper's example: session timeouts are 4 s to 40 s.
 TICK_MS = 2000
-# A JVM is up in 0.3–2 s; two busy cores were seen to take ten times that.
+# A JVM starts in 0.3 to 2 s; on two busy cores it took ten times that.
 START_SECONDS = 60
 # SIGTERM takes ZooKeeper about 1.7 s.
 STOP_SECONDS = 20
 POLL_SECONDS = 0.02
 JAR = pathlib.Path("/usr/share/java/zookeeper.jar")
-# Debian's jar names all but these: Netty's codec, without which it serves no TLS, and a back end for its log.
+# Not listed in the manifest of Debian's jar: Netty's codec, which TLS needs, and a backend for logging.
 MORE_JARS = ["/usr/share/java/netty-codec.jar", "/usr/share/java/slf4j-simple.jar"]
 
 
 class ServerFailed(Exception):
-    """A server did not start; the message has the end of its log."""
+    """A server did not start; the message contains the end of its log."""
 
 
 def free_port():
-    """A port that nobody listens on now. Whoever takes it first is noticed: our server then ends before it serves."""
+    """A free port. If another process takes it first, our server fails to start."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return probe.getsockname()[1]
 
 
 def four_letter_word(port, word, seconds=2.0):
-    """What the server answers, or an empty string when it does not."""
+    """The reply of the server, or an empty string if there is none."""
     try:
         with socket.create_connection((HOST, port), timeout=seconds) as connection:
             connection.sendall(word.encode())
@@ -50,7 +50,7 @@ def four_letter_word(port, word, seconds=2.0):
 
 
 class Server:
-    """One server: its port, its directory, and its process while it runs."""
+    """A server: its port, its directory, and its process while it runs."""
 
     name = ""
 
@@ -59,7 +59,7 @@ class Server:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="bellwether-compat-"))
         self.process = None
 
-    # What kazoo's harness calls its servers' parts.
+    # Properties used by kazoo's harness.
     @property
     def address(self):
         return f"{HOST}:{self.port}"
@@ -73,11 +73,11 @@ class Server:
         return self.process is not None
 
     def command(self):
-        """The command line, after writing whatever files it names."""
+        """Writes the files of the command line and returns it."""
         raise NotImplementedError
 
     def run(self):
-        """Starts it unless it runs, and returns when it serves."""
+        """Starts the server unless it runs; returns when it accepts connections."""
         if self.running:
             return
         self.directory.mkdir(exist_ok=True)
@@ -89,12 +89,12 @@ class Server:
             status = self.process.poll()
             if status is not None or time.monotonic() > deadline:
                 self.stop()
-                fate = "serves not" if status is None else f"ended with {status}"
+                fate = "does not respond" if status is None else f"ended with {status}"
                 raise ServerFailed(f"{self.name} on {self.address} {fate}:\n{''.join(self.get_logs())}")
             time.sleep(POLL_SECONDS)
 
     def stop(self):
-        """Ends it by SIGTERM, or by SIGKILL when it does not listen; its data stay."""
+        """Stops the server with SIGTERM, or SIGKILL after a timeout; keeps its data."""
         if not self.running:
             return
         self.process.terminate()
@@ -106,12 +106,12 @@ class Server:
         self.process = None
 
     def reset(self):
-        """Ends it and wipes its data."""
+        """Stops the server and wipes its data."""
         self.stop()
         shutil.rmtree(self.directory / "data", ignore_errors=True)
 
     def destroy(self):
-        """Ends it and wipes all that it left."""
+        """Stops the server and removes its directory."""
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -119,14 +119,14 @@ class Server:
         return self.directory / "server.log"
 
     def get_logs(self, num_lines=100):
-        """The log's last lines."""
+        """The last lines of the log."""
         try:
             return self.log_path().read_text(errors="replace").splitlines(keepends=True)[-num_lines:]
         except FileNotFoundError:
             return []
 
     def version(self):
-        """What the server says that it is."""
+        """The version that the server reports."""
         for line in four_letter_word(self.port, "envi").splitlines():
             if line.startswith("zookeeper.version="):
                 return line.partition("=")[2].split("-")[0]
@@ -134,7 +134,7 @@ class Server:
 
 
 class ZooKeeper(Server):
-    """Debian's ZooKeeper, stand-alone, configured as kazoo's own harness does it, plus TTL znodes."""
+    """Debian's ZooKeeper, stand-alone, configured as by kazoo's harness, with TTL znodes enabled."""
 
     name = "zookeeper"
 
@@ -170,7 +170,7 @@ class ZooKeeper(Server):
             ":".join([str(JAR), *MORE_JARS]),
             "-Xmx256m",
             "-XX:TieredStopAtLevel=1",
-            # Credentials are decoded by the JVM's charset; kazoo encodes them as UTF-8.
+            # The JVM decodes credentials with its default charset; kazoo encodes them as UTF-8.
             "-Dfile.encoding=UTF-8",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",
@@ -192,7 +192,7 @@ class ZooKeeper(Server):
 
 
 class Keeper(Server):
-    """The keeper's stand-alone example, with its data on disk; `tls_files` make its port speak TLS and nothing else."""
+    """The keeper's stand-alone example with its data on disk; with `tls_files` its port accepts only TLS."""
 
     def __init__(self, binary, compat=None, tls_files=None):
         super().__init__()
@@ -207,7 +207,7 @@ class Keeper(Server):
         return self.listen
 
     def behind(self, front_port):
-        """Is asked in plain text through a front on another port."""
+        """Sets the port of a plain-TCP proxy for this server."""
         self.port = front_port
         return self
 

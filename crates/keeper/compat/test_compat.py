@@ -1,4 +1,4 @@
-"""What the comparison itself must not get wrong; `run.py` runs these first."""
+"""Tests of the comparison; `run.py` runs them first."""
 
 import pathlib
 import sys
@@ -16,22 +16,22 @@ def run_of(name, outcomes, transcript=()):
 
 
 class Regressions(unittest.TestCase):
-    def test_a_test_that_only_the_real_server_passes_is_one_unless_its_reason_is_on_record(self):
+    def test_a_test_that_fails_only_on_the_keeper_is_a_regression_unless_its_reason_is_recorded(self):
         real, ours = run_of("zookeeper", {"a.py::T::x": "passed"}), run_of("keeper", {"a.py::T::x": "failed"})
         self.assertEqual(1, len(report.regressions(real, ours, {})))
         for pattern, left in [("a.py::T", 0), ("a.py::T::x", 0), ("a.py::T::xy", 1), ("a.py::T2", 1)]:
             on_record = {"difference": [{"test": pattern, "reason": "meant"}]}
             self.assertEqual(left, len(report.regressions(real, ours, on_record)), pattern)
 
-    def test_a_test_without_a_result_is_one(self):
+    def test_a_test_without_a_result_is_a_regression(self):
         real, ours = run_of("zookeeper", {"a.py::x": "passed"}), run_of("keeper", {})
         self.assertEqual(1, len(report.regressions(real, ours, {})))
 
-    def test_a_test_that_the_real_server_fails_is_none(self):
+    def test_a_test_that_fails_on_zookeeper_is_no_regression(self):
         real, ours = run_of("zookeeper", {"a.py::x": "failed"}), run_of("keeper", {"a.py::x": "passed"})
         self.assertEqual([], report.regressions(real, ours, {}))
 
-    def test_another_answer_to_zkcli_is_one_unless_its_reason_is_on_record_for_this_server(self):
+    def test_a_different_output_of_zkcli_is_a_regression_unless_its_reason_is_recorded_for_this_server(self):
         real = run_of("zookeeper", {}, [("s", "ls /", ["[a]"])])
         ours = run_of("keeper", {}, [("s", "ls /", ["[b]"])])
         self.assertEqual(1, len(report.regressions(real, ours, {})))
@@ -41,7 +41,7 @@ class Regressions(unittest.TestCase):
 
 
 class Transcript(unittest.TestCase):
-    def test_only_what_differs_from_run_to_run_is_masked(self):
+    def test_only_values_that_differ_between_runs_are_masked(self):
         for line, masked in [
             ("ctime = Sat Nov 21 14:18:12 UTC 2026", "ctime = TIME"),
             ("ephemeralOwner = 0x1000dabe0001", "ephemeralOwner = SESSION"),
@@ -52,14 +52,14 @@ class Transcript(unittest.TestCase):
         ]:
             self.assertEqual(masked, zkcli.mask(line))
 
-    def test_a_script_is_read_as_steps(self):
+    def test_a_script_is_parsed_into_steps(self):
         script = "# why\n!session one\nls /\nset /a x\n!events 2\n\n!restart\n!session two\nls /\n"
         expected = [("one", "ls /", 0), ("one", "set /a x", 2), ("one", "!restart", 0), ("two", "ls /", 0)]
         self.assertEqual(expected, zkcli.commands(script))
 
 
 class Document(unittest.TestCase):
-    def test_text_is_wrapped_but_not_within_code(self):
+    def test_text_is_wrapped_but_not_within_code_spans(self):
         text = report.paragraph("word " * 23 + "`cargo xtask compat`")
         self.assertIn("`cargo xtask compat`", text)
         self.assertLessEqual(max(map(len, text.splitlines())), report.WIDTH)

@@ -1,7 +1,7 @@
-"""A plain front for a server that speaks only TLS.
+"""A plain-TCP proxy for a server that accepts only TLS.
 
-A keeper's port speaks either plain or TLS; ZooKeeper has a port for each, and kazoo's harness looks at the plain one
-before it tests the other. This is the plain one: it carries what it hears into TLS, with the client's certificate.
+A port of the keeper is either plain TCP or TLS. ZooKeeper has a port for each, and kazoo's harness checks the plain
+port before it tests TLS. This proxy provides the plain port and connects to the server with the client's certificate.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ PEM = OpenSSL.crypto.FILETYPE_PEM
 
 
 class PlainFront:
-    """Listens from its creation to the end of the process, on `port`."""
+    """Listens on `port` until the process ends."""
 
     def __init__(self, files, behind):
         self.behind = behind
         self.context = ssl.create_default_context(cafile=files["authority"])
-        # The harness's certificate names another host than the address that it is used for.
+        # The harness uses the certificate for another host than the one named in it.
         self.context.check_hostname = False
         self.context.load_cert_chain(files["client"])
         self.socket = socket.create_server((HOST, 0))
@@ -38,14 +38,14 @@ class PlainFront:
         try:
             reader, writer = await asyncio.open_connection(HOST, self.behind, ssl=self.context)
         except OSError:
-            # The server is down: the client sees what it would see there.
+            # The server is down: close the connection, as the server would.
             client_writer.close()
             return
         await asyncio.gather(pump(client_reader, writer), pump(reader, client_writer))
 
 
 async def pump(reader, writer):
-    """Copies until either end is gone, then closes the other."""
+    """Copies until one end is closed, then closes the other."""
     try:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
@@ -57,7 +57,7 @@ async def pump(reader, writer):
 
 
 def version_3(tls):
-    """The certificates that kazoo's harness makes are of X.509's version 1, which rustls takes from nobody."""
+    """Re-issues the certificates of kazoo's harness, which are X.509 version 1, because rustls rejects that version."""
     for name in ("server", "client"):
         tls[f"{name}_cert"].set_version(2)
         tls[f"{name}_cert"].sign(tls["ca_key"], "sha256")
@@ -65,7 +65,7 @@ def version_3(tls):
 
 
 def write_files(tls, directory):
-    """The harness's certificates as the PEM files that others take."""
+    """Writes the certificates of the harness as PEM files."""
     files = {name: str(pathlib.Path(directory) / f"{name}.pem") for name in ("server", "key", "client", "authority")}
     contents = {
         "server": OpenSSL.crypto.dump_certificate(PEM, tls["server_cert"]),

@@ -1,11 +1,11 @@
-"""The same `zkCli.sh` session on two servers, and what differs in what it prints.
+"""Runs the same `zkCli.sh` sessions on two servers and compares their outputs.
 
-zkCli reads commands from its standard input and says nothing when it is done with one, so each is followed by one
-whose answer is known (`version`). Watch events are printed by a thread of their own, between any two lines: they are
-taken out of the stream, waited for where the script says so, and put behind the command that caused them.
+zkCli reads commands from stdin and prints nothing at the end of a command, so each command is followed by one with a
+known output (`version`). A separate thread prints watch events between any two lines: they are removed from the stream,
+waited for where the script requires it, and appended to the output of the command that caused them.
 
-What is not the same on two runs of one server is masked: session ids, times, the port. Transaction numbers are not:
-both servers are fresh, and the same writes must count the same.
+Values that differ between two runs on one server are masked: session ids, times, the port. Zxids are not masked: both
+servers are new, and the same writes must have the same numbers.
 """
 
 import os
@@ -18,9 +18,9 @@ import time
 
 SCRIPT = pathlib.Path(__file__).with_name("zkcli.txt")
 ZKCLI = pathlib.Path("/usr/share/zookeeper/bin/zkCli.sh")
-# A command takes milliseconds; the first waits for a JVM and a connection.
+# A command takes milliseconds; the first one waits for a JVM and a connection.
 COMMAND_SECONDS = 30
-# The second is its answer to everything once the server has refused it.
+# The second one is its output for every command after the server has rejected the connection.
 SENTINELS = ("ZooKeeper CLI version:", "Not connected")
 EVENT = re.compile(r"WatchedEvent state:\S+ type:\S+ path:\S*")
 MASKS = [
@@ -31,11 +31,11 @@ MASKS = [
 
 
 class ZkCliFailed(Exception):
-    """zkCli ended or went silent; the message has what it printed last."""
+    """zkCli ended or stopped responding; the message contains its last output."""
 
 
 class ZkCli:
-    """One process of zkCli with its session."""
+    """A zkCli process with its session."""
 
     def __init__(self, address):
         environment = os.environ | {"CLIENT_JVMFLAGS": "-Dfile.encoding=UTF-8", "TZ": "UTC"}
@@ -49,7 +49,7 @@ class ZkCli:
         )
         self.lines = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
-        # Its greeting, and the event of the connection.
+        # Its greeting and the event of the connection.
         self.tell("", events=1)
 
     def read(self):
@@ -58,7 +58,7 @@ class ZkCli:
         self.lines.put(None)
 
     def tell(self, command, events=0):
-        """Gives it a command; returns what it printed, and then the events."""
+        """Executes a command; returns its output, followed by the events."""
         self.process.stdin.write(f"{command}\nversion\n")
         self.process.stdin.flush()
         printed, seen, done = [], [], False
@@ -77,7 +77,7 @@ class ZkCli:
             elif line and line != "WATCHER::" and not line.startswith("SLF4J"):
                 printed.append(line)
         masked = [mask(line) for line in printed]
-        # Identities come in the order of a hash table.
+        # Identities are in hash order.
         return (sorted(masked) if command == "whoami" else masked) + seen
 
     def quit(self):
@@ -87,21 +87,21 @@ class ZkCli:
             self.process.wait(COMMAND_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            raise ZkCliFailed("`quit`: zkCli does not end") from None
+            raise ZkCliFailed("`quit`: zkCli did not end") from None
 
 
 def mask(line):
-    """The line without what differs from run to run."""
+    """The line with the values masked that differ between runs."""
     for pattern, instead in MASKS:
         line = pattern.sub(instead, line)
     if line.startswith("[") and line.endswith("]"):
-        # Names in the order of a hash table.
+        # Names are in hash order.
         line = "[" + ", ".join(sorted(line[1:-1].split(", "))) + "]"
     return line
 
 
 def commands(script):
-    """The script as (session, command, events); a restart is a command of its own."""
+    """The script as (session, command, events); a restart is a separate command."""
     session, steps = "", []
     for line in script.splitlines():
         if not line or line.startswith("#"):
@@ -116,7 +116,7 @@ def commands(script):
 
 
 def transcript(server):
-    """Runs the script on the server: (session, command, what was printed) for each step."""
+    """Runs the script on the server; returns (session, command, output) for each step."""
     answers, session, client = [], None, None
     try:
         for name, command, events in commands(SCRIPT.read_text()):
@@ -138,7 +138,7 @@ def transcript(server):
 
 
 def differences(real, ours):
-    """The steps whose answers differ: (session, command, on the one, on the other)."""
+    """The steps with different outputs: (session, command, on ZooKeeper, on the keeper)."""
     return [
         (session, command, expected, answer)
         for (session, command, expected), (_, _, answer) in zip(real, ours, strict=True)

@@ -1,8 +1,11 @@
-//! A keeper on its own, for tools that want a ZooKeeper to talk to.
+//! A stand-alone keeper, for tools that need a ZooKeeper server.
 //!
 //! `keeper --listen 127.0.0.1:2181 (--data-dir DIR | --memory) [--compat 3.8.0] [--tick-ms N] [--super-digest U:H]
-//! [--max-session-timeout-ms N]`; with the feature `tls` also `--tls-certificates FILE --tls-key FILE
-//! --tls-client-authority FILE`, all three or none, for a port that speaks nothing else. Prints `listening on ADDRESS` when it serves, and ends with SIGINT or SIGTERM.
+//! [--min-session-timeout-ms N] [--max-session-timeout-ms N]`
+//!
+//! With the feature `tls` also `--tls-certificates FILE --tls-key FILE --tls-client-authority FILE`, all three or none,
+//! for a port that accepts only TLS. Prints `listening on ADDRESS` when it accepts connections; stops on SIGINT or
+//! SIGTERM.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -74,7 +77,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
             _ => return Err(format!("unknown argument {name}").into()),
         }
     }
-    let storage = storage.ok_or("either --data-dir DIR or --memory")?;
+    let storage = storage.ok_or("set either --data-dir DIR or --memory")?;
     let builder = Keeper::builder().listen(listen).store(storage).config(config);
     #[cfg(feature = "tls")]
     let builder = match tls {
@@ -82,7 +85,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
             builder.tls(bellwether_keeper::server::Tls::new(certificates, key).client_authority(authority))
         }
         [None, None, None] => builder,
-        _ => return Err("TLS needs certificates, a key and an authority for clients".into()),
+        _ => return Err("TLS needs --tls-certificates, --tls-key and --tls-client-authority".into()),
     };
     let keeper = builder.start().await?;
     writeln!(std::io::stdout(), "listening on {}", keeper.address())?;

@@ -1,10 +1,11 @@
-//! Maps by path.
+//! Hash maps and sets keyed by path.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// A fixed hash: the same requests take the same steps in every run. Nothing depends on the order of a map.
+/// A hash without a random seed, so that the same requests take the same steps in every run. No behaviour depends on
+/// the iteration order of a map.
 #[derive(Debug, Default)]
 pub(crate) struct PathHasher(u64);
 
@@ -13,7 +14,7 @@ impl Hasher for PathHasher {
         self.0 = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.0);
     }
 
-    /// Strings end their hash with a byte that would only matter to a tuple of strings.
+    /// Ignored: `str` ends its hash with this byte, which only matters for tuples of strings.
     fn write_u8(&mut self, _end: u8) {}
 
     fn finish(&self) -> u64 {

@@ -1,16 +1,16 @@
-//! A durable ZooKeeper for one machine: the real wire protocol over a pure model, in one process, without a JVM.
+//! A durable, single-node ZooKeeper: the real wire protocol over a pure model, in one process, without a JVM.
 //!
 //! ```text
 //!  sockets ── frames ──► proto (decode) ──► model (pure) ──► store (durable) ──► proto (encode) ──► sockets
 //!             └──────────── server: tokio tasks, one engine thread that owns model and store ──────────┘
 //! ```
 //!
-//! * [`proto`]: what is on the wire. Hostile bytes end here.
-//! * [`model`]: what ZooKeeper does with it: tree, sessions, watches, transactions. No I/O, no clock, no randomness.
-//! * [`store`]: what survives a kill and a power loss.
+//! * [`proto`]: the wire format. Hostile bytes are rejected here.
+//! * [`model`]: ZooKeeper's semantics: tree, sessions, watches, transactions. No I/O, no clock, no randomness.
+//! * [`store`]: durable storage. Committed data survives a process kill and a power loss.
 //! * `server` (feature): sockets, four-letter words, limits.
 //!
-//! A server of one's own, in a few lines:
+//! Start an embedded server:
 //!
 //! ```no_run
 //! # #[cfg(feature = "server")]

@@ -1,4 +1,4 @@
-//! A client library that people use, against the server.
+//! Tests with a widely used client library.
 
 mod wire;
 
@@ -47,7 +47,7 @@ async fn znodes_versions_and_transactions_are_as_expected() {
 }
 
 #[tokio::test]
-async fn watches_of_all_kinds_hear_in_order() {
+async fn watches_of_all_kinds_fire_in_order() {
     let keeper = keeper().await;
     let (watching, writing) = (connect(&keeper).await, connect(&keeper).await);
     let mut recursive = watching.watch("/", AddWatchMode::PersistentRecursive).await.expect("a watch");
@@ -87,7 +87,7 @@ async fn a_client_keeps_its_session_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_dropped_client_takes_its_ephemerals_along_at_once() {
+async fn dropping_a_client_deletes_its_ephemerals_immediately() {
     let keeper = keeper().await;
     let (gone, left) = (connect(&keeper).await, connect(&keeper).await);
     gone.create("/e", b"", &open(CreateMode::Ephemeral)).await.expect("created");

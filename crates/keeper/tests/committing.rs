@@ -1,4 +1,4 @@
-//! While one batch is made durable the server goes on; what that shows to whom, and when.
+//! Visibility and order of replies while a batch is being committed.
 
 mod wire;
 
@@ -10,18 +10,18 @@ use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store,
 
 use self::wire::*;
 
-/// A store whose commits begin and end as a test says.
+/// A store whose commits are controlled by the test.
 struct Held {
     rows: Memory,
     begun: Sender<Changes>,
     end: Receiver<bool>,
-    /// How often it was to tidy up; fails when nobody listens any more.
+    /// Receives a message for each call of `tidy`; a dropped receiver makes `tidy` fail.
     tidied: Sender<()>,
-    /// How often there is more to tidy.
+    /// The number of calls of `tidy` that report more work.
     untidy: u32,
 }
 
-/// The test's side of it.
+/// The test's side of the store.
 struct Hands {
     begun: Mutex<Receiver<Changes>>,
     end: Sender<bool>,
@@ -29,15 +29,15 @@ struct Hands {
 }
 
 impl Hands {
-    /// Waits until a commit begins that changes a znode of this path.
+    /// Waits until a commit starts that changes this path; completes all others.
     fn until_commit_of(&self, path: &str) {
-        let begun = self.begun.lock().expect("one test");
+        let begun = self.begun.lock().expect("the lock is not poisoned");
         loop {
             let changes = begun.recv_timeout(PATIENCE).expect("a commit");
             if format!("{changes:?}").contains(&format!("{path:?}")) {
                 return;
             }
-            self.end.send(true).expect("the store waits");
+            self.end.send(true).expect("the store is waiting");
         }
     }
 }
@@ -53,8 +53,8 @@ impl Store for Held {
     }
 
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
-        self.begun.send(changes.clone()).expect("the test listens");
-        match self.end.recv().expect("the test lives") {
+        self.begun.send(changes.clone()).expect("the test receives");
+        match self.end.recv().expect("the test is running") {
             true => self.rows.commit(changes),
             false => Err(full()),
         }
@@ -84,15 +84,15 @@ async fn held(untidy: u32) -> (Keeper, Hands) {
     (keeper, Hands { begun: Mutex::new(begins), end: ends, tidied: Mutex::new(tidies) })
 }
 
-/// Sessions begin with commits of their own: those are let through.
+/// Opens a session; completes the commit that each new session causes.
 async fn session(keeper: &Keeper, hands: &Hands) -> Wire {
     let mut opening = std::pin::pin!(Wire::session(keeper.address()));
     loop {
         tokio::select! {
             (wire, _session) = &mut opening => return wire,
             () = tokio::task::yield_now() => {
-                if hands.begun.lock().expect("one test").try_recv().is_ok() {
-                    hands.end.send(true).expect("the store waits");
+                if hands.begun.lock().expect("the lock is not poisoned").try_recv().is_ok() {
+                    hands.end.send(true).expect("the store is waiting");
                 }
             }
         }
@@ -100,7 +100,7 @@ async fn session(keeper: &Keeper, hands: &Hands) -> Wire {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_during_a_commit_is_handled_and_answered_with_the_next_one() {
+async fn requests_during_a_commit_are_answered_with_the_next_one() {
     let (keeper, hands) = held(0).await;
     let mut first = session(&keeper, &hands).await;
     let mut second = session(&keeper, &hands).await;
@@ -110,16 +110,20 @@ async fn what_comes_during_a_commit_is_handled_and_answered_with_the_next_one() 
     both.extend(request(2, CREATE, &create("/b", b"", PERSISTENT)));
     second.send_raw(&both).await;
 
-    hands.end.send(true).expect("the store waits");
-    assert_eq!(first.receive().await.expect("an answer").error, 0);
+    hands.end.send(true).expect("the store is waiting");
+    assert_eq!(first.receive().await.expect("a reply").error, 0);
     hands.until_commit_of("/b");
-    hands.end.send(true).expect("the store waits");
-    assert_eq!(second.receive().await.expect("an answer").error, 0, "it has seen what was not durable yet");
-    assert_eq!(second.receive().await.expect("an answer").error, 0);
+    hands.end.send(true).expect("the store is waiting");
+    assert_eq!(
+        second.receive().await.expect("a reply").error,
+        0,
+        "the znode was visible before it was durable"
+    );
+    assert_eq!(second.receive().await.expect("a reply").error, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_saw_a_change_that_never_became_durable_is_not_told() {
+async fn a_read_of_a_change_that_never_became_durable_is_not_answered() {
     let (keeper, hands) = held(0).await;
     let mut writer = session(&keeper, &hands).await;
     let mut reader = session(&keeper, &hands).await;
@@ -128,37 +132,37 @@ async fn who_saw_a_change_that_never_became_durable_is_not_told() {
     for xid in 0..100 {
         reader.send(xid, EXISTS, &read("/a", false)).await;
     }
-    hands.end.send(false).expect("the store waits");
-    assert_eq!(reader.receive().await, None, "an answer from what is not durable");
+    hands.end.send(false).expect("the store is waiting");
+    assert_eq!(reader.receive().await, None, "a reply based on a write that is not durable");
     assert_eq!(writer.receive().await, None);
     assert!(matches!(keeper.wait().await, Err(StopReason::Commit(_))));
 }
 
-/// Lets every commit through, and answers who hears of the tidying.
+/// Completes every commit; returns the messages from `tidy`.
 fn undisturbed(hands: Hands) -> Receiver<()> {
     let Hands { begun, end, tidied } = hands;
     std::thread::spawn(move || {
-        let begun = begun.into_inner().expect("one test");
+        let begun = begun.into_inner().expect("the lock is not poisoned");
         begun.iter().take_while(|_changes| end.send(true).is_ok()).count()
     });
-    tidied.into_inner().expect("one test")
+    tidied.into_inner().expect("the lock is not poisoned")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_tidies_up_when_nobody_comes_until_there_is_no_more_to_do() {
+async fn an_idle_server_lets_the_store_do_all_its_deferred_work() {
     let (keeper, hands) = held(3).await;
     let tidied = undisturbed(hands);
     for _ in 0..3 {
-        tidied.recv_timeout(PATIENCE).expect("it is asked again while there is more");
+        tidied.recv_timeout(PATIENCE).expect("tidy is called again while there is more work");
     }
     let (mut writer, _) = Wire::session(keeper.address()).await;
-    tidied.recv_timeout(PATIENCE).expect("the beginning of a session was a commit");
+    tidied.recv_timeout(PATIENCE).expect("the new session caused a commit");
     assert_eq!(writer.call(1, CREATE, &create("/a", b"", PERSISTENT)).await.error, 0);
-    tidied.recv_timeout(PATIENCE).expect("there may be more behind a commit");
+    tidied.recv_timeout(PATIENCE).expect("tidy is called after a commit");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_cannot_tidy_up_has_failed() {
+async fn an_error_of_deferred_work_stops_the_server() {
     let (keeper, hands) = held(1).await;
     drop(undisturbed(hands));
     let reason = tokio::time::timeout(PATIENCE, keeper.wait()).await.expect("in time");

@@ -1,4 +1,4 @@
-//! What is not durable is not answered, and a server that cannot commit is no server.
+//! Only durable writes are acknowledged, and a server that cannot commit stops.
 
 mod wire;
 
@@ -12,14 +12,14 @@ use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store,
 
 use self::wire::*;
 
-/// A store whose disk fills up, or stalls.
+/// A store whose disk becomes full or stalls.
 struct Failing {
     rows: Memory,
     full: Arc<AtomicBool>,
     then: Then,
 }
 
-/// What a commit does when the disk is full.
+/// The behaviour of a commit on a full disk.
 #[derive(Clone, Copy)]
 enum Then {
     Fail,
@@ -45,7 +45,7 @@ impl Store for Failing {
                     source,
                 })
             }
-            Then::Panic => panic!("a defect, as this test wants it"),
+            Then::Panic => panic!("a panic caused by this test"),
             Then::Stall(time) => {
                 std::thread::sleep(time);
                 self.full.store(false, Ordering::SeqCst);
@@ -70,7 +70,7 @@ async fn failing(then: Then) -> (Keeper, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn a_failed_commit_releases_nothing_and_stops_the_server() {
+async fn a_failed_commit_sends_nothing_and_stops_the_server() {
     let (keeper, full) = failing(Then::Fail).await;
     let address = keeper.address();
     let (mut watcher, _) = Wire::session(address).await;
@@ -83,11 +83,11 @@ async fn a_failed_commit_releases_nothing_and_stops_the_server() {
     let mut requests = request(7, CREATE, &create("/a", b"", PERSISTENT));
     requests.extend(request(8, GET_DATA, &read("/a", false)));
     writer.send_raw(&requests).await;
-    assert_eq!(writer.receive().await, None, "an answer to what is not durable");
-    assert_eq!(watcher.receive().await, None, "a notification of what is not durable");
+    assert_eq!(writer.receive().await, None, "a reply to a write that is not durable");
+    assert_eq!(watcher.receive().await, None, "a notification of a write that is not durable");
     assert!(unborn.closes().await);
 
-    let reason = keeper.wait().await.expect_err("it failed");
+    let reason = keeper.wait().await.expect_err("the commit failed");
     assert!(matches!(reason, StopReason::Commit(_)), "{reason:?}");
     let source = reason.source().expect("the store's error").to_string();
     assert_eq!(source, "no space left for /var/lib/keeper/keeper.redb while committing");
@@ -95,18 +95,18 @@ async fn a_failed_commit_releases_nothing_and_stops_the_server() {
     eventually("the listener is closed", async || tokio::net::TcpStream::connect(address).await.is_err())
         .await;
     keeper.backup("/nowhere").await.expect_err("a stopped server has no store");
-    keeper.stop().await.expect_err("it had stopped by itself");
+    keeper.stop().await.expect_err("the server had stopped with an error");
 }
 
 #[tokio::test]
-async fn what_was_answered_before_the_disk_was_full_stays_answered() {
+async fn writes_before_a_full_disk_are_answered_and_reads_still_work() {
     let (keeper, full) = failing(Then::Fail).await;
     let (mut writer, _) = Wire::session(keeper.address()).await;
     for xid in 0..100 {
         assert_eq!(writer.call(xid, CREATE, &create(&format!("/a{xid}"), b"", PERSISTENT)).await.error, 0);
     }
     full.store(true, Ordering::SeqCst);
-    // Reads change nothing, commit nothing, and so still work.
+    // Reads need no commit and so still work.
     assert_eq!(writer.call(100, EXISTS, &read("/a99", false)).await.error, 0);
     writer.send(101, CREATE, &create("/b", b"", PERSISTENT)).await;
     assert_eq!(writer.receive().await, None);
@@ -124,7 +124,7 @@ async fn a_panic_of_the_engine_stops_the_server() {
 }
 
 #[tokio::test]
-async fn a_disk_that_stalls_costs_no_session_whose_pings_are_not_read_meanwhile() {
+async fn a_stalled_disk_expires_no_session_with_unread_pings() {
     const WINDOW: i32 = 3_000;
     let (keeper, full) = failing(Then::Stall(Duration::from_millis(2_500))).await;
     let (mut writer, _) = Wire::session(keeper.address()).await;
@@ -133,7 +133,7 @@ async fn a_disk_that_stalls_costs_no_session_whose_pings_are_not_read_meanwhile(
     assert_eq!(session.timeout_ms, 1_000);
     full.store(true, Ordering::SeqCst);
     writer.send(1, CREATE, &create("/a", b"", PERSISTENT)).await;
-    // More than may wait for answers: what comes behind them stays in the socket.
+    // More than the limit of unanswered requests: the later ones stay in the socket.
     let window: Vec<u8> = (0..WINDOW).flat_map(|xid| request(xid, EXISTS, &read("/", false))).collect();
     busy.send_raw(&window).await;
     let mut pings = 0;
@@ -142,20 +142,20 @@ async fn a_disk_that_stalls_costs_no_session_whose_pings_are_not_read_meanwhile(
         pings += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(writer.receive().await.expect("an answer").error, 0);
+    assert_eq!(writer.receive().await.expect("a reply").error, 0);
     for _ in 0..WINDOW + pings {
-        assert_eq!(busy.receive().await.expect("its session lives").error, 0);
+        assert_eq!(busy.receive().await.expect("the session is alive").error, 0);
     }
 }
 
 #[tokio::test]
-async fn a_disk_that_stalls_costs_no_session_whose_client_goes_on_to_ping() {
+async fn a_stalled_disk_expires_no_session_whose_client_pings() {
     let (keeper, full) = failing(Then::Stall(Duration::from_millis(2_500))).await;
     let (mut writer, writing) = Wire::session(keeper.address()).await;
     let mut pinging = Wire::open(keeper.address()).await;
     let session = pinging.hello(1, 0, &[0; 16]).await.expect("a session");
     assert_eq!(session.timeout_ms, 1_000);
-    assert!(writing.timeout_ms > 2_500, "the writer's session has nothing to do with it");
+    assert!(writing.timeout_ms > 2_500, "the writer's session must outlast the stall");
     full.store(true, Ordering::SeqCst);
     writer.send(1, CREATE, &create("/a", b"", PERSISTENT)).await;
     let mut pings = 0;
@@ -164,8 +164,8 @@ async fn a_disk_that_stalls_costs_no_session_whose_client_goes_on_to_ping() {
         pings += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(writer.receive().await.expect("an answer").error, 0);
+    assert_eq!(writer.receive().await.expect("a reply").error, 0);
     for _ in 0..pings {
-        assert_eq!(pinging.receive().await.expect("its session lives").error, 0);
+        assert_eq!(pinging.receive().await.expect("the session is alive").error, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What a test can bring about from inside.
+//! Tests of the `testing` feature.
 
 #![cfg(feature = "testing")]
 
@@ -13,7 +13,7 @@ use bellwether_keeper::server::{Keeper, Logged, Storage};
 use self::wire::*;
 
 #[tokio::test]
-async fn a_session_is_ended_at_once() {
+async fn a_session_can_be_expired_immediately() {
     let keeper = keeper().await;
     let (mut victim, session) = Wire::session(keeper.address()).await;
     assert_eq!(victim.call(1, CREATE, &create("/e", b"", EPHEMERAL)).await.error, 0);
@@ -21,11 +21,11 @@ async fn a_session_is_ended_at_once() {
     assert!(victim.closes().await);
     assert_eq!(Wire::attach(keeper.address(), &session).await.map(drop), None);
     assert_eq!(monitored(keeper.address(), "zk_ephemerals_count").await, 0);
-    assert!(!keeper.expire(session.id).await, "it ended before");
+    assert!(!keeper.expire(session.id).await, "the session has already ended");
 }
 
 #[tokio::test]
-async fn time_that_is_skipped_ends_sessions() {
+async fn skipped_time_expires_sessions() {
     let keeper = keeper().await;
     let (mut victim, session) = Wire::session(keeper.address()).await;
     keeper.skip(Duration::from_secs(3_600));
@@ -34,7 +34,7 @@ async fn time_that_is_skipped_ends_sessions() {
 }
 
 #[tokio::test]
-async fn a_log_hears_of_every_transaction_before_it_is_answered() {
+async fn a_log_receives_every_transaction_before_its_reply() {
     let dir = tempfile::tempdir().unwrap();
     let start = async || {
         let (tell, told) = mpsc::channel();
@@ -62,7 +62,7 @@ async fn a_log_hears_of_every_transaction_before_it_is_answered() {
     let logged = transactions(&told);
     assert!(matches!(&logged[..], [refused] if matches!(refused.entry, Entry::Refused(..))), "{logged:?}");
     assert!(keeper.expire(session.id).await);
-    let Logged::Transaction(ended) = told.recv().unwrap() else { panic!("it began only once") };
+    let Logged::Transaction(ended) = told.recv().unwrap() else { panic!("a second start was logged") };
     assert_eq!(ended.entry, Entry::SessionEnded(vec!["/e".to_owned()]));
     keeper.stop().await.unwrap();
 

@@ -13,7 +13,7 @@ const MARSHALLING_ERROR: i32 = -5;
 const UNIMPLEMENTED: i32 = -6;
 const BAD_ARGUMENTS: i32 = -8;
 
-/// That it goes on for others.
+/// Checks that other clients are still served.
 async fn serves(keeper: &Keeper) {
     let (mut wire, _) = Wire::session(keeper.address()).await;
     assert_eq!(wire.call(1, EXISTS, &read("/", false)).await.error, 0);
@@ -33,7 +33,7 @@ async fn random_bytes_end_their_connection_only() {
         if random.bool() {
             wire.hello(10_000, 0, &[0; 16]).await.expect("a session");
         }
-        // As it is: a length that is too long, most of the time. Framed: a request of noise.
+        // Unframed noise is mostly an excessive length; framed noise is an invalid request.
         wire.send_raw(&if random.bool() { framed(&noise) } else { noise }).await;
         drop(wire);
     }
@@ -41,7 +41,7 @@ async fn random_bytes_end_their_connection_only() {
 }
 
 #[tokio::test]
-async fn lengths_that_no_frame_has_close_the_connection() {
+async fn invalid_frame_lengths_close_the_connection() {
     let keeper = keeper().await;
     let too_long = i32::try_from(FRAME_BYTES).expect("a length") + 1;
     for length in [-1, i32::MIN, too_long, i32::MAX] {
@@ -57,7 +57,7 @@ async fn lengths_that_no_frame_has_close_the_connection() {
         assert!(wire.closes().await, "frame of {length} bytes");
         let (mut other, _) = Wire::session(keeper.address()).await;
         let found = other.call(1, EXISTS, &read(&path, false)).await;
-        assert_eq!(found.error, 0, "what came before a length of {length} counts");
+        assert_eq!(found.error, 0, "the request before a length of {length} was executed");
     }
     serves(&keeper).await;
 }
@@ -75,17 +75,17 @@ async fn the_longest_frame_is_served() {
 }
 
 #[tokio::test]
-async fn a_frame_in_single_bytes_is_a_frame() {
+async fn a_frame_can_arrive_in_single_bytes() {
     let keeper = keeper().await;
     let (mut wire, _) = Wire::session(keeper.address()).await;
     for byte in request(9, EXISTS, &read("/", false)) {
         wire.send_raw(&[byte]).await;
     }
-    assert_eq!(wire.receive().await.expect("an answer").xid, 9);
+    assert_eq!(wire.receive().await.expect("a reply").xid, 9);
 }
 
 #[tokio::test]
-async fn a_request_that_ends_early_is_answered_with_an_error() {
+async fn a_truncated_request_gets_an_error() {
     let keeper = keeper().await;
     let (mut wire, _) = Wire::session(keeper.address()).await;
     let whole = create("/a", b"data", PERSISTENT);
@@ -107,7 +107,7 @@ async fn a_frame_without_a_header_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn an_unknown_code_is_told_to_be_one() {
+async fn an_unknown_code_gets_an_error() {
     let keeper = keeper().await;
     for code in [4711, 99, -12, i32::MIN] {
         let (mut wire, _) = Wire::session(keeper.address()).await;
@@ -117,7 +117,7 @@ async fn an_unknown_code_is_told_to_be_one() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_gets_no_session_and_closes_nobody() {
+async fn a_wrong_password_gets_no_session_and_closes_no_connection() {
     let keeper = keeper().await;
     let (mut owner, session) = Wire::session(keeper.address()).await;
     let mut thief = Wire::open(keeper.address()).await;
@@ -125,11 +125,11 @@ async fn a_wrong_password_gets_no_session_and_closes_nobody() {
     password[0] ^= 1;
     assert_eq!(thief.hello(10_000, session.id, &password).await, None);
     assert!(thief.closes().await);
-    assert_eq!(owner.call(1, EXISTS, &read("/", false)).await.error, 0, "the owner goes on");
+    assert_eq!(owner.call(1, EXISTS, &read("/", false)).await.error, 0, "the owner is still served");
 }
 
 #[tokio::test]
-async fn who_does_not_shake_hands_is_closed_in_time() {
+async fn a_connection_without_a_first_frame_is_closed_in_time() {
     let limits = Limits { handshake: Duration::from_millis(200), ..Limits::default() };
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     let start = Instant::now();
@@ -143,11 +143,11 @@ async fn who_does_not_shake_hands_is_closed_in_time() {
         assert!(wire.closes().await);
     }
     assert!(start.elapsed() >= limits.handshake, "closed too early");
-    assert_eq!(wire.call(1, EXISTS, &read("/", false)).await.error, 0, "who did shake hands goes on");
+    assert_eq!(wire.call(1, EXISTS, &read("/", false)).await.error, 0, "a connection with a session is kept");
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_are_closed_and_places_come_back() {
+async fn connections_above_the_limit_are_closed_and_slots_are_reused() {
     let limits = Limits { connections_per_address: 2, ..Limits::default() };
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     let (first, _) = Wire::session(keeper.address()).await;
@@ -155,7 +155,7 @@ async fn connections_beyond_the_limit_are_closed_and_places_come_back() {
     let mut third = Wire::open(keeper.address()).await;
     assert!(third.closes().await);
     drop(first);
-    eventually("a place is free again", async || {
+    eventually("a slot is free again", async || {
         let mut wire = Wire::open(keeper.address()).await;
         wire.send_raw(b"ruok").await;
         wire.receive_word().await == "imok"
@@ -164,7 +164,7 @@ async fn connections_beyond_the_limit_are_closed_and_places_come_back() {
 }
 
 #[tokio::test]
-async fn a_multi_read_that_asks_for_too_much_is_refused() {
+async fn a_multi_read_with_a_too_large_result_is_rejected() {
     let keeper = keeper().await;
     let (mut wire, _) = Wire::session(keeper.address()).await;
     let data = vec![7; 1_000_000];

@@ -1,4 +1,4 @@
-//! Many connections, and many requests on one.
+//! Many connections, and many requests on one connection.
 
 mod wire;
 
@@ -13,7 +13,7 @@ use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store,
 use self::wire::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_clients_are_served_at_once() {
+async fn a_thousand_clients_are_served_concurrently() {
     let keeper = keeper().await;
     let mut wires = Vec::new();
     for number in 0..1_000 {
@@ -22,25 +22,25 @@ async fn a_thousand_clients_are_served_at_once() {
         wires.push(wire);
     }
     for wire in &mut wires {
-        assert_eq!(wire.receive().await.expect("an answer").error, 0);
+        assert_eq!(wire.receive().await.expect("a reply").error, 0);
     }
     assert_eq!(monitored(keeper.address(), "zk_ephemerals_count").await, 1_000);
     for wire in &mut wires {
         wire.send(2, CLOSE_SESSION, &[]).await;
     }
     for wire in &mut wires {
-        assert_eq!(wire.receive().await.expect("an answer").error, 0);
+        assert_eq!(wire.receive().await.expect("a reply").error, 0);
         assert!(wire.closes().await);
     }
     assert_eq!(monitored(keeper.address(), "zk_ephemerals_count").await, 0);
-    eventually("all places are free", async || {
+    eventually("all slots are free", async || {
         monitored(keeper.address(), "zk_num_alive_connections").await == 1
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_window_of_writes_is_committed_together_and_answered_in_order() {
+async fn pipelined_writes_share_commits_and_are_answered_in_order() {
     let directory = tempfile::tempdir().expect("a directory");
     let storage = Storage::Directory(directory.path().to_owned());
     let keeper = Keeper::builder().store(storage).start().await.expect("a keeper");
@@ -56,7 +56,7 @@ async fn a_window_of_writes_is_committed_together_and_answered_in_order() {
         let mut zxid = 0;
         for xid in 0..WRITES {
             let mut frame = [0; 4 + 16 + 68];
-            tokio::io::AsyncReadExt::read_exact(&mut from, &mut frame).await.expect("an answer");
+            tokio::io::AsyncReadExt::read_exact(&mut from, &mut frame).await.expect("a reply");
             assert_eq!(frame[4..8], xid.to_be_bytes());
             let newer = i64::from_be_bytes(frame[8..16].try_into().expect("a zxid"));
             assert!(newer > zxid);
@@ -66,13 +66,13 @@ async fn a_window_of_writes_is_committed_together_and_answered_in_order() {
         }
     };
     let (asked, ()) = tokio::join!(asked, answered);
-    asked.expect("asked");
+    asked.expect("the requests are sent");
     let commits = monitored(keeper.address(), "zk_commit_count").await - before;
     println!("{WRITES} writes in {commits} commits");
     assert!(commits < i64::from(WRITES) / 10, "{commits} commits for {WRITES} pipelined writes");
 }
 
-/// A store that notes its largest commit, and is slow when it is told.
+/// A store that records its largest commit and can delay one.
 struct Noting {
     rows: Memory,
     slow: Arc<AtomicBool>,
@@ -114,7 +114,7 @@ async fn a_batch_of_many_multis_is_committed_in_parts() {
         wires.push((number, wire));
     }
     let (mut first, _) = Wire::session(keeper.address()).await;
-    // While this commit takes its time, the multis gather to a batch, up to its bound.
+    // During this commit the multis form a batch, up to the limit.
     slow.store(true, Ordering::SeqCst);
     first.send(1, CREATE, &create("/first", b"", PERSISTENT)).await;
     for (number, wire) in &mut wires {
@@ -127,10 +127,10 @@ async fn a_batch_of_many_multis_is_committed_in_parts() {
         wire.send(*number, MULTI, &body).await;
     }
     for (number, wire) in &mut wires {
-        let answer = wire.receive().await.expect("an answer");
+        let answer = wire.receive().await.expect("a reply");
         assert_eq!((answer.xid, answer.error, &answer.body[..4]), (*number, 0, &[0, 0, 0, 1][..]));
     }
-    // A row for each znode, and the parent's.
+    // One row per znode, and the parent's row.
     let most = COMMIT_NODES + OPS + 1;
     let largest = largest.load(Ordering::SeqCst);
     assert!((2 * OPS..=most).contains(&largest), "{largest} rows in one commit, at most {most}");

@@ -1,6 +1,6 @@
-//! A server that is killed while clients create znodes: what it acknowledged is there, stat and all.
+//! A server that is killed while clients create znodes: every acknowledged znode exists, with its stat.
 //!
-//! The server is this test binary again, told by the environment to serve until it is killed.
+//! The server is this test binary, started with an environment variable to run as a server until it is killed.
 
 #![cfg(all(unix, feature = "server"))]
 
@@ -13,16 +13,16 @@ use bellwether_keeper::server::{Keeper, Storage};
 use zookeeper_client::{Acls, Client, CreateMode, Stat};
 
 const SERVE: &str = "KEEPER_SERVE";
-const TEST: &str = "every_acknowledged_znode_of_a_killed_server_is_there_with_its_stat";
+const TEST: &str = "znodes_acknowledged_by_a_killed_server_exist_with_their_stat";
 const READY: &str = "listening on ";
 const CLIENTS: usize = 4;
 const ROUNDS: usize = 3;
 /// Acknowledgements of one client before the kill.
 const ENOUGH: usize = 40;
-/// Longer than any healthy server keeps a client waiting.
+/// Longer than any healthy server takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server process. It ends with the test, however that ends.
+/// A server process, killed on drop.
 struct Server {
     process: Child,
     address: String,
@@ -30,26 +30,26 @@ struct Server {
 
 impl Server {
     fn start(dir: &Path) -> Self {
-        let mut process = Command::new(std::env::current_exe().expect("a test has a path"))
+        let mut process = Command::new(std::env::current_exe().expect("the test binary has a path"))
             .args(["--exact", TEST, "--nocapture", "--test-threads=1"])
             .env(SERVE, dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("a test can be started");
-        let out = process.stdout.take().expect("it is piped");
+            .expect("the test binary starts");
+        let out = process.stdout.take().expect("stdout is piped");
         let mut server = Self { process, address: String::new() };
         let address = BufReader::new(out).lines().find_map(|line| {
-            let line = line.expect("it writes text");
+            let line = line.expect("the output is text");
             line.split_once(READY).map(|(_, address)| address.to_owned())
         });
-        server.address = address.expect("it serves");
+        server.address = address.expect("the server prints its address");
         server
     }
 
     fn kill(&mut self) {
-        self.process.kill().expect("it is ours");
-        self.process.wait().expect("it is ours");
+        self.process.kill().expect("the child process");
+        self.process.wait().expect("the child process");
     }
 }
 
@@ -59,15 +59,17 @@ impl Drop for Server {
     }
 }
 
-/// Serves until it is killed, or until the test is gone and its end of the pipe with it.
+/// Serves until it is killed, or until the test ends and closes its end of the pipe.
 async fn serve(dir: &Path) {
     let storage = Storage::Directory(dir.to_owned());
-    let keeper = Keeper::builder().store(storage).start().await.expect("the directory is free");
+    let keeper = Keeper::builder().store(storage).start().await.expect("the directory is not locked");
     let mut out = std::io::stdout();
-    writeln!(out, "{READY}{}", keeper.connect_string()).and_then(|()| out.flush()).expect("the test listens");
+    writeln!(out, "{READY}{}", keeper.connect_string())
+        .and_then(|()| out.flush())
+        .expect("the test reads stdout");
     tokio::task::spawn_blocking(|| {
         let mut nothing = String::new();
-        // An end of the file and an error mean the same.
+        // End of file and an error both mean that the test has ended.
         drop(std::io::stdin().read_line(&mut nothing));
     })
     .await
@@ -78,7 +80,8 @@ async fn connect(address: &str) -> Client {
     tokio::time::timeout(PATIENCE, Client::connect(address)).await.expect("in time").expect("a client")
 }
 
-/// Creates znodes until the server is gone; answers those that were acknowledged. Tells when they are enough.
+/// Creates znodes until the server ends; returns the acknowledged ones. Sends to `enough` when there are enough of
+/// them.
 async fn create(
     client: Client,
     prefix: String,
@@ -91,7 +94,7 @@ async fn create(
         let Ok((stat, _)) = client.create(&path, path.as_bytes(), &options).await else { break };
         acknowledged.push((path, stat));
         if acknowledged.len() == ENOUGH {
-            // The test may have had enough already.
+            // The receiver may be dropped, or already have a message.
             let (Ok(()) | Err(_)) = enough.try_send(());
         }
     }
@@ -99,7 +102,7 @@ async fn create(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_acknowledged_znode_of_a_killed_server_is_there_with_its_stat() {
+async fn znodes_acknowledged_by_a_killed_server_exist_with_their_stat() {
     if let Some(dir) = std::env::var_os(SERVE) {
         return serve(Path::new(&dir)).await;
     }

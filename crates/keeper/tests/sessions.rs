@@ -1,4 +1,4 @@
-//! Sessions outlive connections and servers, and end when their time is over.
+//! Sessions outlive connections and servers, and expire after their timeout.
 
 mod wire;
 
@@ -20,28 +20,28 @@ async fn exists(wire: &mut Wire, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_session_whose_client_stays_away_expires_with_its_ephemerals() {
+async fn a_session_without_requests_expires_with_its_ephemerals() {
     let keeper = Keeper::builder().tick_ms(50).start().await.expect("a keeper");
     let mut wire = Wire::open(keeper.address()).await;
     let session = wire.hello(1, 0, &[0; 16]).await.expect("a session");
-    assert_eq!(session.timeout_ms, 100, "two ticks are the shortest");
+    assert_eq!(session.timeout_ms, 100, "the shortest timeout is two ticks");
     assert_eq!(wire.call(1, CREATE, &create("/e", b"", EPHEMERAL)).await.error, 0);
     let left = Instant::now();
     drop(wire);
 
     let (mut other, _) = Wire::session(keeper.address()).await;
-    assert!(exists(&mut other, "/e").await, "gone with the connection");
-    eventually("the ephemeral znode goes", async || !exists(&mut other, "/e").await).await;
-    assert!(left.elapsed() >= Duration::from_millis(100), "gone before its time");
-    assert!(Wire::attach(keeper.address(), &session).await.is_none(), "a session that is over came back");
+    assert!(exists(&mut other, "/e").await, "the znode was deleted with the connection");
+    eventually("the ephemeral znode is deleted", async || !exists(&mut other, "/e").await).await;
+    assert!(left.elapsed() >= Duration::from_millis(100), "the session expired too early");
+    assert!(Wire::attach(keeper.address(), &session).await.is_none(), "an expired session was re-attached");
 }
 
 #[tokio::test]
-async fn pings_keep_a_session() {
+async fn pings_keep_a_session_alive() {
     let keeper = Keeper::builder().tick_ms(500).start().await.expect("a keeper");
     let mut wire = Wire::open(keeper.address()).await;
     let session = wire.hello(1, 0, &[0; 16]).await.expect("a session");
-    // Long against a pause of a busy machine.
+    // Long compared with the pauses of a busy machine.
     assert_eq!(session.timeout_ms, 1_000);
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(2_500) {
@@ -51,7 +51,7 @@ async fn pings_keep_a_session() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_has_its_session_and_takes_it_from_the_old_connection() {
+async fn re_attaching_moves_the_session_and_closes_the_old_connection() {
     let keeper = keeper().await;
     let (mut first, session) = Wire::session(keeper.address()).await;
     assert_eq!(first.call(1, CREATE, &create("/e", b"", EPHEMERAL)).await.error, 0);
@@ -61,7 +61,7 @@ async fn a_client_that_comes_back_has_its_session_and_takes_it_from_the_old_conn
     assert_eq!(second.call(2, CLOSE_SESSION, &[]).await.error, 0);
     assert!(second.closes().await);
     let (mut other, _) = Wire::session(keeper.address()).await;
-    assert!(!exists(&mut other, "/e").await, "a closed session left its ephemeral");
+    assert!(!exists(&mut other, "/e").await, "the ephemeral znode of a closed session exists");
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn sessions_and_znodes_survive_a_restart_on_the_same_directory() {
     let mut wire = Wire::attach(address, &session).await.expect("the session from before");
     let data = wire.call(3, GET_DATA, &read("/p", false)).await;
     assert_eq!(&data.body[..8], b"\0\0\0\x04kept");
-    assert!(data.zxid >= last.zxid, "transaction numbers went back");
+    assert!(data.zxid >= last.zxid, "the zxid decreased");
     assert!(exists(&mut wire, "/e").await);
     assert_eq!(wire.call(4, CLOSE_SESSION, &[]).await.error, 0);
     keeper.stop().await.expect("a clean stop");
@@ -114,7 +114,7 @@ async fn dropping_a_keeper_stops_it() {
 }
 
 #[tokio::test]
-async fn a_taken_address_and_a_taken_directory_are_told() {
+async fn an_address_in_use_and_a_directory_in_use_are_errors() {
     let directory = tempfile::tempdir().expect("a directory");
     let storage = || Storage::Directory(directory.path().to_owned());
     let keeper = Keeper::builder().store(storage()).start().await.expect("a keeper");
@@ -125,7 +125,7 @@ async fn a_taken_address_and_a_taken_directory_are_told() {
 }
 
 #[tokio::test]
-async fn a_backup_is_made_while_the_server_goes_on() {
+async fn a_backup_is_made_while_the_server_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     let storage = Storage::Directory(directory.path().join("served"));
     let keeper = Keeper::builder().store(storage).start().await.expect("a keeper");
@@ -156,7 +156,7 @@ async fn a_backup_is_made_while_the_server_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_pings_but_reads_slowly_keeps_its_session() {
-    // More than sockets take, so that requests are parked.
+    // More than the socket buffers hold, so that requests are parked.
     const BIG: usize = 1_000_000;
     const READS: i32 = 40;
     let keeper = Keeper::builder().tick_ms(500).start().await.expect("a keeper");
@@ -175,15 +175,15 @@ async fn a_client_that_pings_but_reads_slowly_keeps_its_session() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for xid in 1..=READS {
-        assert_eq!(wire.receive().await.expect("its session lives").xid, xid);
+        assert_eq!(wire.receive().await.expect("the session is alive").xid, xid);
     }
     for _ in 0..pings {
-        assert_eq!(wire.receive().await.expect("its session lives").error, 0);
+        assert_eq!(wire.receive().await.expect("the session is alive").error, 0);
     }
 }
 
 #[tokio::test]
-async fn bounds_that_no_session_fits_between_are_refused_at_the_start() {
+async fn bounds_without_a_valid_timeout_are_rejected_at_the_start() {
     let with =
         |min, max| Config { min_session_timeout_ms: min, max_session_timeout_ms: max, ..Config::default() };
     for (config, bounds) in [

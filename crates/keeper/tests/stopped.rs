@@ -1,6 +1,6 @@
-//! A server that was stopped and goes on: the sessions of those who pinged meanwhile live.
+//! A server process that is stopped and continued: sessions whose clients pinged during the pause survive.
 //!
-//! The server is this test binary again, told by the environment to serve until the test is gone.
+//! The server is this test binary, started with an environment variable to run as a server until the test ends.
 
 #![cfg(all(unix, feature = "server"))]
 
@@ -18,7 +18,7 @@ use bellwether_keeper::server::Keeper;
 use self::wire::*;
 
 const SERVE: &str = "KEEPER_SERVE";
-const TEST: &str = "a_server_that_was_stopped_ends_no_session_whose_client_pinged_meanwhile";
+const TEST: &str = "sessions_survive_a_pause_of_the_server_if_their_clients_pinged";
 const READY: &str = "listening on ";
 const CLIENTS: usize = 60;
 const TICK_MS: u32 = 500;
@@ -32,49 +32,49 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let mut process = Command::new(std::env::current_exe().expect("a test has a path"))
+        let mut process = Command::new(std::env::current_exe().expect("the test binary has a path"))
             .args(["--exact", TEST, "--nocapture", "--test-threads=1"])
             .env(SERVE, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("a test can be started");
-        let out = process.stdout.take().expect("it is piped");
+            .expect("the test binary starts");
+        let out = process.stdout.take().expect("stdout is piped");
         let address = BufReader::new(out).lines().find_map(|line| {
-            let line = line.expect("it writes text");
+            let line = line.expect("the output is text");
             line.split_once(READY).map(|(_, address)| address.parse().expect("an address"))
         });
-        Self { process, address: address.expect("it serves") }
+        Self { process, address: address.expect("the server prints its address") }
     }
 
     fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
-        assert!(sent.expect("there is a kill").success(), "{signal} was not sent");
+        assert!(sent.expect("the command kill exists").success(), "{signal} was not sent");
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.process.kill().expect("it is ours");
-        self.process.wait().expect("it is ours");
+        self.process.kill().expect("the child process");
+        self.process.wait().expect("the child process");
     }
 }
 
-/// Serves until the test is gone, and its end of the pipe with it.
+/// Serves until the test ends and closes its end of the pipe.
 async fn serve() {
     let keeper = Keeper::builder().tick_ms(TICK_MS).start().await.expect("a keeper");
     let mut out = std::io::stdout();
-    writeln!(out, "{READY}{}", keeper.address()).and_then(|()| out.flush()).expect("the test listens");
+    writeln!(out, "{READY}{}", keeper.address()).and_then(|()| out.flush()).expect("the test reads stdout");
     tokio::task::spawn_blocking(|| {
         let mut nothing = String::new();
-        // An end of the file and an error mean the same.
+        // End of file and an error both mean that the test has ended.
         drop(std::io::stdin().read_line(&mut nothing));
     })
     .await
     .expect("reading does not panic");
 }
 
-/// Pings until it is told that it is enough; every ping is answered.
+/// Pings until `enough` is set; every ping must be answered.
 async fn ping(address: SocketAddr, connected: Arc<AtomicUsize>, enough: Arc<AtomicBool>) {
     let mut wire = Wire::open(address).await;
     wire.hello(1, 0, &[0; 16]).await.expect("a session");
@@ -86,13 +86,13 @@ async fn ping(address: SocketAddr, connected: Arc<AtomicUsize>, enough: Arc<Atom
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     for _ in 0..pings {
-        assert_eq!(wire.receive().await.expect("its session lives").error, 0);
+        assert_eq!(wire.receive().await.expect("the session is alive").error, 0);
     }
     assert_eq!(wire.call(-2, PING, &[]).await.error, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_was_stopped_ends_no_session_whose_client_pinged_meanwhile() {
+async fn sessions_survive_a_pause_of_the_server_if_their_clients_pinged() {
     if std::env::var_os(SERVE).is_some() {
         return serve().await;
     }
@@ -101,11 +101,11 @@ async fn a_server_that_was_stopped_ends_no_session_whose_client_pinged_meanwhile
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| tokio::spawn(ping(server.address, Arc::clone(&connected), Arc::clone(&enough))))
         .collect();
-    eventually("all are connected", async || connected.load(Ordering::SeqCst) == CLIENTS).await;
+    eventually("all clients are connected", async || connected.load(Ordering::SeqCst) == CLIENTS).await;
     server.signal("-STOP");
     tokio::time::sleep(STOPPED).await;
     server.signal("-CONT");
-    // The looks by which it would end them are over when it has served for a while.
+    // The looks that would expire the sessions are done when it has served for a while.
     for _ in 0..10 {
         assert_eq!(word(server.address, "ruok").await, "imok");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -115,5 +115,5 @@ async fn a_server_that_was_stopped_ends_no_session_whose_client_pinged_meanwhile
     for client in clients {
         ended += usize::from(client.await.is_err());
     }
-    assert_eq!(ended, 0, "of {CLIENTS} sessions");
+    assert_eq!(ended, 0, "expired sessions of {CLIENTS}");
 }

@@ -1,6 +1,6 @@
-//! A store whose process is killed, and one whose directory another process has.
+//! A store whose process is killed, and a directory that is locked by another process.
 //!
-//! The child is this test binary again, told by the environment to commit until it is killed.
+//! The child is this test binary, started with an environment variable to commit until it is killed.
 
 #![cfg(all(unix, feature = "server"))]
 
@@ -33,13 +33,13 @@ fn number(zxid: i64) -> Option<Arc<[u8]>> {
     Some(Arc::from(zxid.to_be_bytes()))
 }
 
-/// Commits until it is killed, and says what it was told is durable.
-fn commit_for_ever(dir: &Path) -> ! {
-    let mut store = Disk::open(dir).expect("the directory is free");
-    let mut zxid = store.load().expect("the file is whole").zxid;
+/// Commits until the process is killed, and prints each durable batch.
+fn commit_until_killed(dir: &Path) -> ! {
+    let mut store = Disk::open(dir).expect("the directory is not locked");
+    let mut zxid = store.load().expect("the file is valid").zxid;
     let mut out = std::io::stdout();
     loop {
-        writeln!(out, "acknowledged {zxid}").and_then(|()| out.flush()).expect("the parent listens");
+        writeln!(out, "acknowledged {zxid}").and_then(|()| out.flush()).expect("the parent reads stdout");
         zxid += 1;
         let put = |path: &str| Change::PutNode {
             path: path.into(),
@@ -52,7 +52,7 @@ fn commit_for_ever(dir: &Path) -> ! {
     }
 }
 
-/// Ends with the test, however that ends.
+/// A committing child process, killed on drop.
 struct Committer {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -60,25 +60,24 @@ struct Committer {
 
 impl Committer {
     fn start(test: &str, dir: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("a test has a path"))
+        let mut child = Command::new(std::env::current_exe().expect("the test binary has a path"))
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(CHILD, dir)
             .stdout(Stdio::piped())
             .spawn()
-            .expect("a test can be started");
-        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+            .expect("the test binary starts");
+        let out = BufReader::new(child.stdout.take().expect("stdout is piped"));
         Self { child, out }
     }
 
-    /// The next number that it acknowledged; `None` when it has ended.
+    /// Returns the next acknowledged number; `None` when the process has ended.
     fn acknowledged(&mut self) -> Option<i64> {
         loop {
             let mut line = String::new();
-            if self.out.read_line(&mut line).expect("it writes text") == 0 {
+            if self.out.read_line(&mut line).expect("the output is text") == 0 {
                 return None;
             }
-            // The test harness has words of its own, and may have left the line unfinished. A line without an end was
-            // cut by the kill.
+            // The test harness prints too, possibly without a newline. A line without a newline was cut by the kill.
             if let Some((_, number)) =
                 line.strip_suffix('\n').and_then(|line| line.split_once("acknowledged "))
             {
@@ -88,8 +87,8 @@ impl Committer {
     }
 
     fn kill(&mut self) {
-        self.child.kill().expect("it is ours");
-        self.child.wait().expect("it is ours");
+        self.child.kill().expect("the child process");
+        self.child.wait().expect("the child process");
     }
 }
 
@@ -100,21 +99,21 @@ impl Drop for Committer {
 }
 
 #[test]
-fn every_batch_that_a_killed_process_acknowledged_is_there() {
+fn batches_acknowledged_by_a_killed_process_are_stored() {
     if let Some(dir) = std::env::var_os(CHILD) {
-        commit_for_ever(Path::new(&dir));
+        commit_until_killed(Path::new(&dir));
     }
     let dir = tempfile::tempdir().unwrap();
     let mut total = 0;
     for round in 0..ROUNDS {
         let mut committer =
-            Committer::start("every_batch_that_a_killed_process_acknowledged_is_there", dir.path());
-        let begin = committer.acknowledged().expect("it starts");
-        assert_eq!(begin, total, "round {round} begins where the last one ended");
+            Committer::start("batches_acknowledged_by_a_killed_process_are_stored", dir.path());
+        let begin = committer.acknowledged().expect("the child has started");
+        assert_eq!(begin, total, "round {round} continues after the previous one");
         let enough = begin + fastrand::i64(1..80);
         let mut acknowledged = begin;
         while acknowledged < enough {
-            acknowledged = committer.acknowledged().expect("it goes on");
+            acknowledged = committer.acknowledged().expect("the child continues");
         }
         committer.kill();
         while let Some(more) = committer.acknowledged() {
@@ -123,7 +122,7 @@ fn every_batch_that_a_killed_process_acknowledged_is_there() {
 
         let snapshot = Disk::open(dir.path()).unwrap().load().unwrap();
         let found = snapshot.zxid;
-        // One batch may have been durable and not yet told.
+        // One batch may be durable but not printed yet.
         assert!(
             (acknowledged..=acknowledged + 1).contains(&found),
             "{acknowledged} acknowledged, {found} found"
@@ -133,21 +132,21 @@ fn every_batch_that_a_killed_process_acknowledged_is_there() {
         expected.push(("/latest".to_owned(), row(found), number(found)));
         assert!(
             snapshot.nodes == expected,
-            "round {round}: some row of the {found} batches is not as committed"
+            "round {round}: the rows differ from the {found} committed batches"
         );
         total = found;
     }
 }
 
 #[test]
-fn a_directory_is_refused_while_another_process_has_it_and_free_after_its_death() {
+fn a_directory_is_locked_while_another_process_uses_it_and_unlocked_after_its_kill() {
     if let Some(dir) = std::env::var_os(CHILD) {
-        commit_for_ever(Path::new(&dir));
+        commit_until_killed(Path::new(&dir));
     }
     let dir = tempfile::tempdir().unwrap();
-    let test = "a_directory_is_refused_while_another_process_has_it_and_free_after_its_death";
+    let test = "a_directory_is_locked_while_another_process_uses_it_and_unlocked_after_its_kill";
     let mut committer = Committer::start(test, dir.path());
-    committer.acknowledged().expect("it starts");
+    committer.acknowledged().expect("the child has started");
     let error = Disk::open(dir.path()).unwrap_err();
     let StoreError::Locked { dir: named, holder } = &error else { panic!("{error}") };
     assert_eq!((named.as_path(), *holder), (dir.path(), Some(committer.child.id())));

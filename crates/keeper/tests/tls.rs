@@ -1,4 +1,4 @@
-//! TLS in front of the protocol.
+//! Tests with TLS.
 
 #![cfg(feature = "tls")]
 
@@ -65,24 +65,24 @@ async fn sessions_and_words_work_through_tls() {
 }
 
 #[tokio::test]
-async fn who_does_not_speak_tls_is_closed() {
+async fn connections_without_tls_are_closed() {
     let limits = Limits { handshake: Duration::from_millis(300), ..Limits::default() };
     let keeper = Keeper::builder().tls(server()).limits(limits).start().await.expect("a keeper");
     let mut plain = Wire::open(keeper.address()).await;
     plain.send_raw(b"ruok").await;
     assert!(plain.closes().await);
     let mut silent = Wire::open(keeper.address()).await;
-    assert!(silent.closes().await, "a handshake without an end");
+    assert!(silent.closes().await, "an unfinished handshake");
     assert!(connect(&keeper, false).await.is_ok());
 }
 
 #[tokio::test]
-async fn with_an_authority_only_its_clients_get_a_session() {
+async fn with_a_client_authority_only_its_clients_get_a_session() {
     let tls = server().client_authority(file("ca.pem"));
     let keeper = Keeper::builder().tls(tls).start().await.expect("a keeper");
     let mut known = connect(&keeper, true).await.expect("a connection");
     assert!(known.hello(10_000, 0, &[0; 16]).await.is_some());
-    // TLS 1.3 tells a client of its refusal with the first bytes it reads.
+    // In TLS 1.3 a client learns about its rejection when it first reads.
     if let Ok(mut stranger) = connect(&keeper, false).await {
         assert!(stranger.closes().await);
     }
@@ -98,7 +98,7 @@ async fn monitored_sessions(wire: &mut Wire<TlsStream<TcpStream>>) -> i64 {
 }
 
 #[tokio::test]
-async fn files_that_are_no_certificates_are_told() {
+async fn invalid_certificate_files_are_errors() {
     let none = Keeper::builder().tls(Tls::new(file("nowhere.pem"), file("server.key"))).start().await;
     assert!(matches!(none, Err(StartError::Tls(_))), "{none:?}");
     let key = Keeper::builder().tls(Tls::new(file("server.key"), file("server.key"))).start().await;

@@ -1,4 +1,4 @@
-//! Four-letter words: what kazoo, exporters and people's scripts read.
+//! Four-letter words, as parsed by kazoo, exporters and scripts.
 
 mod wire;
 
@@ -13,20 +13,20 @@ fn value<'a>(text: &'a str, key: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn a_server_that_serves_says_so() {
+async fn ruok_and_isro_are_answered() {
     let keeper = keeper().await;
     assert_eq!(word(keeper.address(), "ruok").await, "imok");
     assert_eq!(word(keeper.address(), "isro").await, "rw");
 }
 
 #[tokio::test]
-async fn a_newline_behind_a_word_does_no_harm() {
+async fn a_newline_after_a_word_is_ignored() {
     let keeper = keeper().await;
     assert_eq!(word(keeper.address(), "ruok\n").await, "imok");
 }
 
 #[tokio::test]
-async fn what_is_no_word_is_no_frame_either() {
+async fn an_unknown_word_closes_the_connection() {
     let keeper = keeper().await;
     for unknown in ["zzzz", "GET ", "RUOK"] {
         assert_eq!(word(keeper.address(), unknown).await, "", "{unknown}");
@@ -34,7 +34,7 @@ async fn what_is_no_word_is_no_frame_either() {
 }
 
 #[tokio::test]
-async fn srvr_counts_and_warns_of_the_missing_failover() {
+async fn srvr_has_counters_and_states_the_missing_failover() {
     let keeper = Keeper::builder().compat(Compat::V3_8_0).start().await.expect("a keeper");
     let (mut wire, _) = Wire::session(keeper.address()).await;
     assert_eq!(wire.call(1, CREATE, &create("/a", b"x", PERSISTENT)).await.error, 0);
@@ -78,7 +78,7 @@ async fn mntr_has_a_key_and_a_tab_and_a_value_on_every_line() {
 }
 
 #[tokio::test]
-async fn cons_dump_and_wch_tell_whose_connections_znodes_and_watches_there_are() {
+async fn cons_dump_and_wch_list_connections_znodes_and_watches() {
     let keeper = keeper().await;
     let (mut wire, session) = Wire::session(keeper.address()).await;
     assert_eq!(wire.call(7, CREATE, &create("/e", b"x", EPHEMERAL)).await.error, 0);

@@ -1,16 +1,17 @@
-//! The one place where a test waits by the clock.
+//! The only place where a test waits for real time.
 
 use std::future::Future;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// Short against every timeout in the suites (the shortest session is 400 ms), long enough not to load the server.
+/// Short compared with every timeout in the tests (the shortest session is 400 ms), but long enough not to load the
+/// server.
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
-/// Polls `condition` until it holds, and panics with `what` and the caller's line when `deadline` passes first.
+/// Polls `condition` until it holds. Panics with `what` and the caller's location when `deadline` passes first.
 ///
-/// The deadline is real time: do not use it under paused tokio time. A condition that never returns is not
-/// interrupted half-way but dropped at the deadline, so it must be safe to cancel.
+/// The deadline is real time: do not use it with paused tokio time. A condition that does not return is dropped at the
+/// deadline, so it must be cancel safe.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -32,7 +33,7 @@ pub fn eventually(
     eventually_some(what, deadline, async move || condition().await.then_some(()))
 }
 
-/// [`eventually`] for a condition that yields a value: polls until `probe` answers `Some`.
+/// As [`eventually`], for a condition with a value: polls until `probe` returns `Some`.
 #[track_caller]
 pub fn eventually_some<T>(
     what: &str,
@@ -54,7 +55,9 @@ pub fn eventually_some<T>(
         };
         match tokio::time::timeout(deadline, poll).await {
             Ok(value) => value,
-            Err(_) => panic!("{caller}: not within {:?} ({polls} polls): {what}", start.elapsed()),
+            Err(_) => {
+                panic!("{caller}: condition not met within {:?} ({polls} polls): {what}", start.elapsed())
+            }
         }
     }
 }

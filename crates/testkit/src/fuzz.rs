@@ -1,8 +1,8 @@
-//! A fuzzer's targets without a fuzzer: a corpus as it is, and then mutated for a bounded number of times.
+//! Fuzz targets without a fuzzer: the corpus is replayed, then mutated a bounded number of times.
 //!
-//! A target is a function of any bytes. It must not panic, and it asserts what else it promises. Two drivers share it:
-//! libFuzzer, by hand, in a `fuzz` folder with its corpus; and an ordinary test, which hands that corpus to [`Corpus`]
-//! in every run of the suite. So a find of the real fuzzer is kept by being put into the corpus.
+//! A target is a function that accepts any bytes. It must not panic, and asserts its other guarantees. It has two
+//! drivers: libFuzzer, run manually, in a `fuzz` folder with the corpus; and a test, which passes that corpus to
+//! [`Corpus`] in every test run. To keep a finding of libFuzzer, add it to the corpus.
 //!
 //! `BELLWETHER_FUZZ_SEED=17` repeats a run.
 
@@ -14,7 +14,7 @@ use fastrand::Rng;
 
 const SEED: &str = "BELLWETHER_FUZZ_SEED";
 
-/// Most changes of one input: more make noise of it, which its first check refuses.
+/// Limit of changes per input: with more of them the input is mostly noise, which the first check of a target rejects.
 const MOST_CHANGES: usize = 5;
 
 /// The inputs of one target.
@@ -28,29 +28,31 @@ impl Corpus {
     /// Reads every file of `{dir}/{target}`.
     ///
     /// # Panics
-    /// When the folder cannot be read or is empty: a corpus that is not found must not pass.
+    /// If the folder cannot be read or is empty: a missing corpus must not pass.
     #[must_use]
     pub fn read(dir: impl AsRef<Path>, target: &str) -> Self {
         let dir = dir.as_ref().join(target);
         let entries = fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-        let mut files: Vec<_> = entries.map(|entry| entry.expect("a directory is read").path()).collect();
+        let mut files: Vec<_> =
+            entries.map(|entry| entry.expect("the directory can be read").path()).collect();
         files.sort();
         assert!(!files.is_empty(), "{} is empty", dir.display());
-        let inputs = files.iter().map(|file| fs::read(file).expect("a file of the corpus is read")).collect();
+        let inputs =
+            files.iter().map(|file| fs::read(file).expect("a file of the corpus can be read")).collect();
         Self { target: target.to_owned(), inputs }
     }
 
-    /// The inputs, in the order of their files' names.
+    /// Returns the inputs, in the order of their file names.
     #[must_use]
     pub fn inputs(&self) -> &[Vec<u8>] {
         &self.inputs
     }
 
-    /// Runs the target over every input, then over `mutants` mutations of them. `words` are what chance does not find:
-    /// lengths that lie, delimiters, reserved names.
+    /// Runs the target on every input, then on `mutants` mutations of them. `words` are values that random bytes rarely
+    /// produce: invalid lengths, delimiters, reserved names.
     ///
     /// # Panics
-    /// With the target's own panic, after the input and the seed were printed.
+    /// Panics as the target does, after printing the input and the seed.
     pub fn exercise(&self, mutants: usize, words: &[&[u8]], run: impl Fn(&[u8])) {
         let target = &self.target;
         let seed = match std::env::var(SEED) {
@@ -62,13 +64,13 @@ impl Corpus {
         let mutants = (0..mutants).map(|_| self.mutated(&mut rng, words));
         for input in self.inputs.iter().cloned().chain(mutants) {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&input))) {
-                eprintln!("{target} fails over \"{}\", {SEED}={seed}", input.escape_ascii());
+                eprintln!("{target} failed on \"{}\", {SEED}={seed}", input.escape_ascii());
                 resume_unwind(panic);
             }
         }
     }
 
-    /// One input with a few bytes changed, cut out, doubled, or taken from another.
+    /// Returns one input with a few bytes changed, removed, inserted, or replaced by bytes of another input.
     fn mutated(&self, rng: &mut Rng, words: &[&[u8]]) -> Vec<u8> {
         let mut bytes = self.inputs[rng.usize(..self.inputs.len())].clone();
         for _ in 0..rng.usize(1..MOST_CHANGES) {
@@ -77,7 +79,7 @@ impl Corpus {
                 0 => bytes.truncate(at),
                 1 => bytes.insert(at, rng.u8(..)),
                 2 if at < bytes.len() => bytes[at] = rng.u8(..),
-                // Over what is there: the rest keeps its place.
+                // Overwrites bytes, so that the following ones keep their offsets.
                 3 if !words.is_empty() => {
                     let word = words[rng.usize(..words.len())];
                     let end = bytes.len().min(at + word.len());
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats_its_mutants_and_another_makes_others() {
+    fn the_same_seed_gives_the_same_mutants_and_another_seed_others() {
         let mutants = |seed| {
             let mut rng = Rng::with_seed(seed);
             (0..50).map(|_| corpus().mutated(&mut rng, &[b"word"])).collect::<Vec<_>>()
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_sees_the_corpus_first_and_its_panic_is_told() {
+    fn a_target_runs_on_the_corpus_first_and_its_panic_is_propagated() {
         let seen = std::cell::RefCell::new(Vec::new());
         corpus().exercise(3, &[], |input| seen.borrow_mut().push(input.to_vec()));
         assert_eq!(seen.borrow()[..2], corpus().inputs);

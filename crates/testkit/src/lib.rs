@@ -1,22 +1,21 @@
-//! What Bellwether's suites stand on: a real server per test process, faults on the wire, and one way to wait.
+//! Infrastructure for Bellwether's tests: a real server per test process, faults on the wire, and one way to wait.
 //!
-//! No mock lives here. A test talks to a server in a child process, Bellwether's keeper or Apache ZooKeeper
-//! (`BELLWETHER_TEST_SERVER=zookeeper`), and a fault is a frame that
-//! [`Proxy`] withholds or a connection that it cuts, so the client under test runs the code that it runs in
-//! production.
+//! There are no mocks. A test uses a server in a child process, Bellwether's keeper or Apache ZooKeeper
+//! (`BELLWETHER_TEST_SERVER=zookeeper`). A fault is a frame that [`Proxy`] withholds or a connection that it cuts, so
+//! the client under test runs its production code.
 //!
-//! | a test wants | it takes |
+//! | a test needs | use |
 //! | --- | --- |
-//! | a namespace of its own | [`namespace`]: a fresh chroot on the one server that the test process shares |
+//! | its own namespace | [`namespace`]: a new chroot on the server shared by the test process |
 //! | to kill, freeze or restart the server | its own [`ZooKeeperServer`] |
-//! | several servers that agree, and a majority of them to lose | an [`Ensemble`] |
+//! | an ensemble, with a majority to lose | an [`Ensemble`] |
 //! | a lost reply, a partition, an expired session | [`Proxy`] in front of either |
-//! | to start the command, signal it and hear it out | a [`Process`] |
-//! | to wait for something | [`eventually`]: a condition and a deadline, never a sleep |
-//! | a second opinion on what the server holds | [`RawClient`]: the protocol by hand, no client library between |
-//! | to be sure of a decoder | [`fuzz::Corpus`]: a fuzzer's corpus, replayed and mutated |
+//! | to start the command, signal it and read its output | a [`Process`] |
+//! | to wait for a condition | [`eventually`]: a condition and a deadline, never a sleep |
+//! | to check the content of the server independently | [`RawClient`]: the protocol without a client library |
+//! | to test a decoder | [`fuzz::Corpus`]: the corpus of a fuzzer, replayed and mutated |
 //!
-//! Nothing outlives the test process: see [`ZooKeeperServer`] for how that is kept after an abort or a SIGKILL.
+//! No server survives the test process: see [`ZooKeeperServer`] for how this is ensured after an abort or a SIGKILL.
 
 mod eventually;
 mod fourletter;
@@ -38,7 +37,7 @@ pub use server::{
 };
 pub use shared::{namespace, shared};
 
-/// Request codes of the ZooKeeper protocol, as far as the suites name them.
+/// Request codes of the ZooKeeper protocol that the tests use.
 pub mod op {
     /// `create`
     pub const CREATE: i32 = 1;
@@ -58,11 +57,11 @@ pub mod op {
     pub const PING: i32 = 11;
     /// `getChildren2`
     pub const GET_CHILDREN2: i32 = 12;
-    /// `check`, inside a multi only
+    /// `check`, only inside a multi
     pub const CHECK: i32 = 13;
     /// `multi`
     pub const MULTI: i32 = 14;
-    /// `create2`: a create that answers with the stat
+    /// `create2`: a create whose reply contains the stat
     pub const CREATE2: i32 = 15;
     /// `createContainer`
     pub const CREATE_CONTAINER: i32 = 19;

@@ -1,7 +1,7 @@
-//! A process of the command that a test starts: signalled, heard out, and gone with its handle.
+//! A process of the command under test: can be signalled, has its output recorded, and is killed with its handle.
 //!
-//! What it says goes to a file and not into a pipe, which would stop it once it is full, and the end of that is shown when
-//! the test fails.
+//! Its output goes to a file and not into a pipe, because a full pipe would block the process. The end of the output is
+//! printed if the test fails.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::eventually_some;
 
-/// What a failed test shows of each log: its last lines.
+/// Number of log lines printed for a failed test.
 const TAIL: usize = 25;
 
 /// A running process; killed when dropped.
@@ -28,10 +28,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it, with a log of its own that goes with it. Its stdout is nobody's.
+    /// Starts the process with its own log file, which is deleted with the handle. Its stdout is discarded.
     ///
     /// # Errors
-    /// When it cannot be started, or its log not be made.
+    /// If the process cannot be started or the log cannot be created.
     pub fn start(name: &str, command: &mut Command) -> io::Result<Self> {
         let home = tempfile::tempdir()?;
         let log = home.path().join("log");
@@ -40,7 +40,7 @@ impl Process {
         Ok(process)
     }
 
-    /// As [`start`](Self::start), and what it says is added to this file, which stays.
+    /// As [`start`](Self::start), but appends the output to `log`, which is kept.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -50,59 +50,59 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, log, _home: None })
     }
 
-    /// What the test calls it.
+    /// Returns the name given by the test.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// As the system calls it.
+    /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// SIGKILL; it is gone when this returns.
+    /// Sends SIGKILL and waits for the process to end.
     pub fn kill(&mut self) {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
     }
 
-    /// Sends a signal to one that has not been seen to end.
+    /// Sends a signal to the process, which must not have been reaped.
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.id()).expect("Linux keeps pids below 2^22"));
-        signal::kill(pid, signal).expect("a child is there until it is waited for");
+        signal::kill(pid, signal).expect("a child exists until it is reaped");
     }
 
-    /// Whether it has ended.
+    /// Returns whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_some()
     }
 
-    /// Waits for its end.
+    /// Waits for the process to end.
     pub async fn ended(&mut self, within: Duration) -> ExitStatus {
         let what = format!("{} ends", self.name);
         eventually_some(&what, within, async || self.child.try_wait().expect("a child can be waited for"))
             .await
     }
 
-    /// All that it has said so far.
+    /// Returns the output so far.
     #[must_use]
     pub fn said(&self) -> String {
-        fs::read_to_string(&self.log).expect("its log is there, and text")
+        fs::read_to_string(&self.log).expect("the log exists and is text")
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both calls fail only for a process that has ended.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {
             let log = fs::read_to_string(&self.log).unwrap_or_default();
             let lines = log.lines().collect::<Vec<_>>();
             let tail = &lines[lines.len().saturating_sub(TAIL)..];
-            eprintln!("--- {} said last:\n{}", self.name, tail.join("\n"));
+            eprintln!("--- last output of {}:\n{}", self.name, tail.join("\n"));
         }
     }
 }

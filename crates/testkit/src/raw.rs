@@ -1,4 +1,4 @@
-//! The ZooKeeper protocol by hand: just enough to give a second opinion without a client library.
+//! A minimal ZooKeeper client without a client library, to check results independently.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use crate::op;
 
-/// Longer than any healthy answer takes, so that a test of a silent server fails instead of hanging.
+/// Longer than any healthy reply, so that a test of a silent server fails instead of blocking.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The server cuts it down to what it allows.
+/// The server clamps it to its bounds.
 const TIMEOUT_MS: i32 = 10_000;
 const NO_NODE: i32 = -101;
-/// World, anyone, all permissions, as the protocol spells it.
+/// All permissions for world:anyone, in wire format.
 const OPEN_ACL: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
 
-/// What re-attaches a client to its session.
+/// The credentials for re-attaching to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The session id; it is the `ephemeralOwner` of the session's ephemeral nodes.
     pub session_id: i64,
-    /// The password that the server gave with it.
+    /// The password of the session.
     pub password: Vec<u8>,
 }
 
-/// A blocking connection with a session of its own. Dropping it closes the socket and leaves the session to expire;
-/// [`close`](Self::close) ends the session at once.
+/// A blocking connection with its own session. Dropping it closes the socket, and the session expires later;
+/// [`close`](Self::close) ends the session immediately.
 #[derive(Debug)]
 pub struct RawClient {
     stream: TcpStream,
@@ -39,8 +39,8 @@ impl RawClient {
         Self::attach(address, Credentials { session_id: 0, password: vec![0; 16] })
     }
 
-    /// Connects with an existing session, and takes it from whoever holds it. An expired or foreign session is an
-    /// error of kind `NotFound`.
+    /// Connects with an existing session, which is taken from its current connection. For an expired or unknown session
+    /// it returns an error of kind `NotFound`.
     pub fn attach(address: SocketAddr, credentials: Credentials) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -66,22 +66,22 @@ impl RawClient {
         Ok(client)
     }
 
-    /// The session that the server granted.
+    /// Returns the credentials of the session.
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
-    /// The session timeout that the server granted.
+    /// Returns the session timeout granted by the server.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Creates a persistent node that anyone may do anything with.
+    /// Creates a persistent node with all permissions for anyone.
     pub fn create(&mut self, path: &str, data: &[u8]) -> io::Result<()> {
         self.create_with_flags(path, data, 0)
     }
 
-    /// Creates an ephemeral node: it lives as long as this session.
+    /// Creates an ephemeral node, which is deleted with this session.
     pub fn create_ephemeral(&mut self, path: &str, data: &[u8]) -> io::Result<()> {
         self.create_with_flags(path, data, 1)
     }
@@ -95,7 +95,7 @@ impl RawClient {
         accept(self.call(op::CREATE, &body)?)
     }
 
-    /// Replaces a node's data, whatever its version.
+    /// Replaces the data of a node, regardless of its version.
     pub fn set_data(&mut self, path: &str, data: &[u8]) -> io::Result<()> {
         let mut body = Vec::new();
         push_buffer(&mut body, path.as_bytes());
@@ -104,7 +104,7 @@ impl RawClient {
         accept(self.call(op::SET_DATA, &body)?)
     }
 
-    /// Sets what anyone may do with a node: the sum of read 1, write 2, create 4, delete 8, admin 16.
+    /// Sets the permissions of anyone for a node: the sum of read 1, write 2, create 4, delete 8, admin 16.
     pub fn set_permissions(&mut self, path: &str, permissions: i32) -> io::Result<()> {
         let mut body = Vec::new();
         push_buffer(&mut body, path.as_bytes());
@@ -116,12 +116,13 @@ impl RawClient {
         accept(self.call(op::SET_ACL, &body)?)
     }
 
-    /// Whether a node exists.
+    /// Returns whether a node exists.
     pub fn exists(&mut self, path: &str) -> io::Result<bool> {
         self.exists_with_watch(path, false)
     }
 
-    /// Whether a node exists, and a one-shot watch on its next change: [`next_event`](Self::next_event).
+    /// Returns whether a node exists, and sets a one-shot watch for its next change; see
+    /// [`next_event`](Self::next_event).
     pub fn watch(&mut self, path: &str) -> io::Result<bool> {
         self.exists_with_watch(path, true)
     }
@@ -136,12 +137,12 @@ impl RawClient {
         }
     }
 
-    /// How long each call waits for its answer before it fails with kind `WouldBlock`. Default: 10 s.
+    /// Sets how long each call waits for its reply before it fails with kind `WouldBlock`. Default: 10 s.
     pub fn set_patience(&mut self, patience: Duration) -> io::Result<()> {
         self.stream.set_read_timeout(Some(patience))
     }
 
-    /// Waits for a watch event; an error of kind `WouldBlock` when none comes within `patience`.
+    /// Waits for a watch event. Returns an error of kind `WouldBlock` if none arrives within `patience`.
     pub fn next_event(&mut self, patience: Duration) -> io::Result<()> {
         let before = self.stream.read_timeout()?;
         self.set_patience(patience)?;
@@ -153,12 +154,12 @@ impl RawClient {
         }
     }
 
-    /// Ends the session: its ephemeral nodes are gone when this returns.
+    /// Ends the session: its ephemeral nodes are deleted when this returns.
     pub fn close(mut self) -> io::Result<()> {
         accept(self.call(op::CLOSE_SESSION, &[])?)
     }
 
-    /// Sends one request and answers the error code of its reply.
+    /// Sends one request and returns the error code of its reply.
     fn call(&mut self, op: i32, body: &[u8]) -> io::Result<i32> {
         self.xid += 1;
         let mut request = Vec::new();
@@ -189,7 +190,7 @@ impl RawClient {
     }
 }
 
-/// Timeout and session out of a connect response; an expired session has timeout zero.
+/// Decodes the timeout and the session of a connect response; the timeout of an expired session is zero.
 pub(crate) fn connect_response(frame: &[u8]) -> Option<(Duration, Credentials)> {
     let timeout = u64::try_from(be_i32(frame, 4)?).ok()?;
     let session_id = i64::from_be_bytes(frame.get(8..16)?.try_into().ok()?);
@@ -198,7 +199,7 @@ pub(crate) fn connect_response(frame: &[u8]) -> Option<(Duration, Credentials)> 
     Some((Duration::from_millis(timeout), Credentials { session_id, password }))
 }
 
-/// The big-endian i32 at `offset`.
+/// Returns the big-endian i32 at `offset`.
 pub(crate) fn be_i32(frame: &[u8], offset: usize) -> Option<i32> {
     Some(i32::from_be_bytes(frame.get(offset..offset + 4)?.try_into().ok()?))
 }
@@ -212,10 +213,10 @@ fn push_buffer(to: &mut Vec<u8>, bytes: &[u8]) {
 fn accept(code: i32) -> io::Result<()> {
     match code {
         0 => Ok(()),
-        code => Err(io::Error::other(format!("zookeeper answered error {code}"))),
+        code => Err(io::Error::other(format!("the server returned error {code}"))),
     }
 }
 
 fn malformed(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("not a {what}"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("malformed {what}"))
 }

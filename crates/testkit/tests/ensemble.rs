@@ -1,4 +1,4 @@
-//! Three real servers that agree: starting, losing one, losing the majority, and coming back.
+//! An ensemble of three servers: start, loss of one member, loss of the majority, recovery.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,32 +8,32 @@ use bellwether_testkit::{Ensemble, RawClient, eventually};
 const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn an_ensemble_serves_while_a_majority_of_it_lives() {
+async fn an_ensemble_serves_while_it_has_a_majority() {
     let mut ensemble = Ensemble::start(3);
-    let leader = ensemble.leader().expect("somebody leads when all serve");
+    let leader = ensemble.leader().expect("an ensemble that serves has a leader");
     RawClient::connect(ensemble.members()[0].address()).unwrap().create("/kept", b"").unwrap();
 
     ensemble.member(leader).kill();
     let (next, after) = ((leader + 1) % 3, (leader + 2) % 3);
-    // A member says that it serves until it notices that its leader is gone.
-    eventually("the others agree", SOON, async || {
+    // A member reports that it serves until it notices the loss of its leader.
+    eventually("the other members form a majority", SOON, async || {
         [next, after].iter().all(|&member| makes(ensemble.members()[member].address(), "/without"))
     })
     .await;
 
     ensemble.member(next).freeze();
-    eventually("one of three does not serve", SOON, async || !ensemble.members()[after].serves()).await;
+    eventually("a single member does not serve", SOON, async || !ensemble.members()[after].serves()).await;
     ensemble.heal();
     for member in ensemble.members() {
-        // A follower may be behind what the leader has, until it is asked to catch up.
+        // A follower can lag behind the leader until a write makes it catch up.
         let path = format!("/seen-by-{}", member.address().port());
-        eventually("it serves", SOON, async || makes(member.address(), &path)).await;
+        eventually("the member serves", SOON, async || makes(member.address(), &path)).await;
         let mut client = RawClient::connect(member.address()).unwrap();
         assert!(client.exists("/kept").unwrap() && client.exists("/without").unwrap());
     }
 }
 
-/// Whether a client of this server got a znode made, or found it.
+/// Returns whether a client of this server can create the znode or finds it.
 fn makes(server: SocketAddr, path: &str) -> bool {
     let there = |client: &mut RawClient| Ok(client.exists(path)? || client.create(path, b"").is_ok());
     RawClient::connect(server).and_then(|mut client| there(&mut client)).unwrap_or(false)

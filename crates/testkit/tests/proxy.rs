@@ -1,4 +1,4 @@
-//! Each fault of the proxy, seen by a raw client through it and by a second one beside it.
+//! Each fault of the proxy, observed by a raw client through the proxy and by a second one without it.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use bellwether_testkit::{
 use tokio::task::spawn_blocking;
 
 const SOON: Duration = Duration::from_secs(20);
-/// Time enough for a frame to arrive that must not.
+/// Long enough for a frame to arrive, to check that it does not.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// A proxy, a client behind it, one beside it, and a chroot that is this test's own.
+/// A proxy, a client that uses it, a client that does not, and a chroot for the test.
 struct Stage {
     proxy: Proxy,
     victim: RawClient,
@@ -35,7 +35,7 @@ impl Stage {
     }
 }
 
-/// Runs a blocking call of the victim beside the test, and hands the victim back.
+/// Runs a blocking call of the victim concurrently with the test; returns the victim.
 fn beside<T: Send + 'static>(
     mut victim: RawClient,
     call: impl FnOnce(&mut RawClient) -> T + Send + 'static,
@@ -47,7 +47,7 @@ fn beside<T: Send + 'static>(
 }
 
 #[tokio::test]
-async fn the_handshake_passes_and_its_session_is_sniffed() {
+async fn the_handshake_passes_and_its_session_is_recorded() {
     let stage = Stage::set("handshake");
     assert_eq!(stage.proxy.session().as_ref(), Some(stage.victim.credentials()));
     assert_eq!(stage.proxy.handshakes(), 1);
@@ -73,7 +73,7 @@ async fn a_witness_sees_each_request_with_its_session() {
 }
 
 #[tokio::test]
-async fn a_swallowed_reply_leaves_the_write_committed_and_the_client_without_an_answer() {
+async fn a_swallowed_reply_leaves_the_write_committed_and_the_client_without_a_reply() {
     for (cut, face) in [
         (Cut::Fin, ErrorKind::UnexpectedEof),
         (Cut::Reset, ErrorKind::ConnectionReset),
@@ -141,7 +141,7 @@ async fn a_held_reply_arrives_when_it_is_released() {
 }
 
 #[tokio::test]
-async fn a_cut_ends_old_connections_and_a_refusal_keeps_new_ones_out() {
+async fn a_cut_ends_current_connections_and_refuse_rejects_new_ones() {
     let mut stage = Stage::set("cut");
     stage.proxy.refuse();
     stage.victim.exists("/").unwrap();
@@ -171,7 +171,7 @@ async fn a_black_hole_loses_frames_one_way_and_resets_the_stream_once_healed() {
 }
 
 #[tokio::test]
-async fn a_black_hole_to_the_server_keeps_requests_from_it() {
+async fn a_black_hole_to_the_server_drops_requests() {
     let Stage { proxy, mut victim, mut witness, chroot } = Stage::set("black-hole-up");
     let path = format!("{chroot}/job");
     victim.set_patience(MOMENT).unwrap();
@@ -182,7 +182,7 @@ async fn a_black_hole_to_the_server_keeps_requests_from_it() {
 }
 
 #[tokio::test]
-async fn a_stall_delivers_what_it_held_once_healed() {
+async fn a_stall_delivers_held_frames_once_healed() {
     let Stage { proxy, victim, mut witness, chroot } = Stage::set("stall");
     let path = format!("{chroot}/job");
     proxy.stall(Direction::Both);
@@ -197,7 +197,7 @@ async fn a_stall_delivers_what_it_held_once_healed() {
 }
 
 #[tokio::test]
-async fn a_delay_counts_for_each_direction() {
+async fn a_delay_applies_to_each_direction() {
     let mut stage = Stage::set("delay");
     stage.proxy.delay(MOMENT);
     let start = Instant::now();
@@ -222,7 +222,7 @@ async fn watch_events_can_be_lost_while_replies_pass() {
 }
 
 #[tokio::test]
-async fn a_delayed_watch_event_comes_late_and_never_after_what_it_tells_of() {
+async fn a_delayed_watch_event_arrives_late_but_before_its_change_is_visible() {
     let mut stage = Stage::set("late-events");
     let path = stage.path("watched");
     stage.proxy.delay_events(MOMENT);
@@ -230,8 +230,8 @@ async fn a_delayed_watch_event_comes_late_and_never_after_what_it_tells_of() {
 
     let start = Instant::now();
     stage.witness.create(&path, b"").unwrap();
-    assert!(stage.victim.exists(&path).unwrap(), "the reply behind the event");
-    assert!(start.elapsed() >= MOMENT, "it has to wait for the event: {:?}", start.elapsed());
+    assert!(stage.victim.exists(&path).unwrap(), "the reply after the event");
+    assert!(start.elapsed() >= MOMENT, "the reply must wait for the event: {:?}", start.elapsed());
 
     stage.proxy.heal();
     assert!(stage.victim.watch(&path).unwrap());
@@ -240,7 +240,7 @@ async fn a_delayed_watch_event_comes_late_and_never_after_what_it_tells_of() {
 }
 
 #[tokio::test]
-async fn an_expired_session_has_lost_its_ephemerals_and_cannot_return() {
+async fn an_expired_session_has_no_ephemerals_and_cannot_be_re_attached() {
     let mut stage = Stage::set("expiry");
     let path = stage.path("mine");
     stage.victim.create_ephemeral(&path, b"").unwrap();
@@ -262,6 +262,6 @@ async fn a_proxy_stops_with_its_last_handle() {
     victim.exists("/").unwrap();
 
     drop(proxy);
-    eventually_some("the listener is gone", SOON, async || RawClient::connect(address).err()).await;
+    eventually_some("the listener is closed", SOON, async || RawClient::connect(address).err()).await;
     victim.exists("/").unwrap_err();
 }

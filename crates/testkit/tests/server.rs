@@ -1,4 +1,4 @@
-//! The real server: starting, sharing, killing, freezing, and never outliving its test.
+//! A real server: start, sharing, kill, freeze, and cleanup after the test process.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,7 +10,7 @@ use bellwether_testkit::{RawClient, ZooKeeperServer, eventually, four_letter_wor
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_started_server_serves() {
+fn a_started_server_accepts_requests() {
     let answer = shared().four_letter_word("srvr").unwrap();
     assert!(answer.contains("Mode: standalone"), "{answer}");
 }
@@ -23,7 +23,7 @@ fn sessions_can_be_as_short_as_two_ticks() {
 }
 
 #[test]
-fn namespaces_exist_and_differ_even_under_one_name() {
+fn namespaces_exist_and_differ_even_for_the_same_name() {
     let (one, two) = (namespace("same"), namespace("same"));
     assert_ne!(one, two);
 
@@ -52,7 +52,7 @@ fn a_killed_server_keeps_its_data_and_sessions_over_a_restart() {
 }
 
 #[test]
-fn a_frozen_server_is_silent_until_it_thaws() {
+fn a_frozen_server_is_silent_until_it_is_thawed() {
     let mut server = ZooKeeperServer::start();
     let mut client = RawClient::connect(server.address()).unwrap();
 
@@ -68,7 +68,7 @@ fn a_frozen_server_is_silent_until_it_thaws() {
 }
 
 #[test]
-fn servers_run_side_by_side() {
+fn several_servers_run_concurrently() {
     let servers: Vec<_> = (0..3).map(|_| std::thread::spawn(ZooKeeperServer::start)).collect();
     let servers: Vec<_> = servers.into_iter().map(|server| server.join().unwrap()).collect();
     for server in &servers {
@@ -77,11 +77,11 @@ fn servers_run_side_by_side() {
     }
 }
 
-/// The process that the test starts and kills is this test again, told by its environment where its home is.
+/// The test starts and kills this test binary, which runs as the victim if the environment variable is set.
 #[tokio::test]
-async fn a_server_dies_with_its_test_process_and_its_directory_goes_too() {
+async fn a_server_is_killed_with_its_test_process_and_its_directory_is_deleted() {
     const HOME: &str = "BELLWETHER_VICTIM_DIR";
-    const NAME: &str = "a_server_dies_with_its_test_process_and_its_directory_goes_too";
+    const NAME: &str = "a_server_is_killed_with_its_test_process_and_its_directory_is_deleted";
     if let Ok(home) = std::env::var(HOME) {
         let server = ZooKeeperServer::start();
         std::fs::write(Path::new(&home).join("connect-string"), server.connect_string()).unwrap();
@@ -106,8 +106,8 @@ async fn a_server_dies_with_its_test_process_and_its_directory_goes_too() {
     victim.kill().unwrap();
     victim.wait().unwrap();
 
-    eventually("nobody serves", SOON, async || four_letter_word(address, "srvr").is_err()).await;
-    eventually("only the victim's own file is left", SOON, async || {
+    eventually("the server is killed", SOON, async || four_letter_word(address, "srvr").is_err()).await;
+    eventually("only the file of the victim is left", SOON, async || {
         std::fs::read_dir(tmp.path()).unwrap().count() == 1
     })
     .await;

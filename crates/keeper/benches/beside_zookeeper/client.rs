@@ -1,4 +1,5 @@
-//! A client that is not the bottleneck: one blocking socket, requests encoded beforehand, a write and a read per turn.
+//! A client that is not the bottleneck: one blocking socket, requests encoded in advance, one write and one read per
+//! iteration.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -6,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use crate::wire;
 
-/// Longer than any measurement lets a connection be silent.
+/// Longer than any pause of a connection in a measurement.
 const SESSION_MS: i32 = 30_000;
-/// A server that answers nothing for so long has failed.
+/// A server without a reply for this time has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 const BUFFER: usize = 256 << 10;
 
-/// A connection with a session of its own.
+/// A connection with its own session.
 pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// How much of the buffer is filled.
+    /// The number of bytes in the buffer.
     filled: usize,
 }
 
-/// What a run of requests came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) replies: u64,
@@ -41,8 +42,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends what `next` appends, with at most `window` requests unanswered, until it appends nothing; returns after
-    /// the last answer. An answer that tells of a failure ends it.
+    /// Sends the requests that `next` appends, with at most `window` unanswered, until it appends none; returns after
+    /// the last reply. A reply with an error ends the run with an error.
     pub(crate) fn run(
         &mut self,
         window: usize,
@@ -65,12 +66,15 @@ impl Client {
             }
             replies += self.read(|frame| match wire::succeeded(frame, multi) {
                 true => Ok(()),
-                false => Err(io::Error::other(format!("refused: {:?}", &frame[..frame.len().min(32)]))),
+                false => Err(io::Error::other(format!(
+                    "the server rejected a request: {:?}",
+                    &frame[..frame.len().min(32)]
+                ))),
             })?;
         }
     }
 
-    /// One request, one answer.
+    /// Sends one request and waits for its reply.
     pub(crate) fn call(&mut self, frame: &[u8]) -> io::Result<()> {
         let mut once = Some(frame);
         self.run(1, false, |out| match once.take() {
@@ -89,13 +93,13 @@ impl Client {
         while seen < expected {
             seen += self.read(|frame| match wire::xid(frame) {
                 Some(-1) => Ok(()),
-                _ => Err(io::Error::other("an answer that nobody waits for")),
+                _ => Err(io::Error::other("a reply without a request")),
             })?;
         }
         Ok(())
     }
 
-    /// Reads once, and shows every whole frame.
+    /// Reads once and passes every complete frame to `seen`.
     fn read(&mut self, mut seen: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<u64> {
         let read = self.stream.read(&mut self.buffer[self.filled..])?;
         if read == 0 {

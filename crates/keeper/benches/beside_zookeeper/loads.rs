@@ -1,4 +1,4 @@
-//! What is measured, the same for both servers.
+//! The loads, which are the same for both servers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 use crate::client::{Client, Run};
 use crate::wire;
 
-/// Znodes that writes and reads go round: batches must not shrink to one row.
+/// Znodes that writes and reads cycle through, so that a batch does not shrink to one row.
 const SPREAD: usize = 1_000;
 const SPREAD_PARENT: &str = "/spread";
-/// Single creates of one measurement at most, and those by multis: what can be encoded beforehand.
+/// Limits of single creates and of creates in multis per measurement: the requests are encoded in advance.
 const CREATES: usize = 60_000;
 const MULTI_CREATES: usize = 300_000;
 const DATA: [u8; 100] = [b'd'; 100];
-/// Operations of a multi.
+/// Operations per multi.
 const MULTI: usize = 100;
 const MULTI_OPERATIONS: f64 = 100.0;
-/// Multis that wait for their answers: enough that neither side waits for the other.
+/// Multis in flight: enough that neither side waits for the other.
 const MULTI_WINDOW: usize = 8;
 const WINDOW: usize = 256;
 const WATCHERS: usize = 4;
-/// Changes that each watcher hears of.
+/// Changes that each watcher receives.
 const CHANGES: u64 = 20_000;
-/// Znodes of the memory and restart measurements, and their data.
+/// Znodes for the measurements of memory and restart, and the size of their data.
 pub(crate) const MANY: usize = 100_000;
 const MANY_DATA: [u8; 200] = [b'm'; 200];
 
-/// What is measured.
+/// A load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// setData, this many in flight.
+    /// setData with this many requests in flight.
     SetData(usize),
-    /// create, this many in flight.
+    /// create with this many requests in flight.
     Create(usize),
     /// Pairs of a create and a delete, 256 requests in flight.
     Pairs,
@@ -72,7 +72,7 @@ impl Load {
         }
     }
 
-    /// Runs it for as long as `span`.
+    /// Runs the load for `span`.
     pub(crate) fn measure(self, server: SocketAddr, span: Duration) -> io::Result<Measured> {
         let mut client = Client::connect(server)?;
         match self {
@@ -123,7 +123,7 @@ impl Load {
     }
 }
 
-/// Fills a server with [`MANY`] znodes and answers the path of the last.
+/// Creates [`MANY`] znodes; returns the path of the last one.
 pub(crate) fn fill(server: SocketAddr) -> io::Result<String> {
     let mut client = Client::connect(server)?;
     let parents = names("/many", MANY / SPREAD);
@@ -138,7 +138,7 @@ pub(crate) fn fill(server: SocketAddr) -> io::Result<String> {
     Ok(format!("{}/{:08}", parents[parents.len() - 1], SPREAD - 1))
 }
 
-/// Makes the znodes that writes and reads go round.
+/// Creates the znodes that writes and reads cycle through.
 pub(crate) fn prepare(server: SocketAddr) -> io::Result<()> {
     let mut client = Client::connect(server)?;
     client.call(&wire::create(SPREAD_PARENT, b""))?;
@@ -177,7 +177,7 @@ fn watch(mut writer: Client, server: SocketAddr) -> io::Result<Measured> {
     Ok(Measured { operations, elapsed: begin.elapsed() })
 }
 
-/// Goes round the frames until the time is over, always to the end of a round.
+/// Cycles through the frames until the time is over, always to the end of a cycle.
 fn cycle(frames: Vec<Vec<u8>>, span: Duration) -> impl FnMut(&mut Vec<u8>) -> bool {
     let by = Instant::now() + span;
     let mut at = 0;
@@ -191,7 +191,7 @@ fn cycle(frames: Vec<Vec<u8>>, span: Duration) -> impl FnMut(&mut Vec<u8>) -> bo
     }
 }
 
-/// Goes through the frames until the time is over.
+/// Sends the frames once, until the time is over.
 fn once(frames: Vec<Vec<u8>>, span: Duration) -> impl FnMut(&mut Vec<u8>) -> bool {
     let by = Instant::now() + span;
     let mut frames = frames.into_iter();
@@ -204,7 +204,7 @@ fn once(frames: Vec<Vec<u8>>, span: Duration) -> impl FnMut(&mut Vec<u8>) -> boo
     }
 }
 
-/// What a load came to.
+/// The result of a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     pub(crate) operations: f64,
@@ -217,7 +217,7 @@ fn operations(run: Run, each: f64) -> Measured {
     Measured { operations, elapsed: run.elapsed }
 }
 
-/// A parent that nobody used.
+/// Creates an unused parent.
 fn fresh(client: &mut Client) -> io::Result<String> {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let path = format!("/fresh-{}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
@@ -225,9 +225,9 @@ fn fresh(client: &mut Client) -> io::Result<String> {
     Ok(path)
 }
 
-/// Deletes what a load left, so that the next one finds a small tree.
+/// Deletes the znodes of a load, so that the next load starts with a small tree.
 fn sweep(client: &mut Client, parent: &str, made: u64) -> io::Result<()> {
-    let paths = names(parent, usize::try_from(made).expect("what was made fits memory"));
+    let paths = names(parent, usize::try_from(made).expect("the znodes fit into memory"));
     let mut frames = paths.chunks(MULTI).map(wire::multi_delete);
     client.run(MULTI_WINDOW, true, |out| frames.next().map(|frame| out.extend(frame)).is_some())?;
     Ok(())

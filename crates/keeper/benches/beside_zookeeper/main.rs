@@ -1,13 +1,14 @@
-//! The keeper beside the real ZooKeeper, in one run: same machine, same file system, same client, both with fsync.
+//! Compares the keeper with Apache ZooKeeper in one run: same machine, same file system, same client, both with fsync.
 //!
 //! `cargo bench -p bellwether-keeper --bench beside_zookeeper -- [--rounds N] [--seconds N] [--only TEXT]
 //! [--keeper-only] [--output json]`
 //!
-//! Rounds alternate between the servers and the median of each is shown: on a machine that others use, too, the ratio
-//! is worth more than either figure, and the processor time that the server took for an operation more than both. (It
-//! includes the sweeping up behind a load.) Not a test: figures depend on the machine, and nothing here can fail by being slow.
+//! Rounds alternate between the servers, and the median of each is printed. On a shared machine the ratio is more
+//! reliable than either absolute value, and the server's processor time per operation is more reliable than both (it
+//! includes the cleanup after a load). This is not a test: the results depend on the machine, and slow results are not
+//! failures.
 
-#![allow(clippy::print_stdout, reason = "figures are its output")]
+#![allow(clippy::print_stdout, reason = "the results go to stdout")]
 
 mod client;
 mod loads;
@@ -28,30 +29,30 @@ use crate::loads::Load;
 use crate::report::{Line, Unit};
 use crate::servers::{Server, processor_time, resident};
 
-/// For the JVM to compile what it will run.
+/// For the JVM to compile the code of the load.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// Longer than any restart takes.
+/// Longer than any restart.
 const RESTART: Duration = Duration::from_secs(30);
 
-/// The keeper beside the real ZooKeeper.
+/// Compares the keeper with Apache ZooKeeper.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Measurements of each load per server; the median counts.
+    /// Measurements of each load per server; the median is printed.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long each measurement lasts.
+    /// Length of each measurement in seconds.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
-    /// Only the loads whose name contains this.
+    /// Run only the loads whose name contains this text.
     #[arg(long)]
     only: Option<String>,
-    /// Without the real one: for a profiler.
+    /// Measure only the keeper, for example with a profiler.
     #[arg(long)]
     keeper_only: bool,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "table")]
     output: Output,
-    /// What cargo passes to every benchmark.
+    /// Passed by cargo to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -122,7 +123,8 @@ fn measure(arguments: &Arguments) -> io::Result<()> {
     Ok(())
 }
 
-/// Fresh servers, filled: megabytes resident, and milliseconds from a kill to an answer.
+/// Starts and fills servers; returns the resident memory in megabytes, and the milliseconds from a kill to the first
+/// reply.
 fn with_many_znodes(arguments: &Arguments) -> io::Result<(Vec<f64>, Vec<f64>)> {
     let mut memory = Vec::new();
     let mut restarts = Vec::new();
@@ -157,13 +159,13 @@ fn with_many_znodes(arguments: &Arguments) -> io::Result<(Vec<f64>, Vec<f64>)> {
     Ok((memory, restarts))
 }
 
-/// Returns when the server answers what `path` holds.
+/// Returns when the server replies with the data of `path`.
 fn first_answer(server: SocketAddr, path: &str) -> io::Result<()> {
     let by = Instant::now() + RESTART;
     loop {
         match Client::connect(server).and_then(|mut client| client.call(&wire::get_data(path))) {
             Ok(()) => return Ok(()),
-            // It is not up yet: connections are refused or closed until it is.
+            // The server is not up yet: until then connections are refused or closed.
             Err(error) if Instant::now() >= by => return Err(error),
             Err(_) => std::thread::yield_now(),
         }

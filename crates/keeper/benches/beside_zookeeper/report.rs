@@ -1,8 +1,8 @@
-//! What was measured, for people and for programs.
+//! Reports for people and for programs.
 
 use comfy_table::{CellAlignment, Table};
 
-/// One line: both servers' median, and how many times better the keeper is.
+/// One result: the median of both servers, for the ratio.
 pub(crate) struct Line {
     pub(crate) what: String,
     pub(crate) unit: Unit,
@@ -10,7 +10,7 @@ pub(crate) struct Line {
     pub(crate) zookeeper: f64,
 }
 
-/// What a figure counts, and whether more is better.
+/// The unit of a result, which determines whether higher is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     PerSecond,

@@ -1,4 +1,4 @@
-//! The two servers, each a process of its own with its data on the same file system.
+//! The two servers, each in a separate process with its data on the same file system.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -9,24 +9,25 @@ use std::time::Duration;
 use bellwether_testkit::{Profile, Program, ZooKeeperServer};
 use tempfile::TempDir;
 
-/// The first argument of this program when it is the keeper.
+/// The first argument of this program when it runs as the keeper.
 pub(crate) const SERVE: &str = "--serve";
-/// Java's default.
+/// ZooKeeper's default.
 const TICK_MS: u32 = 2_000;
-/// Linux tells processor time in hundredths of a second, whatever its own grain is.
+/// Linux reports processor time in hundredths of a second, whatever its internal resolution is.
 const MILLISECONDS_PER_TICK: u64 = 10;
 
-/// A server that can be measured.
+/// A server under measurement.
 pub(crate) trait Server {
     fn name(&self) -> &'static str;
     fn address(&self) -> SocketAddr;
-    /// Its process.
+    /// Returns the process id.
     fn process_id(&self) -> io::Result<u32>;
-    /// SIGKILL, and a start on the same data; returns when the process runs, perhaps before it serves.
+    /// Kills the process with SIGKILL and starts it on the same data; returns when the process runs, possibly before it
+    /// accepts connections.
     fn restart(&mut self) -> io::Result<()>;
 }
 
-/// This program again, as a keeper.
+/// This program, started as a keeper.
 pub(crate) struct Keeper {
     dir: TempDir,
     process: Child,
@@ -46,7 +47,7 @@ impl Keeper {
     }
 }
 
-/// Starts the process and waits for its address, which it says when it serves.
+/// Starts the process and reads its address, which it prints when it accepts connections.
 fn launch(dir: &Path) -> io::Result<(Child, SocketAddr)> {
     let mut process = Command::new(std::env::current_exe()?)
         .arg(SERVE)
@@ -57,7 +58,10 @@ fn launch(dir: &Path) -> io::Result<(Child, SocketAddr)> {
     let mut line = String::new();
     let out = process.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
     BufReader::new(out).read_line(&mut line)?;
-    let address = line.trim().parse().map_err(|_| io::Error::other(format!("the keeper said {line:?}")))?;
+    let address = line
+        .trim()
+        .parse()
+        .map_err(|_| io::Error::other(format!("unexpected output of the keeper: {line:?}")))?;
     Ok((process, address))
 }
 
@@ -89,7 +93,7 @@ impl Drop for Keeper {
     }
 }
 
-/// The real one, with fsync and the optimizing compiler.
+/// Starts Apache ZooKeeper with fsync and the optimizing compiler.
 pub(crate) fn zookeeper() -> io::Result<ZooKeeperServer> {
     let builder =
         ZooKeeperServer::builder().program(Program::Apache).profile(Profile::Production).tick_ms(TICK_MS);
@@ -106,7 +110,7 @@ impl Server for ZooKeeperServer {
     }
 
     fn process_id(&self) -> io::Result<u32> {
-        Self::process_id(self).ok_or_else(|| io::Error::other("it does not run"))
+        Self::process_id(self).ok_or_else(|| io::Error::other("ZooKeeper is not running"))
     }
 
     fn restart(&mut self) -> io::Result<()> {
@@ -115,24 +119,24 @@ impl Server for ZooKeeperServer {
     }
 }
 
-/// Resident bytes of a process.
+/// Returns the resident memory of a process in bytes.
 pub(crate) fn resident(process_id: u32) -> io::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process_id}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| io::Error::other("the process is gone"))
+    kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| io::Error::other("the process has ended"))
 }
 
-/// Processor time of a process so far, in the grain of the kernel's clock.
+/// Returns the processor time of a process so far, with the resolution of the kernel's clock.
 pub(crate) fn processor_time(process_id: u32) -> io::Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat"))?;
-    // Behind the name, which may hold anything; utime and stime are fields 14 and 15 of all.
+    // The fields after the name, which can contain any character; utime and stime are fields 14 and 15.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(Duration::from_millis(ticks * MILLISECONDS_PER_TICK))
 }
 
-/// Serves until it is killed, and says where.
+/// Serves until the process is killed, and prints the address.
 pub(crate) fn serve(dir: &Path) -> io::Result<()> {
     use bellwether_keeper::server::{Keeper, Storage};
 

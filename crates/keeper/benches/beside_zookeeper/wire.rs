@@ -1,8 +1,8 @@
-//! Requests as bytes, spelled once per znode, so that a measured loop only copies them.
+//! Requests as bytes, encoded once per znode so that a measured loop only copies them.
 
-/// World, anyone, everything.
+/// All permissions for world:anyone.
 const OPEN_ACL: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
-/// Servers answer a request with its number and do not care whether it was used before.
+/// Servers echo the xid and accept repeated ones.
 const XID: i32 = 1;
 
 const CREATE: i32 = 1;
@@ -14,7 +14,7 @@ const MULTI_READ: i32 = 22;
 const ADD_WATCH: i32 = 106;
 const ANY_VERSION: i32 = -1;
 const RECURSIVE: i32 = 1;
-/// Where a reply's body begins: behind xid, zxid and error.
+/// The start of a reply's body, after xid, zxid and error.
 const BODY: usize = 16;
 
 pub(crate) fn connect(timeout_ms: i32) -> Vec<u8> {
@@ -67,12 +67,12 @@ pub(crate) fn multi_get(paths: &[String]) -> Vec<u8> {
     multi(MULTI_READ, GET_DATA, paths.iter().map(|path| get_body(path)))
 }
 
-/// The xid of a reply, or −1 of a notification.
+/// Returns the xid of a reply, or −1 for a notification.
 pub(crate) fn xid(frame: &[u8]) -> Option<i32> {
     number(frame, 0)
 }
 
-/// Whether a reply says that all went well; a multi's header does so even if the multi failed.
+/// Returns whether a reply reports success. The header of a multi does so even if the multi failed.
 pub(crate) fn succeeded(frame: &[u8], multi: bool) -> bool {
     let header = number(frame, 12) == Some(0);
     let first = number(frame, BODY);

@@ -1,7 +1,7 @@
 #![no_main]
 
 #[path = "../../tests/fuzz/targets.rs"]
-#[allow(dead_code, reason = "each target runs one of the functions of the file that it shares")]
+#[allow(dead_code, reason = "each target uses one function of the shared file")]
 mod targets;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::request(bytes));

@@ -1,4 +1,4 @@
-//! Who may do what: identities of connections, lists of znodes, and the schemes that match them.
+//! Access control: identities of connections, ACLs of znodes, and the schemes that match them.
 
 mod ip;
 
@@ -11,7 +11,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::proto::{Acl, ErrorCode, Id};
 
-/// The permissions' bits.
+/// Permission bits.
 pub(super) mod permission {
     pub(in crate::model) const READ: i32 = 1;
     pub(in crate::model) const WRITE: i32 = 2;
@@ -28,35 +28,35 @@ const DIGEST: &str = "digest";
 const IP: &str = "ip";
 const SUPER: &str = "super";
 
-/// The longest list of a znode, and the most that one connection's identities may weigh, so that `auth` always fits
-/// where it is alone: some 80 digests. The store writes a znode's list with each change of the znode, and a multi of
-/// one frame changes up to 25,000 znodes, which this keeps to 100 MB. The real server has no bound but its memory.
+/// Limit of the ACL of a znode, and of the identities of one connection, about 80 digests, so that an ACL with the
+/// single entry `auth` always fits. The store writes a znode's ACL with each change of the znode. A multi in one frame
+/// changes up to 25,000 znodes, so the limit keeps that at 100 MB. ZooKeeper has no limit except memory.
 const ACL_BYTES: usize = 4 * 1024;
 
-/// What an entry weighs: as on the wire.
+/// Returns the size of an entry on the wire.
 fn weight(id: &Id) -> usize {
     3 * size_of::<i32>() + id.scheme.len() + id.id.len()
 }
 
-/// Lists that znodes share.
+/// ACLs shared by znodes.
 #[derive(Debug, Default)]
 pub(super) struct AclPool {
     lists: BTreeSet<Arc<[Acl]>>,
-    /// How many lists may gather before those that no znode has are looked for.
+    /// The number of ACLs at which unused ones are removed.
     sweep_at: usize,
 }
 
-/// Below so many lists a sweep is not worth its name.
+/// Below this number of ACLs, a sweep is not worth its cost.
 const SMALLEST_SWEEP: usize = 1024;
 
 impl AclPool {
-    /// The list that `asked` comes to for these identities; see [`Identities::resolve`].
+    /// Returns the resolved ACL for these identities; see [`Identities::resolve`].
     pub(super) fn resolve(
         &mut self,
         identities: &Identities,
         asked: &[Acl],
     ) -> Result<Arc<[Acl]>, ErrorCode> {
-        // A list of some znode has been resolved, and comes to itself: nearly every znode has one of few lists.
+        // An ACL in the pool is already resolved and resolves to itself; nearly every znode has one of a few ACLs.
         match self.lists.get(asked) {
             Some(shared) => Ok(Arc::clone(shared)),
             None => identities.resolve(asked).map(|resolved| self.intern(resolved)),
@@ -76,12 +76,12 @@ impl AclPool {
         shared
     }
 
-    /// Anyone may do anything.
+    /// Returns the ACL with all permissions for anyone.
     pub(super) fn open(&mut self) -> Arc<[Acl]> {
         self.intern(vec![world(permission::ALL)])
     }
 
-    /// Anyone may read.
+    /// Returns the ACL with the read permission for anyone.
     pub(super) fn read_only(&mut self) -> Arc<[Acl]> {
         self.intern(vec![world(permission::READ)])
     }
@@ -91,7 +91,7 @@ fn world(permissions: i32) -> Acl {
     Acl { permissions, id: Id { scheme: WORLD.to_owned(), id: ANYONE.to_owned() } }
 }
 
-/// Who a connection is. It begins with its address.
+/// The identities of a connection. The first one is its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identities {
     peer: IpAddr,
@@ -108,7 +108,7 @@ impl Identities {
         self.ids.iter().any(|id| id.scheme == SUPER)
     }
 
-    /// `false` when it is one too many.
+    /// Adds an identity; returns `false` if it exceeds the limit.
     fn add(&mut self, id: Id) -> bool {
         if self.ids.contains(&id) {
             return true;
@@ -120,8 +120,8 @@ impl Identities {
         fits
     }
 
-    /// Adds what `auth` proves; `false` when this server does not know the scheme, or the connection has all the
-    /// identities that it may have.
+    /// Adds the identity proven by `auth`; returns `false` if the scheme is unknown or the identities exceed their
+    /// limit.
     pub(super) fn authenticate(&mut self, scheme: &str, auth: &[u8], super_digest: Option<&str>) -> bool {
         match scheme {
             DIGEST => {
@@ -130,13 +130,13 @@ impl Identities {
                     || self.add(Id { scheme: SUPER.to_owned(), id: String::new() }))
                     && self.add(Id { scheme: DIGEST.to_owned(), id: digest })
             }
-            // Its address is known already.
+            // The address is always an identity.
             IP => true,
             _ => false,
         }
     }
 
-    /// What `whoAmI` tells: names without their secrets.
+    /// Returns the identities for `whoAmI`, without secrets.
     pub(super) fn names(&self) -> Vec<Id> {
         self.ids
             .iter()
@@ -147,7 +147,7 @@ impl Identities {
             .collect()
     }
 
-    /// Whether the list gives one of these identities one of the permissions.
+    /// Returns whether the ACL grants one of the permissions to one of these identities.
     pub(super) fn may(&self, permissions: i32, acl: &[Acl]) -> bool {
         acl.is_empty()
             || acl.iter().any(|entry| entry.permissions & permissions != 0 && self.matches(&entry.id))
@@ -167,13 +167,13 @@ impl Identities {
         self.may(permission::READ, acl)
     }
 
-    /// [`may`](Self::may), as a request sees it.
+    /// As [`may`](Self::may), with the error code for a request.
     pub(super) fn check(&self, permissions: i32, acl: &[Acl]) -> Result<(), ErrorCode> {
         if self.may(permissions, acl) { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 
-    /// The list as a znode will have it: without doubles, `auth` replaced by who asks, nothing in it that no scheme
-    /// could ever match, and no longer than [`ACL_BYTES`].
+    /// Returns the ACL for a znode: without duplicates, with `auth` replaced by the caller's digests, with valid
+    /// entries only, and within [`ACL_BYTES`].
     fn resolve(&self, asked: &[Acl]) -> Result<Vec<Acl>, ErrorCode> {
         let mut resolved: Vec<Acl> = Vec::new();
         let (mut seen, mut bytes) = (BTreeSet::new(), 0);
@@ -205,19 +205,19 @@ impl Identities {
     }
 }
 
-/// `user:base64(sha1(user:password))`.
+/// Returns `user:base64(sha1(user:password))`.
 fn digest(user_and_password: &str) -> String {
     let user = user_and_password.split(':').next().unwrap_or_default();
     let hash = base64::engine::general_purpose::STANDARD.encode(Sha1::digest(user_and_password));
     format!("{user}:{hash}")
 }
 
-/// Two parts with a colon between them; as Java splits, empty parts at the end do not count.
+/// Returns whether `id` has two parts separated by a colon. As in Java's `split`, empty parts at the end do not count.
 fn is_digest(id: &str) -> bool {
     id.trim_end_matches(':').split(':').count() == 2
 }
 
-/// The list as those see it who may not administer the znode: without the digests.
+/// Returns the ACL for clients without the admin permission: without the hashes of digests.
 pub(super) fn redacted(acl: &[Acl]) -> Vec<Acl> {
     acl.iter()
         .map(|entry| {

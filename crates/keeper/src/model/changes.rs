@@ -1,7 +1,7 @@
-//! Which rows changed since the store was last handed any.
+//! Tracks the rows that changed since the last hand-over to the store.
 //!
-//! Rows are remembered by name and read when they are handed over: a znode that changed a thousand times in a batch
-//! is written once.
+//! Only the keys of rows are recorded; the rows are read when they are handed over, so a znode that changed a thousand
+//! times in a batch is written once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use super::tree::Tree;
 use crate::by_path::ByPath;
 use crate::store::{Change, Changes};
 
-/// What of a znode changed.
+/// The changed part of a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Its stat or ACL.
+    /// The stat or the ACL.
     Row,
-    /// Its data, and its stat with it.
+    /// The data and the stat.
     RowAndData,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
     nodes: ByPath<Part>,
-    /// The keys of `nodes`, in the order of their first changes: a map of strings is no order, and a sorted one costs
-    /// each change some comparisons of long and similar paths.
+    /// The keys of `nodes` in the order of their first changes. The map has no stable order, and a sorted map would
+    /// compare long, similar paths for each change.
     order: Vec<Arc<str>>,
     sessions: BTreeSet<i64>,
 }
@@ -48,12 +48,12 @@ impl Dirty {
         self.order.is_empty() && self.sessions.is_empty()
     }
 
-    /// How many znodes changed.
+    /// Returns the number of changed znodes.
     pub(super) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The rows as they are now: no row depends on another.
+    /// Returns the current rows. Rows are independent of each other.
     pub(super) fn take(&mut self, zxid: i64, tree: &Tree, sessions: &Sessions) -> Changes {
         let mut rows = Vec::with_capacity(self.nodes.len() + self.sessions.len());
         for path in self.order.drain(..) {

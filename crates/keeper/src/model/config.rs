@@ -1,41 +1,41 @@
-//! What an operator may decide about the model.
+//! Configuration of the model.
 
-/// Which release's quirks clients see, where releases differ.
+/// The release whose behaviour clients see where releases differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compat {
     /// 3.9 and newer.
     #[default]
     V3_9,
-    /// 3.8.0, as Debian ships it, without its hole: no client hears of what it may not read (CVE-2024-23944). A
-    /// `create2` inside a multi is answered as a `create`, notifications carry zxid −1, a connection has one watch per
-    /// table and path, and a malformed write takes a number.
+    /// 3.8.0 as shipped by Debian, but with the fix for CVE-2024-23944: clients are only notified of znodes that they
+    /// may read. A `create2` inside a multi is answered as a `create`, notifications carry zxid −1, a connection has
+    /// one watch per table and path, and a malformed write consumes a zxid.
     V3_8_0,
 }
 
-/// The shortest and the longest session, in ticks, when no bounds are given.
+/// Default bounds of session timeouts, in ticks.
 const MIN_TICKS: i32 = 2;
 const MAX_TICKS: i32 = 20;
-/// A real server's tick.
+/// ZooKeeper's default tick.
 const TICK_MS: i32 = 2000;
-/// How often a real server looks for containers and TTL znodes to remove.
+/// ZooKeeper's interval for the removal of containers and TTL znodes.
 const CLEANING_INTERVAL_MS: u64 = 60_000;
 
-/// What an operator may decide about the model.
+/// Configuration of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The grain of session expiry, above 0. Sessions last 2 to 20 of it unless the bounds below say otherwise.
+    /// The granularity of session expiry, above 0. Session timeouts are 2 to 20 ticks unless the bounds below are set.
     pub tick_ms: i32,
-    /// The shortest session that is granted, above 0.
+    /// The shortest session timeout, above 0.
     pub min_session_timeout_ms: Option<i32>,
-    /// The longest session that is granted, not below the shortest.
+    /// The longest session timeout, not below the shortest.
     pub max_session_timeout_ms: Option<i32>,
-    /// How often empty containers and outlived TTL znodes are looked for, above 0.
+    /// The interval for the removal of empty containers and expired TTL znodes, above 0.
     pub cleaning_interval_ms: u64,
-    /// Whether TTL znodes may be created.
+    /// Whether clients can create TTL znodes.
     pub extended_types: bool,
-    /// `user:base64(sha1(user:password))` of the digest identity that passes every ACL.
+    /// The digest identity that passes every ACL, as `user:base64(sha1(user:password))`.
     pub super_digest: Option<String>,
-    /// Which release's quirks clients see.
+    /// The release whose behaviour clients see.
     pub compat: Compat,
 }
 
@@ -54,7 +54,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The shortest and the longest session that is granted.
+    /// Returns the shortest and the longest session timeout.
     #[must_use]
     pub fn session_bounds_ms(&self) -> (i32, i32) {
         (
@@ -63,7 +63,7 @@ impl Config {
         )
     }
 
-    /// What a client gets that asks for `asked`.
+    /// Returns the session timeout for a client that requests `asked`.
     pub(super) fn negotiate(&self, asked: i32) -> i32 {
         let (shortest, longest) = self.session_bounds_ms();
         asked.max(shortest).min(longest)

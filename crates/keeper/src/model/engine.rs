@@ -1,4 +1,4 @@
-//! The model itself: takes inputs and the passing of time, and answers with effects.
+//! The model: consumes inputs and time, produces effects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::{Compat, Config, ConnectionId, Effect, Input, Now};
 use crate::proto::{ErrorCode, Reply, Request, Response, WatchedEvent};
 use crate::store::Changes;
 
-/// One ZooKeeper server without its sockets, its disk and its clock.
+/// One ZooKeeper server without sockets, disk and clock.
 #[derive(Debug)]
 pub struct Model {
     pub(super) config: Config,
-    /// The newest transaction.
+    /// The zxid of the newest transaction.
     pub(super) zxid: i64,
     pub(super) tree: Tree,
     pub(super) sessions: Sessions,
@@ -26,23 +26,23 @@ pub struct Model {
     pub(super) watches: Watches,
     pub(super) dirty: Dirty,
     pub(super) next_cleaning: u64,
-    /// Who hears of one event; kept for its memory.
+    /// The watchers of one event; a field to reuse its memory.
     hearers: Vec<ConnectionId>,
     #[cfg(feature = "testing")]
     pub(super) log: super::log::Log,
 }
 
-/// A connection that serves a session.
+/// A connection with a session.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) session: i64,
     pub(super) identities: Identities,
 }
 
-/// What notifications carried for a transaction before 3.9, and what those carry that follow from no transaction.
+/// The zxid of notifications before 3.9, and of notifications that belong to no transaction.
 pub(super) const NO_ZXID: i64 = -1;
 
-/// Pings are answered under this number, whatever theirs was.
+/// The xid of every reply to a ping, whatever xid the ping had.
 const PING_XID: i32 = -2;
 
 impl Model {
@@ -64,8 +64,8 @@ impl Model {
         }
     }
 
-    /// Takes one input. Inputs of connections that are not known (any more) are none: what such a connection sent
-    /// before it was closed is still on its way.
+    /// Handles one input. Inputs of unknown connections are ignored: a client may still have sent requests before its
+    /// connection was closed.
     pub fn handle(&mut self, now: Now, connection: ConnectionId, input: Input, out: &mut Vec<Effect>) {
         match input {
             Input::Connect { request, peer, password } => {
@@ -80,8 +80,8 @@ impl Model {
         }
     }
 
-    /// Notes that a connection's client lives, whatever it sent; answers whether the connection is known. A request
-    /// does so by itself: this is for one that has to wait before it is handled.
+    /// Keeps the session of a connection alive; returns whether the connection is known. [`handle`](Self::handle) does
+    /// so for every request. Call this for a request that is parked before it is handled.
     pub fn heard_of(&mut self, now: Now, connection: ConnectionId) -> bool {
         let Some(known) = self.connections.get(&connection) else { return false };
         self.sessions.touch(now.monotonic_ms, known.session);
@@ -119,7 +119,7 @@ impl Model {
         }
     }
 
-    /// Runs one transaction on behalf of a connection. It has a number even when it fails.
+    /// Runs one transaction for a connection. It consumes a zxid even if it fails.
     pub(super) fn transact<T>(
         &mut self,
         now: Now,
@@ -155,7 +155,7 @@ impl Model {
         }
     }
 
-    /// Notifies those who watch and may read what they watch.
+    /// Notifies the watchers that are allowed to read the znode.
     fn tell(&mut self, event: &Event, out: &mut Vec<Effect>) {
         if self.watches.is_empty() {
             return;
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// Ends a session in one transaction: with its ephemeral znodes, in the order of their paths.
+    /// Ends a session and deletes its ephemeral znodes in one transaction, in the order of their paths.
     pub(super) fn end_session(&mut self, session: i64, out: &mut Vec<Effect>) {
         self.zxid += 1;
         let paths: Vec<_> = self.tree.ephemerals_of(session).cloned().collect();
@@ -194,7 +194,7 @@ impl Model {
         }
     }
 
-    /// Lets time pass: ends sessions that were not heard of, and removes what outlived its use.
+    /// Advances the time: expires sessions, and removes empty containers and expired TTL znodes.
     pub fn tick(&mut self, now: Now, out: &mut Vec<Effect>) {
         while let Some(session) = self.sessions.next_ended(now.monotonic_ms) {
             self.expire_session(session, out);
@@ -205,14 +205,14 @@ impl Model {
         }
     }
 
-    /// When [`tick`](Self::tick) has something to do next, in monotonic milliseconds.
+    /// Returns when [`tick`](Self::tick) is due next, in monotonic milliseconds.
     #[must_use]
     pub fn next_tick(&self) -> Option<u64> {
         let cleaning = self.tree.perishable().next().map(|_| self.next_cleaning);
         self.sessions.next_end().into_iter().chain(cleaning).min()
     }
 
-    /// Ends a session as if it had not been heard of for its timeout. No client can ask for this.
+    /// Expires a session immediately. Not available to clients.
     pub fn expire_session(&mut self, session: i64, out: &mut Vec<Effect>) {
         let Some(connection) = self.sessions.get(session).map(|session| session.connection) else { return };
         self.end_session(session, out);
@@ -221,7 +221,7 @@ impl Model {
         }
     }
 
-    /// Containers that had children and have none, and childless znodes that nobody wrote for their TTL.
+    /// Removes containers that had children and have none, and childless znodes that were not written for their TTL.
     fn clean(&mut self, now: Now, out: &mut Vec<Effect>) {
         let useless = |path: &&Arc<str>| {
             self.tree.get(path).is_some_and(|node| {
@@ -229,7 +229,7 @@ impl Model {
                     && match node.owner.lifetime() {
                         Lifetime::Container => node.creates > 0,
                         Lifetime::Ttl(ms) => now.wall_ms.saturating_sub(node.mtime) > ms,
-                        // Not perishable.
+                        // Excluded from `perishable`.
                         Lifetime::Persistent | Lifetime::Session(_) => false,
                     }
             })
@@ -245,20 +245,21 @@ impl Model {
         }
     }
 
-    /// How many znodes changed since the last [`take_changes`](Self::take_changes).
+    /// Returns the number of znodes changed since the last [`take_changes`](Self::take_changes).
     #[must_use]
     pub fn changed_nodes(&self) -> usize {
         self.dirty.nodes()
     }
 
-    /// Whether there is anything to store since the last [`take_changes`](Self::take_changes), which answered `zxid`.
+    /// Returns whether there is anything to store since the last [`take_changes`](Self::take_changes), which returned
+    /// `zxid`.
     #[must_use]
     pub fn changed_since(&self, zxid: i64) -> bool {
         self.zxid != zxid || !self.dirty.is_empty()
     }
 
-    /// What is to be stored since the last call. A driver stores it before it releases the effects that came with
-    /// it.
+    /// Returns the changes since the last call. A driver must store them before it executes the effects of the same
+    /// inputs.
     pub fn take_changes(&mut self) -> Changes {
         self.dirty.take(self.zxid, &self.tree, &self.sessions)
     }

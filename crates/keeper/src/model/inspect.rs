@@ -1,52 +1,52 @@
-//! What four-letter words and tests may look at.
+//! Read access for four-letter words and tests.
 
 use super::{ConnectionId, Model};
 use crate::store::Snapshot;
 
-/// A session, as the outside sees it.
+/// A session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionView {
-    /// Its id.
+    /// The id.
     pub id: i64,
-    /// Its negotiated timeout.
+    /// The negotiated timeout.
     pub timeout_ms: i32,
-    /// When it ends unless it is heard of, in monotonic milliseconds.
+    /// When the session expires without a request, in monotonic milliseconds.
     pub ends_at_ms: u64,
-    /// Who serves it.
+    /// The current connection.
     pub connection: Option<ConnectionId>,
 }
 
-/// A connection's watches.
+/// The watches of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchView<'a> {
-    /// Whose.
+    /// The connection.
     pub connection: ConnectionId,
-    /// Of which session.
+    /// The session.
     pub session: i64,
-    /// On which paths, in order.
+    /// The watched paths, sorted.
     pub paths: Vec<&'a str>,
 }
 
 impl Model {
-    /// The newest transaction.
+    /// Returns the zxid of the newest transaction.
     #[must_use]
     pub fn zxid(&self) -> i64 {
         self.zxid
     }
 
-    /// How many znodes there are, the root and `/zookeeper` among them.
+    /// Returns the number of znodes, including the root and `/zookeeper`.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.tree.len()
     }
 
-    /// Lengths of all paths and data.
+    /// Returns the total length of all paths and data.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
         self.tree.bytes()
     }
 
-    /// All sessions, in the order of their ids.
+    /// Returns all sessions, sorted by id.
     pub fn sessions(&self) -> impl Iterator<Item = SessionView> {
         self.sessions.iter().map(|(id, session)| SessionView {
             id,
@@ -56,23 +56,23 @@ impl Model {
         })
     }
 
-    /// The session that a connection serves.
+    /// Returns the session of a connection.
     #[must_use]
     pub fn session_of(&self, connection: ConnectionId) -> Option<i64> {
         self.connections.get(&connection).map(|known| known.session)
     }
 
-    /// A session's ephemeral znodes, in the order of their paths.
+    /// Returns the ephemeral znodes of a session, sorted by path.
     pub fn ephemerals_of(&self, session: i64) -> impl Iterator<Item = &str> {
         self.tree.ephemerals_of(session).map(|path| path.as_ref())
     }
 
-    /// Sessions that have ephemeral znodes, and how many.
+    /// Returns the sessions with ephemeral znodes, and their number of ephemeral znodes.
     pub fn ephemeral_owners(&self) -> impl Iterator<Item = (i64, usize)> {
         self.tree.ephemeral_owners()
     }
 
-    /// Connections that watch, and what they watch.
+    /// Returns the connections with watches, and their watches.
     pub fn watches(&self) -> impl Iterator<Item = WatchView<'_>> {
         self.watches.of_connections().filter_map(|(connection, paths)| {
             let session = self.session_of(connection)?;
@@ -80,19 +80,19 @@ impl Model {
         })
     }
 
-    /// How many paths are watched.
+    /// Returns the number of watched paths.
     #[must_use]
     pub fn watched_paths(&self) -> usize {
         self.watches.paths()
     }
 
-    /// How many watches are set: paths by connections.
+    /// Returns the number of (path, connection) pairs with a watch.
     #[must_use]
     pub fn watch_count(&self) -> usize {
         self.watches.of_connections().map(|(_connection, paths)| paths.len()).sum()
     }
 
-    /// All rows, as a store that was handed every change holds them, in order.
+    /// Returns all rows, sorted by path: the content of a store that received every change.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut nodes: Vec<_> = self

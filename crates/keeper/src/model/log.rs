@@ -1,42 +1,43 @@
-//! Which transactions there were, for whoever checks a history. Not in a server that is shipped.
+//! A log of transactions, for tests that check a history. Not compiled into shipped servers.
 //!
-//! The store keeps rows, not transactions, so that nobody can tell afterwards who did what in which order. A test that
-//! wants to know asks for a log before it begins.
+//! The store keeps rows and not transactions, so the history cannot be read from it. A test must enable the log before
+//! it starts.
 
 use std::sync::Arc;
 
 use super::{ConnectionId, Model, Now};
 use crate::proto::{ErrorCode, Op, OpResult, Request, Response};
 
-/// A transaction that was made, or refused and numbered all the same.
+/// A transaction, including failed ones, which also consume a zxid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its number.
+    /// The zxid.
     pub zxid: i64,
-    /// Whose request it was; 0 for the server's own.
+    /// The session of the request; 0 for a transaction of the server.
     pub session: i64,
-    /// The request's number; 0 without one.
+    /// The number of the request; 0 without a request.
     pub xid: i32,
     /// Milliseconds since 1970; 0 for the end of a session.
     pub wall_ms: i64,
-    /// What it was.
+    /// The kind and content.
     pub entry: Entry,
 }
 
-/// What a transaction was.
+/// The kind and content of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// A single write or a multi, and what became of each operation. An error among them means that none was done.
+    /// A single write or a multi, with the result of each operation. If one result is an error, no operation was
+    /// applied.
     Writes(Vec<(Op, OpResult)>),
-    /// A single write that was refused.
+    /// A single write that failed.
     Refused(Op, ErrorCode),
-    /// A session ended, and with it these ephemeral znodes.
+    /// A session ended, and these ephemeral znodes were deleted.
     SessionEnded(Vec<String>),
-    /// A container or TTL znode had outlived its use.
+    /// An empty container or an expired TTL znode was removed.
     Removed(String),
 }
 
-/// The transactions since they were taken last; none while nobody wants them.
+/// The transactions since the last call of [`Model::take_log`]; empty unless enabled.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     wanted: bool,
@@ -44,12 +45,12 @@ pub(super) struct Log {
 }
 
 impl Model {
-    /// Keeps a log from now on, for [`take_log`](Self::take_log).
+    /// Enables the log for [`take_log`](Self::take_log).
     pub fn keep_log(&mut self) {
         self.log.wanted = true;
     }
 
-    /// The transactions since the last call.
+    /// Returns the transactions since the last call.
     pub fn take_log(&mut self) -> Vec<Transaction> {
         std::mem::take(&mut self.log.transactions)
     }
@@ -71,7 +72,7 @@ impl Model {
             (Request::Multi(ops), Ok(Response::Multi(results))) => {
                 Entry::Writes(ops.into_iter().zip(results.iter().cloned()).collect())
             }
-            // Reads; and what changes no data.
+            // Reads, and requests that change no data.
             _ => return,
         };
         let Some(session) = self.session_of(connection) else { return };
@@ -101,7 +102,7 @@ impl Model {
     }
 }
 
-/// The answer to a single write, as a multi would have spelled it.
+/// Converts the reply to a single write to the result of a multi.
 fn single(response: &Response) -> OpResult {
     match response {
         Response::Path(path) => OpResult::Create { path: path.clone() },

@@ -1,18 +1,18 @@
-//! What one ZooKeeper server does, as a function: tree, sessions, watches, transactions.
+//! The semantics of one ZooKeeper server as a pure function: tree, sessions, watches, transactions.
 //!
-//! No I/O, no clock, no randomness: time and passwords come in, answers and notifications go out in order, and the
-//! same inputs give the same outputs. The server feeds it from sockets, a simulator from a seed.
+//! No I/O, no clock, no randomness. Time and session passwords are inputs; replies and notifications are ordered
+//! outputs; the same inputs give the same outputs. The server feeds the model from sockets, a simulator from a seed.
 //!
 //! ```text
-//!   Input ─► engine ─┬─ visit: connections come, re-attach, go; sessions begin and end (refuse: what is none of ours)
+//!   Input ─► engine ─┬─ visit: connections and sessions start and end (refuse: unsupported requests)
 //!                    ├─ write ─► journal ─┬─ commit ─► changes (rows for the store), events ─► watch ─► Notify
 //!                    │                    └─ revert (a multi that failed)
-//!                    └─ read ─► tree                                            … and then ─► Reply
+//!                    └─ read ─► tree                                            … then ─► Reply
 //! ```
 //!
-//! What holds after every input: the tree, its parents' lists and its registers agree; a connection that is known
-//! has a session that lives; an ephemeral znode's session lives; a notification of a change precedes every answer
-//! that lets its reader see the change; the transaction number never goes back.
+//! Invariants after every input: the tree, the child lists and the indexes agree; every known connection has a live
+//! session; the session of every ephemeral znode is live; the notification of a change precedes every reply that shows
+//! its client the change; the zxid never decreases.
 
 mod acl;
 mod changes;
@@ -44,7 +44,7 @@ pub use restore::RestoreError;
 
 use crate::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
 
-/// A connection, as its driver numbers it. Numbers are not used again.
+/// A connection id, assigned by the driver and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 
@@ -53,43 +53,43 @@ pub struct ConnectionId(pub u64);
 pub struct Now {
     /// Milliseconds since 1970, for `ctime` and `mtime`.
     pub wall_ms: i64,
-    /// Milliseconds that never go back, for everything that expires.
+    /// Monotonic milliseconds, for everything that expires.
     pub monotonic_ms: u64,
 }
 
-/// What a connection brings.
+/// An input of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// Its first frame.
+    /// The first frame.
     Connect {
-        /// What it asks for.
+        /// The connect request.
         request: ConnectRequest,
-        /// Where it comes from, for the scheme `ip`.
+        /// The address of the client, for the scheme `ip`.
         peer: std::net::IpAddr,
-        /// Fresh randomness, used when a session begins: its password, and nothing else.
+        /// Random bytes for the password of a new session.
         password: [u8; 16],
     },
     /// A request.
     Request {
-        /// Its number.
+        /// The number that the client gave the request.
         xid: i32,
-        /// What it asks.
+        /// The request.
         request: Request,
     },
-    /// The socket is gone; the session goes on until it expires.
+    /// The socket is closed; the session continues until it expires.
     Disconnected,
 }
 
-/// What a driver has to do, in this order.
+/// An action for the driver. Effects must be executed in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Answer a first frame.
+    /// Reply to a first frame.
     Connected(ConnectionId, ConnectResponse),
-    /// Answer a request.
+    /// Reply to a request.
     Reply(ConnectionId, Reply),
-    /// Tell these of a change, each once. Always before the answer that lets a client see it. One effect for all of
-    /// them: a transaction of thousands of changes that hundreds watch is no list of all pairs.
+    /// Notify each of these connections once. Always before the reply that shows a client the change. One effect per
+    /// change: a transaction of thousands of changes with hundreds of watchers does not produce a list of all pairs.
     Notify(Vec<ConnectionId>, WatchedEvent),
-    /// Close the socket, after all that was sent before.
+    /// Close the socket after everything sent before.
     Close(ConnectionId),
 }

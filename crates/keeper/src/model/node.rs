@@ -6,7 +6,7 @@ use crate::by_path::Paths;
 use crate::proto::{Acl, Stat};
 use crate::store::NodeRow;
 
-/// One znode. There may be millions: what most znodes lack is behind a pointer.
+/// One znode. There can be millions, so fields that most znodes do not need are behind a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) czxid: i64,
@@ -15,51 +15,51 @@ pub(super) struct Node {
     pub(super) ctime: i64,
     pub(super) mtime: i64,
     pub(super) version: i32,
-    /// Creations of children: the next sequence number. Deletions do not count.
+    /// The number of created children: the next sequence number. Deletions do not count.
     pub(super) creates: i32,
     pub(super) aversion: i32,
     pub(super) owner: Owner,
     pub(super) acl: Arc<[Acl]>,
     pub(super) data: Option<Arc<[u8]>>,
-    /// Whole paths, shared with the tree's keys. In no order: to keep the paths of 100,000 siblings sorted is to compare
-    /// their long common beginnings, each of which lies elsewhere in memory.
+    /// Full paths, shared with the keys of the tree. Unsorted: keeping the paths of 100,000 siblings sorted would
+    /// compare their long common prefixes, each in a different place in memory.
     children: Option<Box<Paths>>,
 }
 
-/// How long a znode lives, in the one number of its stat.
+/// The lifetime of a znode, encoded as the `ephemeralOwner` of its stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner(pub(super) i64);
 
-/// What the number says.
+/// The decoded lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lifetime {
     /// Until deleted.
     Persistent,
-    /// As long as this session.
+    /// Until this session ends.
     Session(i64),
-    /// Until its last child went.
+    /// Until its last child is deleted.
     Container,
-    /// Until so many milliseconds passed without a change.
+    /// Until this number of milliseconds passes without a change.
     Ttl(i64),
 }
 
 const CONTAINER: i64 = i64::MIN;
-/// The top byte of a TTL's number; sessions never have it.
+/// The top byte of a TTL; session ids never have it.
 const TTL_MARK: u64 = 0xff << 56;
-/// The bits below it that hold the milliseconds.
+/// The bits that contain the milliseconds.
 const TTL_BITS: u64 = (1 << 40) - 1;
 
 impl Owner {
     pub(super) const PERSISTENT: Self = Self(0);
     pub(super) const CONTAINER: Self = Self(CONTAINER);
 
-    /// `None` when the number has no room for so many milliseconds, or none to hold.
+    /// Returns `None` if the TTL is out of range.
     pub(super) fn ttl(ms: i64) -> Option<Self> {
         let ms = u64::try_from(ms).ok().filter(|ms| (1..=TTL_BITS).contains(ms))?;
         Some(Self((TTL_MARK | ms).cast_signed()))
     }
 
-    /// What clients see: the marks are the server's own business.
+    /// Returns the owner that clients see: the markers are internal.
     fn session(self) -> i64 {
         match self.lifetime() {
             Lifetime::Session(session) => session,
@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// Without its children: they have rows of their own.
+    /// Creates a znode without its children, which have their own rows.
     pub(super) fn from_row(row: &NodeRow, acl: Arc<[Acl]>, data: Option<Arc<[u8]>>) -> Self {
         Self {
             czxid: row.czxid,
@@ -144,7 +144,7 @@ impl Node {
             ctime: self.ctime,
             mtime: self.mtime,
             version: self.version,
-            // Creations and deletions: each child that is not there any more was both.
+            // Creations plus deletions: each created child that no longer exists counts twice.
             cversion: self.creates.wrapping_mul(2).wrapping_sub(children),
             aversion: self.aversion,
             ephemeral_owner: self.owner.session(),
@@ -162,7 +162,7 @@ impl Node {
         self.children.as_ref().map_or(0, |children| children.len())
     }
 
-    /// Whole paths, in no order.
+    /// Returns the full paths of the children, unsorted.
     pub(super) fn children(&self) -> impl Iterator<Item = &Arc<str>> {
         self.children.iter().flat_map(|children| children.iter())
     }
@@ -181,7 +181,7 @@ impl Node {
     }
 }
 
-/// The protocol counts in 32 bits.
+/// Converts a length to the protocol's 32 bits, saturating.
 pub(super) fn count(length: usize) -> i32 {
     i32::try_from(length).unwrap_or(i32::MAX)
 }
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_tells_containers_ttls_and_sessions_apart() {
+    fn an_owner_encodes_containers_ttls_and_sessions() {
         let ttl = |ms| Owner::ttl(ms).map(Owner::lifetime);
         assert_eq!(Owner::PERSISTENT.lifetime(), Lifetime::Persistent);
         assert_eq!(Owner::CONTAINER.lifetime(), Lifetime::Container);

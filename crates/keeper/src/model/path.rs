@@ -1,14 +1,14 @@
-//! What a path is: the server's own rules, character for character.
+//! Path rules, identical to those of ZooKeeper.
 
-/// `/zookeeper` and below: the server's own znodes.
+/// The root of the server's own znodes.
 pub(super) const SYSTEM: &str = "/zookeeper";
-/// Where quotas are kept.
+/// The root of quotas.
 pub(super) const QUOTA: &str = "/zookeeper/quota";
-/// Where an ensemble keeps its configuration; a single server has none.
+/// The configuration of an ensemble; empty on a single server.
 pub(super) const CONFIG: &str = "/zookeeper/config";
 
-/// Whether a znode may have this path: absolute, no trailing slash, no empty, `.` or `..` element, no character that
-/// is invisible, private, or outside of the basic plane.
+/// Returns whether a znode can have this path: absolute, no trailing slash, no empty, `.` or `..` element, no character
+/// that is invisible, private, or outside the basic multilingual plane.
 pub(super) fn is_valid(path: &str) -> bool {
     if path == "/" {
         return true;
@@ -21,8 +21,8 @@ fn is_forbidden(character: char) -> bool {
     matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// The parent of what a request calls a path, `None` when there is no slash or a zero in it. The parent of a znode
-/// below the root is `""`, as the root may be called, too.
+/// Returns the parent of a path in a request; `None` if it contains no slash or a NUL. The parent of a znode below the
+/// root is `""`, which is another name of the root.
 pub(super) fn parent(path: &str) -> Option<&str> {
     if path.contains('\0') {
         return None;
@@ -30,17 +30,17 @@ pub(super) fn parent(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(parent, _name)| parent)
 }
 
-/// The root has two names; everything inside of the model uses this one.
+/// Returns the canonical path: the root has two names, and the model uses `/`.
 pub(super) fn canonical(path: &str) -> &str {
     if path.is_empty() { "/" } else { path }
 }
 
-/// The last element.
+/// Returns the last element.
 pub(super) fn name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_parent, name)| name)
 }
 
-/// The znodes above, nearest first, up to the root.
+/// Returns the ancestors, from the parent to the root.
 pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let mut below = Some(path);
     std::iter::from_fn(move || {
@@ -51,7 +51,7 @@ pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Znodes that every server has and nobody deletes.
+/// Returns whether the znode exists on every server and cannot be deleted.
 pub(super) fn is_special(path: &str) -> bool {
     matches!(path, "/" | SYSTEM | QUOTA | CONFIG)
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_what_the_real_server_takes_for_paths() {
+    fn valid_paths_are_those_of_zookeeper() {
         for good in ["/", "/a", "/a/b", "/a.b", "/.a", "/a..", "/...", "/ä/日本", "/a b", "/\u{ffef}"] {
             assert!(is_valid(good), "{good:?}");
         }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_znode_below_the_root_has_the_root_for_a_parent() {
+    fn the_parent_of_a_top_level_znode_is_the_root() {
         assert_eq!(parent("/a").map(canonical), Some("/"));
         assert_eq!(parent("/a/b"), Some("/a"));
         assert_eq!(parent("a"), None);

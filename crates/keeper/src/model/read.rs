@@ -1,4 +1,4 @@
-//! Reads, and the watches that they leave.
+//! Reads, and the watches that they set.
 
 use super::ConnectionId;
 use super::acl::{Identities, permission, redacted};
@@ -8,11 +8,10 @@ use super::tree::Tree;
 use super::watch::{Modes, Watches};
 use crate::proto::{Acl, ErrorCode, OpResult, Request, Stat};
 
-/// What a multi-read may answer, as it lies in memory. A frame of a megabyte can ask 50,000 times for the same
-/// megabyte.
+/// Limit of the result of a multi-read in memory. A request of 1 MB can read the same megabyte 50,000 times.
 const MULTI_READ_BYTES: usize = 32 * 1024 * 1024;
 
-/// Who reads.
+/// A read on behalf of a connection.
 pub(super) struct Reader<'a> {
     pub(super) tree: &'a Tree,
     pub(super) watches: &'a mut Watches,
@@ -33,7 +32,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The one read that asks for no right, and leaves its watch even where there is nothing.
+    /// Needs no permission, and sets its watch even if the znode does not exist.
     pub(super) fn exists(&mut self, path: &str, watch: bool) -> Result<Stat, ErrorCode> {
         if path.contains('\0') {
             return Err(ErrorCode::BadArguments);
@@ -61,7 +60,7 @@ impl<'a> Reader<'a> {
         Ok(count(self.tree.descendants(path)))
     }
 
-    /// Administrators see the list, readers see it without the digests.
+    /// Returns the ACL. Without the admin permission, the hashes of digests are hidden.
     pub(super) fn get_acl(&self, path: &str) -> Result<(Vec<Acl>, Stat), ErrorCode> {
         let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
         self.identities.check(permission::READ | permission::ADMIN, &node.acl)?;
@@ -73,17 +72,17 @@ impl<'a> Reader<'a> {
         Ok((acl, node.stat()))
     }
 
-    /// The session's own ephemeral znodes whose paths begin so.
+    /// Returns the session's ephemeral znodes whose paths start with `prefix`.
     pub(super) fn ephemerals(&self, session: i64, prefix: &str) -> Vec<String> {
         let all = matches!(prefix.trim(), "" | "/");
         let own = self.tree.ephemerals_of(session);
         own.filter(|path| all || path.starts_with(prefix)).map(|path| path.as_ref().to_owned()).collect()
     }
 
-    /// Each read for itself: one that fails does not keep the others from being answered. None leaves a watch,
-    /// whatever it asks: the real server drops that flag.
+    /// Executes each read separately: a failed read does not affect the others. As in a real server, the watch flag of
+    /// each read is ignored.
     ///
-    /// Beyond [`MULTI_READ_BYTES`] the whole request is refused, where the real server runs out of memory.
+    /// A result above [`MULTI_READ_BYTES`] fails the whole request, where a real server runs out of memory.
     pub(super) fn multi(&mut self, reads: &[Request]) -> Result<Vec<OpResult>, ErrorCode> {
         let mut results = Vec::with_capacity(reads.len());
         let mut bytes = 0;
@@ -105,18 +104,18 @@ impl<'a> Reader<'a> {
         } else if let Request::GetChildren { path, watch: _, stat: _ } = read {
             self.get_children(path, false).map(|(names, _stat)| OpResult::GetChildren(names))
         } else {
-            // Nothing else is decoded out of a multi-read; a driver that makes one up is told so.
+            // The decoder accepts no other reads, but the driver can construct them.
             Err(ErrorCode::MarshallingError)
         }
     }
 }
 
-/// The part of a result that can be large.
+/// Returns the size of the part of a result that can be large.
 fn bulk(result: &OpResult) -> usize {
     match result {
         OpResult::GetData { data, .. } => data.as_ref().map_or(0, |data| data.len()),
         OpResult::GetChildren(names) => names.iter().map(|name| size_of::<String>() + name.len()).sum(),
-        // Of a write, which is in no multi-read, or an error.
+        // Results of writes, which are not in multi-reads, or errors.
         OpResult::Create { .. }
         | OpResult::Create2 { .. }
         | OpResult::Delete

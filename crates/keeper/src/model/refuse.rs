@@ -1,19 +1,19 @@
-//! What ends a connection, or comes to nothing: credentials, and requests that are none of ours.
+//! Credentials, malformed requests and unsupported requests.
 
 use super::{Compat, ConnectionId, Effect, Model};
 use crate::proto::{ErrorCode, Intent, Reply, Response};
 
-/// What the answer to `auth` has for a transaction.
+/// The zxid of the reply to `auth`.
 const AUTH_ZXID: i64 = 0;
-/// What the answer to an unknown request has for a transaction.
+/// The zxid of the reply to an unknown request.
 const UNKNOWN_ZXID: i64 = -1;
 /// The code of `reconfig`.
 const RECONFIG: i32 = 16;
-/// The code by which a real server asks itself to remove a container; it is no client's business.
+/// The code of ZooKeeper's internal request to remove a container; not allowed for clients.
 const DELETE_CONTAINER: i32 = 20;
 
 impl Model {
-    /// Adds what is proven to who the connection is. Who fails does not get a second try.
+    /// Adds an identity to the connection. A failure closes the connection.
     pub(super) fn authenticate(
         &mut self,
         connection: ConnectionId,
@@ -33,7 +33,7 @@ impl Model {
         }
     }
 
-    /// What could not be read is answered, but for `auth`.
+    /// Replies to a malformed request. A malformed `auth` closes the connection without a reply.
     pub(super) fn refuse_malformed(
         &mut self,
         connection: ConnectionId,
@@ -43,7 +43,7 @@ impl Model {
     ) {
         match (intent, self.config.compat) {
             (Intent::Auth, Compat::V3_9 | Compat::V3_8_0) => return self.hang_up(connection, out),
-            // Numbered before it was read.
+            // ZooKeeper assigns the zxid before it decodes these.
             (Intent::Multi, Compat::V3_9 | Compat::V3_8_0) | (Intent::Write, Compat::V3_8_0) => {
                 self.zxid += 1
             }
@@ -53,7 +53,7 @@ impl Model {
         out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
     }
 
-    /// What one server alone cannot do, and what nobody knows.
+    /// Rejects requests that a single server does not support, and unknown requests.
     pub(super) fn refuse_unsupported(
         &mut self,
         connection: ConnectionId,
@@ -67,7 +67,7 @@ impl Model {
             _unknown => None,
         };
         if let Some(refusal) = refusal {
-            // A write like any other: its failure has a number.
+            // Like every failed write, it consumes a zxid.
             self.zxid += 1;
             out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result: Err(refusal) }));
             return;

@@ -1,4 +1,4 @@
-//! Requests of a connection that has a session, one by one, to what they are answered.
+//! Executes the requests of connections with a session.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::proto::{
 };
 
 impl Model {
-    /// Does what is asked. Notifications go out first, so that no answer runs ahead of them.
+    /// Executes a request. Notifications are added to `out` before the caller adds the reply.
     pub(super) fn respond(
         &mut self,
         now: Now,
@@ -50,7 +50,7 @@ impl Model {
             Request::GetAcl { path } => {
                 self.reader(connection).get_acl(path).map(|(acl, stat)| Response::Acl(acl, stat))
             }
-            // One server has nobody to wait for.
+            // A single server has no other servers to synchronize with.
             Request::Sync { path } => Ok(Response::Synced(path.clone())),
             Request::SetWatches { relative_zxid, data, exist, child, persistent, recursive } => {
                 self.watch_again(connection, *relative_zxid, [data, exist, child], out);
@@ -76,7 +76,7 @@ impl Model {
             }
             Request::WhoAmI => Ok(Response::Identities(self.known(connection).identities.names())),
             Request::Ping => Ok(Response::Empty),
-            // Answered elsewhere: they may end their connection.
+            // Handled by `Model::answer`, because they can close the connection.
             Request::Auth { .. }
             | Request::CloseSession
             | Request::Malformed(_)
@@ -116,8 +116,8 @@ impl Model {
         })
     }
 
-    /// All or none. The answer has no error of its own: each operation has, and all but one of them are there to
-    /// tell that they were not done.
+    /// Executes all operations or none. The header of the reply has no error; each operation has one. All errors except
+    /// that of the failed operation only say that an operation was not applied.
     fn multi(
         &mut self,
         now: Now,
@@ -150,8 +150,8 @@ impl Model {
         })
     }
 
-    /// A client's one-shot watches on a new connection: what changed in between is told at once, the rest is
-    /// watched.
+    /// Sets a client's one-shot watches on a new connection. Watches whose znode changed in the meantime fire
+    /// immediately; the others are set.
     fn watch_again(
         &mut self,
         connection: ConnectionId,
@@ -191,13 +191,14 @@ fn wants_stat(op: &Op) -> bool {
     matches!(op, Op::Create { stat: true, .. })
 }
 
-/// Containers and TTL znodes.
+/// Returns whether the operation creates a container or a TTL znode.
 fn perishable(op: &Op) -> bool {
     use CreateMode::{Container, ContainerSequential, Ttl, TtlSequential};
     matches!(op, Op::Create { mode: Container | ContainerSequential | Ttl(_) | TtlSequential(_), .. })
 }
 
-/// Before it was mended (ZOOKEEPER-4026), a multi took `create2` for `create`: clients show a blank stat for it.
+/// Returns the result of a create in a multi. Before the fix of ZOOKEEPER-4026 a multi handled `create2` as `create`:
+/// clients show a blank stat.
 fn created(path: &Arc<str>, stat: Stat, op: &Op, compat: Compat) -> OpResult {
     let path = path.as_ref().to_owned();
     let with_stat = match compat {

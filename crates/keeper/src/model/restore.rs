@@ -1,4 +1,4 @@
-//! From nothing, or from what a store holds, to a model.
+//! Creates a model: a new one, or from stored rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use super::tree::Tree;
 use super::{Config, Model, Now};
 use crate::store::Snapshot;
 
-/// A snapshot that no model can have written.
+/// A snapshot that is not a valid tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// It is no path, or it is there twice.
-    #[error("the stored path {path:?} is malformed or doubled")]
+    /// A path is invalid or occurs twice.
+    #[error("the stored path {path:?} is invalid or occurs twice")]
     Path {
         /// The path.
         path: String,
     },
-    /// Its parent is missing.
+    /// The parent is missing.
     #[error("the stored znode {path} has no parent")]
     Orphan {
-        /// Its path.
+        /// The path.
         path: String,
     },
-    /// Its session is missing: it would never go.
+    /// The session is missing, so the znode would never be deleted.
     #[error("the stored ephemeral znode {path} belongs to no session")]
     Ownerless {
-        /// Its path.
+        /// The path.
         path: String,
     },
 }
 
 impl Model {
-    /// A server that never ran.
+    /// Creates the model of a new server.
     #[must_use]
     pub fn new(config: Config, now: Now) -> Self {
         let mut model = Self::with_tree(config, 0, Tree::new(), now);
@@ -44,14 +44,17 @@ impl Model {
         model
     }
 
-    /// The server that handed out these rows. An empty snapshot makes a new one. Sessions have their whole timeouts
-    /// to come back.
+    /// Restores the model from stored rows. An empty snapshot creates a new one. Every session gets its full timeout to
+    /// re-attach.
+    ///
+    /// # Errors
+    /// If the snapshot is not a valid tree.
     pub fn restore(config: Config, snapshot: Snapshot, now: Now) -> Result<Self, RestoreError> {
         let Snapshot { zxid, mut nodes, sessions } = snapshot;
         if nodes.is_empty() {
             return Ok(Self::new(config, now));
         }
-        // A parent's path is the beginning of its children's, and so comes first.
+        // A parent's path is a prefix of its children's paths, so it is sorted before them.
         nodes.sort_unstable_by(|(left, ..), (right, ..)| left.cmp(right));
         let mut tree = Tree::bare();
         let owners: BTreeSet<i64> = sessions.iter().map(|&(id, _)| id).collect();

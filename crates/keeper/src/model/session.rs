@@ -1,8 +1,8 @@
-//! Sessions: how long they last, who serves them, and when they end.
+//! Sessions: timeouts, connections and expiry.
 //!
-//! Ends come in buckets of a tick, so that a busy session moves from bucket to bucket once per tick and not with
-//! each request. A session ends at the first tick after its timeout, never before it. After a restart every session
-//! has its whole timeout to come back.
+//! Expiry times are grouped into buckets of one tick, so that a busy session changes its bucket once per tick and not
+//! with each request. A session expires at the first tick after its timeout, never before. After a restart every
+//! session has its full timeout.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use crate::store::SessionRow;
 pub(super) struct Session {
     pub(super) timeout_ms: i32,
     pub(super) password: Vec<u8>,
-    /// Who serves it at the moment.
+    /// The current connection.
     pub(super) connection: Option<ConnectionId>,
-    /// Its bucket.
+    /// The bucket.
     ends_at: u64,
 }
 
@@ -30,7 +30,7 @@ impl Session {
     }
 }
 
-/// The highest byte of an id names the server among an ensemble's. Ours is alone; and neither 0x80 nor 0xff, which
+/// The highest byte of a session id is the id of the server in an ensemble. It must be neither 0x80 nor 0xff, which
 /// mark containers and TTL znodes.
 const SERVER: u64 = 1 << 56;
 
@@ -43,7 +43,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Ids begin with the time, so that those of an earlier run do not come again.
+    /// Creates an empty table. Ids start with the current time, so that ids of an earlier run are not reused.
     pub(super) fn new(tick_ms: i32, wall_ms: i64) -> Self {
         let time = (wall_ms.cast_unsigned() << 24) >> 8;
         Self {
@@ -80,7 +80,7 @@ impl Sessions {
         self.by_id.iter().map(|(&id, session)| (id, session))
     }
 
-    /// The client was heard of.
+    /// Restarts the timeout of a session.
     pub(super) fn touch(&mut self, now_ms: u64, id: i64) {
         let Some(session) = self.by_id.get_mut(&id) else { return };
         let ends_at = end(self.tick_ms, now_ms, session.timeout_ms);
@@ -107,13 +107,13 @@ impl Sessions {
         }
     }
 
-    /// One session that is to end by now.
+    /// Returns a session that expires at or before `now_ms`.
     pub(super) fn next_ended(&self, now_ms: u64) -> Option<i64> {
         let (_, ids) = self.buckets.first_key_value().filter(|&(&ends_at, _)| ends_at <= now_ms)?;
         ids.first().copied()
     }
 
-    /// When the next session ends, unless it is heard of.
+    /// Returns when the next session expires.
     pub(super) fn next_end(&self) -> Option<u64> {
         self.buckets.first_key_value().map(|(&ends_at, _)| ends_at)
     }
@@ -123,7 +123,7 @@ impl Sessions {
     }
 }
 
-/// The first tick after the timeout.
+/// Returns the first tick after the timeout.
 fn end(tick_ms: u64, now_ms: u64, timeout_ms: i32) -> u64 {
     let timeout = u64::try_from(timeout_ms).unwrap_or_default();
     (now_ms.saturating_add(timeout) / tick_ms + 1).saturating_mul(tick_ms)
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_do_not_come_again_even_when_the_clock_goes_back() {
+    fn ids_are_not_reused_even_if_the_clock_goes_back() {
         let mut sessions = Sessions::new(100, 1_700_000_000_000);
         let row = SessionRow { timeout_ms: 100, password: vec![] };
         let old = sessions.next_id + 5;

@@ -1,7 +1,7 @@
-//! The znodes by path, and what is counted of them.
+//! The znodes by path, with indexes and counts.
 //!
-//! Every change is a method that leaves map, parent and registers in step: a znode's path is a key of the map, is in
-//! its parent's children, and is in the register of its lifetime, or in none of them.
+//! Every method keeps the map, the child lists and the indexes consistent: the path of a znode is a key of the map, is
+//! in its parent's list of children, and is in the index of its lifetime, or it is in none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::proto::Acl;
 pub(super) struct Tree {
     nodes: ByPath<Box<Node>>,
     ephemerals: BTreeMap<i64, BTreeSet<Arc<str>>>,
-    /// Containers and TTL znodes: what time may remove.
+    /// Containers and TTL znodes, which the server can remove.
     perishable: BTreeSet<Arc<str>>,
-    /// Lengths of all paths and data.
+    /// The total length of all paths and data.
     bytes: u64,
     pub(super) acls: AclPool,
 }
 
 impl Tree {
-    /// What a server that never ran has.
+    /// Creates the tree of a new server.
     pub(super) fn new() -> Self {
         let mut tree = Self {
             nodes: ByPath::default(),
@@ -48,7 +48,7 @@ impl Tree {
         tree
     }
 
-    /// Nothing at all, for a restore.
+    /// Creates an empty tree for a restore.
     pub(super) fn bare() -> Self {
         let mut tree = Self::new();
         tree.nodes.clear();
@@ -60,18 +60,18 @@ impl Tree {
         self.nodes.get(path::canonical(path)).map(Box::as_ref)
     }
 
-    /// Its key, too, which is shared and not copied.
+    /// Returns a znode with its key, which can be shared instead of copied.
     pub(super) fn entry(&self, path: &str) -> Option<(&Arc<str>, &Node)> {
         self.nodes.get_key_value(path::canonical(path)).map(|(path, node)| (path, node.as_ref()))
     }
 
-    /// For stat and ACL; data has [`set_data`](Self::set_data), since it is counted.
+    /// Returns a znode to change its stat or ACL. Use [`set_data`](Self::set_data) for data, which is counted.
     pub(super) fn get_mut(&mut self, path: &str) -> Option<&mut Node> {
         self.nodes.get_mut(path::canonical(path)).map(Box::as_mut)
     }
 
-    /// Puts a znode into its place, and answers its parent, whose stat is left alone. A parent that is not there yet
-    /// (in a restore) is the caller's to care for.
+    /// Inserts a znode and returns its parent without changing the parent's stat. During a restore the caller must
+    /// ensure that the parent exists.
     pub(super) fn attach(&mut self, path: Arc<str>, node: Box<Node>) -> Option<&mut Node> {
         self.bytes += (path.len() + node.data_length()) as u64;
         match node.owner.lifetime() {
@@ -89,7 +89,7 @@ impl Tree {
         Some(parent)
     }
 
-    /// Takes a znode out of its place; its parent's stat is left alone.
+    /// Removes a znode without changing its parent's stat.
     pub(super) fn detach(&mut self, path: &str) -> Option<(Arc<str>, Box<Node>)> {
         let (path, node) = self.nodes.remove_entry(path)?;
         self.bytes -= (path.len() + node.data_length()) as u64;
@@ -113,7 +113,7 @@ impl Tree {
         Some((path, node))
     }
 
-    /// Replaces the data and answers the old.
+    /// Replaces the data and returns the old data.
     pub(super) fn set_data(&mut self, path: &str, data: Option<Arc<[u8]>>) -> Option<Arc<[u8]>> {
         let node = self.nodes.get_mut(path::canonical(path))?;
         self.bytes -= node.data_length() as u64;
@@ -122,12 +122,12 @@ impl Tree {
         old
     }
 
-    /// One list for all znodes that have it.
+    /// Returns the shared copy of an ACL.
     pub(super) fn intern(&mut self, acl: Vec<Acl>) -> Arc<[Acl]> {
         self.acls.intern(acl)
     }
 
-    /// How many znodes there are, the root among them.
+    /// Returns the number of znodes, including the root.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -136,12 +136,12 @@ impl Tree {
         self.bytes
     }
 
-    /// In no order.
+    /// Returns all znodes, unsorted.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Node)> {
         self.nodes.iter().map(|(path, node)| (path, node.as_ref()))
     }
 
-    /// How many znodes are below this one. Below its other name, the root counts itself, as on a real server.
+    /// Returns the number of descendants. As in ZooKeeper, the path `""` counts the root itself.
     pub(super) fn descendants(&self, path: &str) -> usize {
         if path.is_empty() {
             return self.nodes.len();
@@ -149,7 +149,7 @@ impl Tree {
         if path == "/" {
             return self.nodes.len() - 1;
         }
-        // A loop and not a recursion: hostile paths are as deep as a frame is long.
+        // A loop instead of recursion: a hostile path can be as deep as the length of a frame.
         let mut waiting: Vec<&str> = vec![path];
         let mut found = 0;
         while let Some(next) = waiting.pop() {
@@ -161,17 +161,17 @@ impl Tree {
         found
     }
 
-    /// A session's ephemeral znodes, in the order of their paths.
+    /// Returns the ephemeral znodes of a session, sorted by path.
     pub(super) fn ephemerals_of(&self, session: i64) -> impl Iterator<Item = &Arc<str>> {
         self.ephemerals.get(&session).into_iter().flatten()
     }
 
-    /// Sessions that have ephemeral znodes.
+    /// Returns the sessions with ephemeral znodes, and their number of ephemeral znodes.
     pub(super) fn ephemeral_owners(&self) -> impl Iterator<Item = (i64, usize)> {
         self.ephemerals.iter().map(|(&session, paths)| (session, paths.len()))
     }
 
-    /// Containers and TTL znodes, in the order of their paths.
+    /// Returns containers and TTL znodes, sorted by path.
     pub(super) fn perishable(&self) -> impl Iterator<Item = &Arc<str>> {
         self.perishable.iter()
     }

@@ -1,4 +1,4 @@
-//! Connections come, with or without a session, and go.
+//! Connects and disconnects connections.
 
 use std::net::IpAddr;
 
@@ -7,14 +7,15 @@ use super::engine::Connection;
 use super::{ConnectionId, Effect, Model, Now};
 use crate::proto::{ConnectRequest, ConnectResponse};
 
-/// What a client gets whose session is over: nothing of it, in the usual lengths.
+/// The password in the reply to a client whose session has expired: zeros of the usual length.
 const NO_PASSWORD: [u8; 16] = [0; 16];
 
 impl Model {
-    /// A new session, an old one that moves to this connection, or none.
+    /// Starts a session, moves an existing one to this connection, or rejects the client.
     ///
-    /// A session that moves closes the connection that served it, and what that had asked and was not answered is
-    /// lost to it. Unlike the real server, ours looks at the password first: a stranger closes nothing.
+    /// Moving a session closes its previous connection, and replies that were not sent on it are lost. Unlike
+    /// ZooKeeper, the password is checked first, so that a client with a wrong password cannot close another
+    /// connection.
     pub(super) fn connect(
         &mut self,
         now: Now,
@@ -24,7 +25,7 @@ impl Model {
         password: [u8; 16],
         out: &mut Vec<Effect>,
     ) {
-        // A client that saw newer transactions spoke to another server, or to one whose disk is lost.
+        // A client that has seen newer transactions was connected to another server, or to a server that lost its disk.
         if request.last_zxid_seen > self.zxid {
             out.push(Effect::Close(connection));
             return;
@@ -42,7 +43,7 @@ impl Model {
             out.push(Effect::Close(connection));
             return;
         };
-        let known = self.sessions.get_mut(session).expect("it began or was found above");
+        let known = self.sessions.get_mut(session).expect("the session was started or found above");
         known.connection = Some(connection);
         let response = ConnectResponse {
             timeout_ms,
@@ -79,7 +80,7 @@ impl Model {
         true
     }
 
-    /// The socket is gone: its session waits for another, its watches do not.
+    /// Handles a closed socket: the session is kept for another connection, the watches are deleted.
     pub(super) fn disconnected(&mut self, connection: ConnectionId) {
         if let Some(known) = self.connections.get(&connection)
             && let Some(session) = self.sessions.get_mut(known.session)
@@ -89,13 +90,13 @@ impl Model {
         self.forget(connection);
     }
 
-    /// Whatever it sends from now on is not answered.
+    /// Forgets a connection; further requests from it are ignored.
     pub(super) fn forget(&mut self, connection: ConnectionId) {
         self.connections.remove(&connection);
         self.watches.remove_connection(connection);
     }
 
-    /// Closes a connection whose session goes on.
+    /// Closes a connection and keeps its session.
     pub(super) fn hang_up(&mut self, connection: ConnectionId, out: &mut Vec<Effect>) {
         self.disconnected(connection);
         out.push(Effect::Close(connection));

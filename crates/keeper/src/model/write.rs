@@ -1,8 +1,8 @@
-//! Writes: each validates and applies at once, and leaves in a journal what it did.
+//! Writes: each one validates, applies immediately, and records in a journal how to undo it.
 //!
-//! A write that fails has changed nothing, so that a single one needs no care. A multi that fails in the middle is
-//! taken back from the journal, last first, and nobody hears of it. The order of the checks is the real server's:
-//! it decides which of several errors a client sees, and whether one may learn that a znode exists.
+//! A write that fails has changed nothing. A multi that fails is undone from the journal, last step first, and causes
+//! no notification. The order of the checks is that of ZooKeeper: it determines which of several errors a client sees,
+//! and whether a client can learn that a znode exists.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::path;
 use super::tree::Tree;
 use crate::proto::{Acl, CreateMode, ErrorCode, EventKind, Op, Stat};
 
-/// Who writes, when, and as which transaction.
+/// The client, time and transaction of a write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Author<'a> {
     pub(super) config: &'a Config,
@@ -24,7 +24,7 @@ pub(super) struct Author<'a> {
     pub(super) wall_ms: i64,
 }
 
-/// What one operation came to.
+/// The result of one operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Done {
     Created { path: Arc<str>, stat: Stat },
@@ -33,7 +33,7 @@ pub(super) enum Done {
     Checked,
 }
 
-/// What a client may have to hear, if it may read the znode.
+/// An event for the watchers that can read the znode.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) kind: EventKind,
@@ -41,7 +41,7 @@ pub(super) struct Event {
     pub(super) acl: Arc<[Acl]>,
 }
 
-/// How one step is taken back.
+/// Undoes one step.
 #[derive(Debug)]
 enum Step {
     Created { path: Arc<str>, parent: Arc<str>, parent_pzxid: i64 },
@@ -50,7 +50,7 @@ enum Step {
     AclSet { path: Arc<str>, acl: Arc<[Acl]>, aversion: i32 },
 }
 
-/// What a transaction did so far.
+/// The steps and events of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     steps: Vec<Step>,
@@ -58,7 +58,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Takes everything back, bit for bit.
+    /// Undoes all steps exactly.
     pub(super) fn revert(self, tree: &mut Tree) {
         for step in self.steps.into_iter().rev() {
             match step {
@@ -90,7 +90,7 @@ impl Journal {
         }
     }
 
-    /// Tells what is to be stored, and answers what is to be told.
+    /// Records the changed rows; returns the events for watchers.
     pub(super) fn commit(self, dirty: &mut Dirty) -> Vec<Event> {
         for step in &self.steps {
             match step {
@@ -111,7 +111,7 @@ impl Journal {
 }
 
 impl Author<'_> {
-    /// Does one operation, or nothing.
+    /// Executes one operation; changes nothing if it fails.
     pub(super) fn write(self, tree: &mut Tree, journal: &mut Journal, op: &Op) -> Result<Done, ErrorCode> {
         match op {
             Op::Create { path, data, acl, mode, stat: _ } => {
@@ -218,7 +218,7 @@ impl Author<'_> {
         journal.event(EventKind::NodeDataChanged, &path, &node.acl);
         let (mzxid, mtime, old_version) = (node.mzxid, node.mtime, node.version);
         let data = tree.set_data(&path, data);
-        let node = tree.get_mut(&path).expect("it was there when its version was read");
+        let node = tree.get_mut(&path).expect("the znode exists: its version was read above");
         (node.mzxid, node.mtime, node.version) = (self.zxid, self.wall_ms, version);
         let stat = node.stat();
         journal.steps.push(Step::DataSet { path, data, mzxid, mtime, version: old_version });
@@ -232,7 +232,7 @@ impl Author<'_> {
         Ok(Done::Checked)
     }
 
-    /// Replaces a list; no client is notified of it.
+    /// Replaces an ACL. Watchers are not notified.
     pub(super) fn set_acl(
         self,
         tree: &mut Tree,
@@ -250,7 +250,7 @@ impl Author<'_> {
         let aversion = next_version(node.aversion, version)?;
 
         let path = Arc::clone(path);
-        let node = tree.get_mut(&path).expect("it was there when its version was read");
+        let node = tree.get_mut(&path).expect("the znode exists: its version was read above");
         let old_acl = std::mem::replace(&mut node.acl, acl);
         let old_aversion = std::mem::replace(&mut node.aversion, aversion);
         let stat = node.stat();
@@ -259,7 +259,7 @@ impl Author<'_> {
     }
 }
 
-/// Removes a znode without children, whoever asks for it.
+/// Removes a znode without children, on behalf of a client or of the server.
 pub(super) fn remove(tree: &mut Tree, journal: &mut Journal, zxid: i64, path: &str) {
     let Some((path, node)) = tree.detach(path) else { return };
     journal.event(EventKind::NodeDeleted, &path, &node.acl);
@@ -281,10 +281,10 @@ fn valid<'t>(tree: &'t Tree, path: &str) -> Result<(&'t Arc<str>, &'t Node), Err
     tree.entry(path).ok_or(ErrorCode::NoNode)
 }
 
-/// Any version, as a request spells it.
+/// The version in a request that matches any version.
 const ANY: i32 = -1;
 
-/// Checks a version and answers the next one, which is never what requests mean by "any".
+/// Checks a version and returns the next one, which is never [`ANY`].
 fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
     if expected != ANY && expected != current {
         return Err(ErrorCode::BadVersion);

@@ -1,4 +1,4 @@
-//! Any request, for property tests: of few names, so that requests meet each other.
+//! Random requests for property tests, with few names so that requests interact.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn version() -> impl Strategy<Value = i32> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => (path(), acl(), mode(), any::<bool>(), data()).prop_map(|(path, acl, mode, stat, data)| {
-            // Only `create` has an answer without a stat, and it makes none of these.
+            // Only `create` has a reply without a stat, and it cannot create these modes.
             let extended = match mode {
                 CreateMode::Persistent
                 | CreateMode::PersistentSequential
@@ -73,7 +73,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// An operation of a multi: its flags have no word for a sequential container.
+/// An operation of a multi: the flags cannot express a sequential container.
 fn part() -> impl Strategy<Value = Op> {
     op().prop_map(|mut op| {
         if let Op::Create { mode: mode @ CreateMode::ContainerSequential, .. } = &mut op {

@@ -1,6 +1,6 @@
-//! The protocol's other direction: requests to frames, and frames to answers.
+//! The client side of the protocol: encodes requests and decodes replies.
 //!
-//! For tests and tools: differential tests, benchmarks, a client without a library. Nothing of the server uses it.
+//! For tests and tools such as the differential test and benchmarks. The server does not use it.
 
 use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
@@ -9,29 +9,29 @@ use super::{
     Response, WatchedEvent, WatcherKind, writer,
 };
 
-/// A frame that is no answer to a first frame.
+/// A frame from a server, except the reply to a first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// A notification.
     Event(WatchedEvent),
-    /// An answer.
+    /// A reply.
     Reply {
-        /// The request's number.
+        /// The number of the request.
         xid: i32,
-        /// The newest transaction when it was answered.
+        /// The newest transaction at the time of the reply.
         zxid: i64,
         /// 0, or the number of an [`ErrorCode`](super::ErrorCode).
         error: i32,
-        /// For [`decode_response`], if there was no error.
+        /// The body for [`decode_response`], if `error` is 0.
         body: &'a [u8],
     },
 }
 
 const NOTIFICATION_XID: i32 = -1;
-/// Flags that no server knows.
+/// Flags that no server supports.
 const UNKNOWN_FLAGS: i32 = 99;
 
-/// Appends a connection's first frame.
+/// Appends the first frame of a connection.
 pub fn encode_connect(request: &ConnectRequest, out: &mut Vec<u8>) {
     writer::frame(out, |out| {
         writer::i32(out, 0);
@@ -45,7 +45,7 @@ pub fn encode_connect(request: &ConnectRequest, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends a request's frame.
+/// Appends the frame of a request.
 pub fn encode_request(xid: i32, request: &Request, out: &mut Vec<u8>) {
     writer::frame(out, |out| {
         writer::i32(out, xid);
@@ -54,7 +54,10 @@ pub fn encode_request(xid: i32, request: &Request, out: &mut Vec<u8>) {
     });
 }
 
-/// The answer to a first frame, without its length.
+/// Decodes the reply to a first frame, without its length.
+///
+/// # Errors
+/// If the frame is malformed.
 pub fn decode_connected(frame: &[u8]) -> Result<ConnectResponse, Malformed> {
     let mut reader = Reader::new(frame);
     let _protocol_version = reader.i32()?;
@@ -66,7 +69,10 @@ pub fn decode_connected(frame: &[u8]) -> Result<ConnectResponse, Malformed> {
     })
 }
 
-/// Any later frame of a server, without its length.
+/// Decodes a later frame of a server, without its length.
+///
+/// # Errors
+/// If the frame is malformed.
 pub fn decode_incoming(frame: &[u8]) -> Result<Incoming<'_>, Malformed> {
     let mut reader = Reader::new(frame);
     let (xid, zxid, error) = (reader.i32()?, reader.i64()?, reader.i32()?);
@@ -85,7 +91,10 @@ pub fn decode_incoming(frame: &[u8]) -> Result<Incoming<'_>, Malformed> {
     Ok(Incoming::Event(WatchedEvent { kind, path: reader.string()?, zxid }))
 }
 
-/// The body of an answer without an error.
+/// Decodes the body of a reply without an error.
+///
+/// # Errors
+/// If the body is malformed.
 pub fn decode_response(request: &Request, body: &[u8]) -> Result<Response, Malformed> {
     let mut reader = Reader::new(body);
     let reader = &mut reader;
@@ -170,7 +179,7 @@ fn code(request: &Request) -> i32 {
         Request::RemoveWatches { .. } => opcode::REMOVE_WATCHES,
         Request::WhoAmI => opcode::WHO_AM_I,
         Request::CloseSession => opcode::CLOSE_SESSION,
-        // Of each kind one that is malformed without a body.
+        // For each kind, a request that is malformed without a body.
         Request::Malformed(Intent::Read) => opcode::GET_DATA,
         Request::Malformed(Intent::Write) => opcode::SET_DATA,
         Request::Malformed(Intent::Multi) => opcode::MULTI,
@@ -290,7 +299,7 @@ fn op_body(out: &mut Vec<u8>, op: &Op) {
             writer::buffer(out, data.as_deref());
             writer::i32(out, *version);
         }
-        // A create that means nothing.
+        // A create with unknown flags.
         Op::Unknown { .. } => {
             writer::string(out, "/");
             writer::buffer(out, None);

@@ -1,45 +1,45 @@
 //! ZooKeeper's error codes.
 
-/// Why a request was refused, as the number that clients know.
+/// The error of a request, with its number on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ErrorCode {
-    /// In a failed multi: an operation behind the one that failed.
+    /// An operation of a failed multi, after the one that failed.
     RuntimeInconsistency = -2,
-    /// The request could not be read.
+    /// The request is malformed.
     MarshallingError = -5,
-    /// This server does not know the request.
+    /// The server does not support the request.
     Unimplemented = -6,
-    /// A path or a mode that cannot be.
+    /// A path or a mode is invalid.
     BadArguments = -8,
-    /// The znode is not there.
+    /// The znode does not exist.
     NoNode = -101,
-    /// The session may not do this.
+    /// The client has no permission.
     NoAuth = -102,
-    /// The znode has another version.
+    /// The version of the znode differs.
     BadVersion = -103,
-    /// An ephemeral znode has no children.
+    /// The parent is ephemeral, and ephemeral znodes cannot have children.
     NoChildrenForEphemerals = -108,
-    /// The znode is there.
+    /// The znode exists.
     NodeExists = -110,
     /// The znode has children.
     NotEmpty = -111,
-    /// The session has ended.
+    /// The session has expired.
     SessionExpired = -112,
-    /// An empty or malformed ACL.
+    /// The ACL is empty or invalid.
     InvalidAcl = -114,
-    /// The credentials were refused.
+    /// The credentials were rejected.
     AuthFailed = -115,
-    /// The session is served by another connection.
+    /// The session has moved to another connection.
     SessionMoved = -118,
-    /// No such watch is set.
+    /// The watch does not exist.
     NoWatcher = -121,
-    /// A quorum's business: one server has none.
+    /// `reconfig` needs an ensemble.
     ReconfigDisabled = -123,
 }
 
 impl ErrorCode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub fn number(self) -> i32 {
         self as i32

@@ -1,10 +1,13 @@
-//! From frames to requests, for a server.
+//! Decodes requests, for a server.
 
 use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
 use super::{AddWatchMode, ConnectRequest, CreateMode, Intent, Op, Request, WatcherKind};
 
-/// The first frame of a connection, without its length.
+/// Decodes the first frame of a connection, without its length.
+///
+/// # Errors
+/// If the frame is malformed.
 pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
     let mut reader = Reader::new(frame);
     let _protocol_version = reader.i32()?;
@@ -17,12 +20,15 @@ pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
     })
 }
 
-/// Any later frame, without its length: a request's number and the request. Only a frame without a header is none;
-/// behind a header there is a request, if only a [`Malformed`](Request::Malformed) one.
+/// Decodes a later frame, without its length, to the number of the request and the request. A malformed body is
+/// returned as [`Malformed`](Request::Malformed).
+///
+/// # Errors
+/// If the frame is shorter than a header.
 pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), Malformed> {
     let mut reader = Reader::new(frame);
     let (xid, code) = (reader.i32()?, reader.i32()?);
-    // Whatever is wrong with the body, the answer is the same, and nobody but the client can do anything about it.
+    // The reply does not depend on the error in the body.
     let request = body(code, &mut reader).unwrap_or_else(|_malformed| Request::Malformed(intent(code)));
     Ok((xid, request))
 }
@@ -86,7 +92,7 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
             Request::RemoveWatches { path: reader.string()?, kind: watcher_kind(reader)? }
         }
         opcode::RECONFIG => {
-            // Who joins, who leaves, who is a member, as of which configuration: of no use to a single server.
+            // Joining servers, leaving servers, new members, configuration version: unused by a single server.
             let _servers = (reader.buffer()?, reader.buffer()?, reader.buffer()?, reader.i64()?);
             Request::Unsupported { code }
         }
@@ -96,7 +102,7 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
     })
 }
 
-/// A single write, or an operation of a multi.
+/// Decodes a single write or an operation of a multi.
 fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
     Ok(match code {
         opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER | opcode::CREATE_TTL => {
@@ -117,7 +123,7 @@ fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
     })
 }
 
-/// An operation of a multi. There, the flags of a create win over its code.
+/// Decodes an operation of a multi. In a multi the flags of a create override its code.
 fn part(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
     match code {
         opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER | opcode::CREATE_TTL => {
@@ -139,11 +145,11 @@ fn part(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
     }
 }
 
-/// What a create without the field for it has for a TTL: out of bounds, so that the mode is refused.
+/// The TTL of a create without that field: out of range, so that the mode is rejected.
 const NO_TTL: i64 = -1;
 
-/// The request's code wins over its flags: `createContainer` makes a container whatever they say of its lifetime, and
-/// `create` does not, even if they say so.
+/// Returns the mode of a single create. Its code overrides its flags: `createContainer` creates a container whatever
+/// lifetime the flags have, and `create` never does.
 fn create_mode(code: i32, flags: i32, ttl: i64) -> Option<CreateMode> {
     match (code, flags) {
         (opcode::CREATE_CONTAINER, flag::PERSISTENT | flag::EPHEMERAL | flag::CONTAINER) => {
@@ -164,7 +170,7 @@ fn create_mode(code: i32, flags: i32, ttl: i64) -> Option<CreateMode> {
     }
 }
 
-/// Each operation has a header of its own; the last header says that it is the last.
+/// Decodes the operations of a multi. Each has a header; the last header has no operation.
 fn multi<T>(
     reader: &mut Reader<'_>,
     mut operation: impl FnMut(i32, &mut Reader<'_>) -> Result<T, Malformed>,

@@ -1,13 +1,13 @@
-//! From answers and notifications to frames, for a server. Each function appends one frame with its length.
+//! Encodes replies and notifications, for a server. Each function appends one frame with its length.
 
 use super::{ConnectResponse, EventKind, OpResult, Reply, Response, WatchedEvent, opcode, writer};
 
-/// The number of every notification.
+/// The xid of every notification.
 const NOTIFICATION_XID: i32 = -1;
-/// A connected client hears of nothing else: the session's own states are told by the connection.
+/// The state in every notification. Other states of a session are not sent: clients derive them from the connection.
 const SYNC_CONNECTED: i32 = 3;
 
-/// The answer to a first frame.
+/// Appends the reply to a first frame.
 pub fn encode_connected(response: &ConnectResponse, out: &mut Vec<u8>) {
     writer::frame(out, |out| {
         writer::i32(out, 0);
@@ -20,7 +20,7 @@ pub fn encode_connected(response: &ConnectResponse, out: &mut Vec<u8>) {
     });
 }
 
-/// An answer.
+/// Appends a reply.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     writer::frame(out, |out| {
         writer::i32(out, reply.xid);
@@ -35,7 +35,7 @@ pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     });
 }
 
-/// A notification.
+/// Appends a notification.
 pub fn encode_event(event: &WatchedEvent, out: &mut Vec<u8>) {
     writer::frame(out, |out| {
         writer::i32(out, NOTIFICATION_XID);

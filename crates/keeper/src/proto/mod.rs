@@ -1,5 +1,5 @@
-//! ZooKeeper's protocol: what clients ask, what they are answered, what they are notified of, and how all of it is
-//! spelled on the wire. Hostile bytes end here: nothing behind this module sees a length that it would have to doubt.
+//! ZooKeeper's wire protocol: requests, replies and notifications, and their encoding. Hostile bytes are rejected here:
+//! the other modules can trust every length.
 
 #[cfg(test)]
 pub(crate) mod arbitrary;

@@ -1,4 +1,4 @@
-//! The numbers of the requests on the wire.
+//! Request codes on the wire.
 
 pub(super) const CREATE: i32 = 1;
 pub(super) const DELETE: i32 = 2;
@@ -28,7 +28,7 @@ pub(super) const SET_WATCHES2: i32 = 105;
 pub(super) const ADD_WATCH: i32 = 106;
 pub(super) const WHO_AM_I: i32 = 107;
 pub(super) const CLOSE_SESSION: i32 = -11;
-/// In the answer to a multi: an operation that failed, and the mark behind the last one.
+/// In the reply to a multi: a failed operation, and the end marker.
 pub(super) const ERROR: i32 = -1;
 
 /// The flags of a create.

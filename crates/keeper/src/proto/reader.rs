@@ -1,27 +1,27 @@
-//! Reads the protocol's primitives out of one frame, and believes none of its lengths.
+//! Decodes primitives from one frame. No length is trusted.
 
 use std::sync::Arc;
 
 use super::{Acl, Id, Stat};
 
-/// The frame's bytes are not what they claim to be.
+/// A frame that cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} at byte {at}")]
 pub struct Malformed {
-    /// What was being read.
+    /// The field.
     pub what: &'static str,
-    /// Where in the frame.
+    /// The offset in the frame.
     pub at: usize,
 }
 
-/// An ACL entry without any text: permissions and two lengths.
+/// The size of an ACL entry with empty texts: permissions and two lengths.
 const SMALLEST_ACL: usize = 12;
 /// The length of the null vector.
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
-/// A length without text.
+/// The size of an empty string.
 const SMALLEST_STRING: usize = 4;
 
-/// A position in a frame. Bytes behind the last field are left alone, as Java leaves them.
+/// A position in a frame. As in Java, bytes after the last field are ignored.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     frame: &'a [u8],
@@ -65,12 +65,12 @@ impl<'a> Reader<'a> {
         self.array("long").map(i64::from_be_bytes)
     }
 
-    /// Any byte but 0 is true.
+    /// Every byte except 0 is true.
     pub(super) fn bool(&mut self) -> Result<bool, Malformed> {
         self.array("boolean").map(|[byte]| byte != 0)
     }
 
-    /// A length and as many bytes; length −1 is the null buffer.
+    /// Reads a length and that many bytes; length −1 is the null buffer.
     pub(super) fn buffer(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         let length = self.i32()?;
         if length == -1 {
@@ -80,24 +80,24 @@ impl<'a> Reader<'a> {
         self.take(length, "buffer").map(Some)
     }
 
-    /// Data as the tree will hold it.
+    /// Reads the data of a znode.
     pub(super) fn data(&mut self) -> Result<Option<Arc<[u8]>>, Malformed> {
         Ok(self.buffer()?.map(Arc::from))
     }
 
-    /// Text. As in Java, bytes that are no UTF-8 become U+FFFD, which no path may contain.
+    /// Reads a string. As in Java, invalid UTF-8 becomes U+FFFD, which is not allowed in paths.
     pub(super) fn string(&mut self) -> Result<String, Malformed> {
         let bytes = self.buffer()?.ok_or_else(|| self.malformed("null string"))?;
         Ok(text(bytes))
     }
 
-    /// [`string`](Self::string), where Java takes null for nothing.
+    /// As [`string`](Self::string), but null is the empty string.
     pub(super) fn string_or_empty(&mut self) -> Result<String, Malformed> {
         Ok(self.buffer()?.map(text).unwrap_or_default())
     }
 
-    /// The length of a vector whose elements take at least `smallest` bytes each. Java counts up to it, so that any
-    /// negative one but −1, which is the null vector, is an empty one.
+    /// Reads the length of a vector whose elements take at least `smallest` bytes. Java loops up to the length, so a
+    /// negative length other than −1, the null vector, is an empty vector.
     fn count(&mut self, smallest: usize) -> Result<usize, Malformed> {
         let count = self.i32()?;
         if count < -1 {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         (0..self.count(SMALLEST_STRING)?).map(|_| self.string()).collect()
     }
 
-    /// The null list is as invalid as the empty one, and no more malformed.
+    /// Reads an ACL. The null list is read as the empty list: it is an invalid ACL and not a malformed request.
     pub(super) fn acl(&mut self) -> Result<Vec<Acl>, Malformed> {
         if self.rest().starts_with(&NULL) {
             self.i32()?;
@@ -123,9 +123,9 @@ impl<'a> Reader<'a> {
         (0..self.count(SMALLEST_ACL)?)
             .map(|_| {
                 let permissions = self.i32()?;
-                // A null scheme is an invalid ACL and not a malformed request; no scheme is called "".
+                // A null scheme is an invalid ACL and not a malformed request; no scheme is named "".
                 let scheme = self.string_or_empty()?;
-                // A null id is malformed only where somebody looks at it: kazoo sends one with `auth`.
+                // A null id is malformed only for schemes that use the id: kazoo sends a null id with `auth`.
                 let id = match scheme.as_str() {
                     "world" | "digest" | "ip" => self.string()?,
                     _ => self.string_or_empty()?,
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Java replaces a surrogate that is spelled out as one character, and other bytes that are no UTF-8 as Rust does.
+/// Decodes text as Java does: an encoded surrogate becomes one U+FFFD, and other invalid bytes are replaced as in Rust.
 fn text(bytes: &[u8]) -> String {
     if let Ok(text) = str::from_utf8(bytes) {
         return text.to_owned();
@@ -173,7 +173,7 @@ fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// U+D800 to U+DFFF, as UTF-8 would spell them if it could.
+/// Returns whether the bytes encode a surrogate, U+D800 to U+DFFF, in the UTF-8 scheme.
 fn is_surrogate(bytes: &[u8]) -> bool {
     matches!(bytes, [0xed, 0xa0..=0xbf, 0x80..=0xbf])
 }

@@ -1,28 +1,28 @@
-//! What clients ask.
+//! Requests of clients.
 
 use std::sync::Arc;
 
 /// The first frame of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectRequest {
-    /// The newest transaction that the client has seen: a server behind it must refuse.
+    /// The newest transaction that the client has seen; a server with an older state must refuse the client.
     pub last_zxid_seen: i64,
-    /// In milliseconds; the server clamps it.
+    /// The requested session timeout in milliseconds; the server clamps it.
     pub timeout_ms: i32,
-    /// 0 asks for a new session.
+    /// The session, or 0 for a new one.
     pub session_id: i64,
-    /// Proves the right to an existing session.
+    /// The password of an existing session.
     pub password: Vec<u8>,
-    /// Whether a read-only server will do; `None` from clients older than 3.4, whose answer lacks the flag, too.
+    /// Whether a read-only server is acceptable; `None` for clients older than 3.4, whose reply lacks the flag too.
     pub read_only: Option<bool>,
 }
 
-/// Who a permission is for.
+/// An identity in an ACL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
     /// `world`, `auth`, `digest`, `ip`, `super`, `x509`, …
     pub scheme: String,
-    /// The scheme's own spelling.
+    /// The identity in the format of the scheme.
     pub id: String,
 }
 
@@ -31,48 +31,48 @@ pub struct Id {
 pub struct Acl {
     /// Bits: read 1, write 2, create 4, delete 8, admin 16.
     pub permissions: i32,
-    /// For whom.
+    /// The identity.
     pub id: Id,
 }
 
-/// What a created znode is.
+/// The mode of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateMode {
-    /// Stays until deleted.
+    /// Exists until it is deleted.
     Persistent,
-    /// Persistent, with a number appended to its name.
+    /// Persistent, with a sequence number appended to its name.
     PersistentSequential,
-    /// Goes with its session.
+    /// Deleted when its session ends.
     Ephemeral,
-    /// Ephemeral, with a number appended to its name.
+    /// Ephemeral, with a sequence number appended to its name.
     EphemeralSequential,
-    /// Goes after its last child went.
+    /// Deleted after its last child is deleted.
     Container,
-    /// As [`Container`](Self::Container), with a number appended to its name.
+    /// As [`Container`](Self::Container), with a sequence number appended to its name.
     ContainerSequential,
-    /// Goes after this many milliseconds without a change, when it has no children.
+    /// Deleted after this number of milliseconds without a change, if it has no children.
     Ttl(i64),
-    /// As [`Ttl`](Self::Ttl), with a number appended to its name.
+    /// As [`Ttl`](Self::Ttl), with a sequence number appended to its name.
     TtlSequential(i64),
 }
 
-/// How a watch of `addWatch` stays.
+/// The mode of `addWatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddWatchMode {
-    /// On a znode and its list of children.
+    /// Watches a znode and its list of children.
     Persistent,
-    /// On a znode and all below it.
+    /// Watches a znode and all its descendants.
     PersistentRecursive,
 }
 
-/// Which watches `checkWatches` and `removeWatches` are about: the number on the wire.
+/// The kind of watches in `checkWatches` and `removeWatches`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatcherKind {
     /// One-shot watches on children.
     Children,
     /// One-shot watches on data and existence.
     Data,
-    /// All on the path.
+    /// All watches on the path.
     Any,
     /// Persistent watches (3.9 clients).
     Persistent,
@@ -83,53 +83,53 @@ pub enum WatcherKind {
 /// One operation of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
-    /// `create`, `create2`, `createContainer`, `createTTL`; `stat` tells whether the answer has one.
+    /// `create`, `create2`, `createContainer`, `createTTL`.
     Create {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Its data. A null buffer is kept apart from an empty one, as the server keeps it.
+        /// The data. A null buffer differs from an empty one.
         data: Option<Arc<[u8]>>,
-        /// Who may do what.
+        /// The ACL.
         acl: Vec<Acl>,
-        /// What it is.
+        /// The mode.
         mode: CreateMode,
-        /// Whether the answer carries the new znode's stat.
+        /// Whether the reply contains the stat of the new znode.
         stat: bool,
     },
-    /// `delete`; version −1 is any.
+    /// `delete`; version −1 matches any.
     Delete {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Its version, or −1.
+        /// The expected version, or −1.
         version: i32,
     },
-    /// `setData`; version −1 is any.
+    /// `setData`; version −1 matches any.
     SetData {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Its new data.
+        /// The new data.
         data: Option<Arc<[u8]>>,
-        /// Its version, or −1.
+        /// The expected version, or −1.
         version: i32,
     },
-    /// `check`; version −1 is any.
+    /// `check`; version −1 matches any.
     Check {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Its version, or −1.
+        /// The expected version, or −1.
         version: i32,
     },
-    /// A code that a multi cannot hold, or a create with flags that nobody knows.
+    /// An operation that is not allowed in a multi, or a create with unknown flags.
     Unknown {
         /// The code on the wire.
         code: i32,
     },
 }
 
-/// What a request was to be that could not be read behind its header. Servers do not treat all of them alike.
+/// The intended kind of a malformed request. ZooKeeper handles the kinds differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// Neither of the others.
+    /// Any other request.
     Read,
     /// A single write.
     Write,
@@ -139,65 +139,65 @@ pub enum Intent {
     Auth,
 }
 
-/// A request behind its header.
+/// A request without its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// A single write.
     Write(Op),
-    /// All or none.
+    /// All operations or none.
     Multi(Vec<Op>),
-    /// Reads in one round trip: `getData` and `getChildren` only.
+    /// Reads in one round trip: only `getData` and `getChildren`.
     MultiRead(Vec<Request>),
     /// `exists`
     Exists {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Whether to leave a one-shot watch.
+        /// Whether to set a one-shot watch.
         watch: bool,
     },
     /// `getData`
     GetData {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Whether to leave a one-shot watch.
+        /// Whether to set a one-shot watch.
         watch: bool,
     },
-    /// `getChildren` and `getChildren2`; `stat` tells which.
+    /// `getChildren`, or `getChildren2` if `stat` is true.
     GetChildren {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Whether to leave a one-shot watch.
+        /// Whether to set a one-shot watch.
         watch: bool,
-        /// Whether the answer carries the parent's stat.
+        /// Whether the reply contains the stat of the znode.
         stat: bool,
     },
     /// `getAllChildrenNumber`
     CountDescendants {
-        /// Which znode.
+        /// The path.
         path: String,
     },
     /// `getEphemerals`
     GetEphemerals {
-        /// How the paths begin.
+        /// The prefix of the paths.
         prefix: String,
     },
     /// `getACL`
     GetAcl {
-        /// Which znode.
+        /// The path.
         path: String,
     },
-    /// `setACL`; version −1 is any.
+    /// `setACL`; version −1 matches any.
     SetAcl {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// The new list.
+        /// The new ACL.
         acl: Vec<Acl>,
-        /// The list's version, or −1.
+        /// The expected version of the ACL, or −1.
         version: i32,
     },
     /// `sync`
     Sync {
-        /// Which znode.
+        /// The path.
         path: String,
     },
     /// `ping`
@@ -209,7 +209,7 @@ pub enum Request {
         /// The credentials.
         auth: Vec<u8>,
     },
-    /// `setWatches` and `setWatches2`: a client's watches after a reconnection.
+    /// `setWatches` and `setWatches2`: sets a client's watches again after a reconnect.
     SetWatches {
         /// The newest transaction that the client has seen.
         relative_zxid: i64,
@@ -226,32 +226,32 @@ pub enum Request {
     },
     /// `addWatch`
     AddWatch {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// How it stays.
+        /// The mode.
         mode: AddWatchMode,
     },
     /// `checkWatches`
     CheckWatches {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Which kind.
+        /// The kind.
         kind: WatcherKind,
     },
     /// `removeWatches`
     RemoveWatches {
-        /// Which znode.
+        /// The path.
         path: String,
-        /// Which kind.
+        /// The kind.
         kind: WatcherKind,
     },
     /// `whoAmI`
     WhoAmI,
     /// `closeSession`
     CloseSession,
-    /// A request that could not be read behind its header.
+    /// A malformed request with a valid header.
     Malformed(Intent),
-    /// `reconfig`, `sasl` and codes that nobody knows.
+    /// `reconfig`, `sasl` and unknown codes.
     Unsupported {
         /// The code on the wire.
         code: i32,
@@ -259,8 +259,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// What its parts take in memory beside their texts: a frame of a megabyte spells out 70,000 reads, and what a
-    /// list grew by is memory, too.
+    /// Returns the memory of the request's lists in addition to their texts, including unused capacity. A frame of 1 MB
+    /// can contain 70,000 reads.
     #[must_use]
     pub fn parts_bytes(&self) -> usize {
         match self {

@@ -1,15 +1,15 @@
-//! What clients are answered and notified of.
+//! Replies and notifications.
 
 use std::sync::Arc;
 
 use super::{Acl, ErrorCode, Id};
 
-/// The answer to a [`ConnectRequest`](super::ConnectRequest).
+/// The reply to a [`ConnectRequest`](super::ConnectRequest).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectResponse {
-    /// In milliseconds, after clamping; 0 tells that the session is over.
+    /// The session timeout in milliseconds, after clamping; 0 if the session has expired.
     pub timeout_ms: i32,
-    /// 0 when it is over.
+    /// The session; 0 if it has expired.
     pub session_id: i64,
     /// 16 bytes.
     pub password: Vec<u8>,
@@ -17,9 +17,9 @@ pub struct ConnectResponse {
     pub read_only: Option<bool>,
 }
 
-/// A znode's stat, as it is on the wire.
+/// The stat of a znode, as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs, reason = "the protocol's own names")]
+#[allow(missing_docs, reason = "the names of the protocol")]
 pub struct Stat {
     pub czxid: i64,
     pub mzxid: i64,
@@ -34,19 +34,19 @@ pub struct Stat {
     pub pzxid: i64,
 }
 
-/// What one operation of a multi, or a read of a multi-read, came to.
+/// The result of one operation of a multi, or of one read of a multi-read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpResult {
     /// `create`
     Create {
-        /// The path, with the number of a sequential one.
+        /// The path, with the sequence number if there is one.
         path: String,
     },
-    /// `create2` and its kin.
+    /// `create2`, `createContainer`, `createTTL`.
     Create2 {
-        /// The path, with the number of a sequential one.
+        /// The path, with the sequence number if there is one.
         path: String,
-        /// Its stat.
+        /// The stat.
         stat: Stat,
     },
     /// `delete`
@@ -57,27 +57,27 @@ pub enum OpResult {
     Check,
     /// `getData` in a multi-read.
     GetData {
-        /// Its data.
+        /// The data.
         data: Option<Arc<[u8]>>,
-        /// Its stat.
+        /// The stat.
         stat: Stat,
     },
     /// `getChildren` in a multi-read.
     GetChildren(Vec<String>),
-    /// The number of a code: 0 for an operation before the one that failed.
+    /// An error code; 0 for an operation before the one that failed.
     Error(i32),
 }
 
-/// The body of an answer; the header's error is 0.
+/// The body of a reply without an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
-    /// Nothing behind the header.
+    /// No body.
     Empty,
-    /// `addWatch`: a zero, where others have nothing.
+    /// `addWatch`: a zero.
     WatchAdded,
     /// `create`
     Path(String),
-    /// `create2` and its kin.
+    /// `create2`, `createContainer`, `createTTL`.
     PathStat(String, Stat),
     /// `exists`, `setData`, `setACL`
     Stat(Stat),
@@ -99,39 +99,39 @@ pub enum Response {
     Identities(Vec<Id>),
 }
 
-/// An answer: its header and its body.
+/// A reply: header and body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The request's number: −2 for pings, −4 for auth, −8 for setWatches.
+    /// The number of the request; clients use −2 for pings, −4 for auth, −8 for setWatches.
     pub xid: i32,
-    /// The newest transaction when it was answered (as real servers fill it: see the differential test).
+    /// The newest transaction at the time of the reply (for exceptions of ZooKeeper see the differential test).
     pub zxid: i64,
-    /// The body, or why there is none.
+    /// The body or the error.
     pub result: Result<Response, ErrorCode>,
 }
 
-/// What happened to a watched znode.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// It was created.
+    /// The znode was created.
     NodeCreated,
-    /// It was deleted.
+    /// The znode was deleted.
     NodeDeleted,
-    /// Its data changed.
+    /// The data of the znode changed.
     NodeDataChanged,
-    /// Its list of children changed.
+    /// The list of children changed.
     NodeChildrenChanged,
-    /// A persistent watch was removed (3.9 tells nobody; kept for completeness of the numbers).
+    /// A persistent watch was removed. 3.9 never sends it; it is here to complete the numbers.
     PersistentWatchRemoved,
 }
 
 /// A notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedEvent {
-    /// What happened.
+    /// The kind.
     pub kind: EventKind,
-    /// To which znode.
+    /// The path.
     pub path: String,
-    /// The transaction; −1 from servers before 3.9.
+    /// The zxid of the transaction; −1 from servers before 3.9.
     pub zxid: i64,
 }

@@ -8,9 +8,9 @@ use super::client::{
 };
 use super::*;
 
-/// A frame without its length, which must be right.
+/// Returns a frame without its length, after checking the length.
 fn unframed(frame: &[u8]) -> &[u8] {
-    let (length, body) = frame.split_first_chunk().expect("a length");
+    let (length, body) = frame.split_first_chunk().expect("a frame starts with a length");
     assert_eq!(u32::from_be_bytes(*length) as usize, body.len());
     body
 }
@@ -28,7 +28,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_real_clients_first_frame_is_read() {
+fn the_first_frame_of_a_real_client_is_decoded() {
     let frame = hex(
         "00000000 0000000000000007 00002710 0100000000000001 00000010 000102030405060708090a0b0c0d0e0f 00",
     );
@@ -41,18 +41,14 @@ fn a_real_clients_first_frame_is_read() {
     };
     assert_eq!(decode_connect(&frame), Ok(request.clone()));
     request.read_only = None;
-    assert_eq!(
-        decode_connect(&frame[..frame.len() - 1]),
-        Ok(request.clone()),
-        "as clients before 3.4 send it"
-    );
+    assert_eq!(decode_connect(&frame[..frame.len() - 1]), Ok(request.clone()), "a client before 3.4");
     let mut ours = Vec::new();
     encode_connect(&request, &mut ours);
     assert_eq!(unframed(&ours), &frame[..frame.len() - 1]);
 }
 
 #[test]
-fn a_multi_is_answered_as_a_real_server_does() {
+fn a_reply_to_a_multi_is_encoded_as_by_zookeeper() {
     let answer = Response::Multi(vec![
         OpResult::Create { path: "/a".to_owned() },
         OpResult::Check,
@@ -67,13 +63,13 @@ fn a_multi_is_answered_as_a_real_server_does() {
          ffffffff 01 ffffffff");
     assert_eq!(unframed(&frame), expected);
     let Ok(Incoming::Reply { xid: 5, zxid: 6, error: 0, body }) = decode_incoming(&expected) else {
-        panic!("no reply")
+        panic!("not a reply")
     };
     assert_eq!(decode_response(&Request::Multi(vec![]), body), Ok(answer));
 }
 
 #[test]
-fn a_notification_is_spelled_as_a_real_server_does() {
+fn a_notification_is_encoded_as_by_zookeeper() {
     let event = WatchedEvent { kind: EventKind::NodeDeleted, path: "/a".to_owned(), zxid: -1 };
     let mut frame = Vec::new();
     encode_event(&event, &mut frame);
@@ -83,7 +79,7 @@ fn a_notification_is_spelled_as_a_real_server_does() {
 }
 
 #[test]
-fn a_welcome_is_read_back() {
+fn a_connect_response_round_trips() {
     for read_only in [None, Some(false)] {
         let response = ConnectResponse { timeout_ms: 5, session_id: 9, password: vec![3; 16], read_only };
         let mut frame = Vec::new();
@@ -93,60 +89,60 @@ fn a_welcome_is_read_back() {
 }
 
 #[test]
-fn a_refusal_is_a_header() {
+fn an_error_reply_is_only_a_header() {
     let mut frame = Vec::new();
     encode_reply(&Reply { xid: 1, zxid: 2, result: Err(ErrorCode::NoNode) }, &mut frame);
     assert_eq!(unframed(&frame), hex("00000001 0000000000000002 ffffff9b"));
 }
 
-/// A `setACL` of the root up to the scheme of its only entry.
+/// A `setACL` of the root up to the scheme of its single entry.
 const SET_ACL: &str = "00000001 00000007 00000001 2f 00000001 0000001f";
 
 #[test]
-fn hostile_lengths_are_told_and_not_believed() {
+fn hostile_frames_are_malformed() {
     for headless in ["", "00000001 000000"] {
         assert!(decode_request(&hex(headless)).is_err());
     }
     let malformed = |frame: &str, intent| {
         assert_eq!(decode_request(&hex(frame)), Ok((1, Request::Malformed(intent))), "{frame}");
     };
-    malformed("00000001 00000004", Intent::Read); // no path at all
+    malformed("00000001 00000004", Intent::Read); // no path
     malformed("00000001 00000004 fffffffe", Intent::Read); // a negative length
     malformed("00000001 00000004 ffffffff 00", Intent::Read); // a null path
-    malformed("00000001 00000004 7fffffff 2f", Intent::Read); // more than there is
+    malformed("00000001 00000004 7fffffff 2f", Intent::Read); // beyond the end of the frame
     malformed("00000001 00000004 00000001 2f", Intent::Read); // no flag
     malformed("00000001 00000001 00000001 2f 00000000 7fffffff 00000000", Intent::Write); // an ACL of two billion
-    malformed("00000001 00000065 0000000000000000 40000000 00000000 00000000", Intent::Read); // as many watches
+    malformed("00000001 00000065 0000000000000000 40000000 00000000 00000000", Intent::Read); // a billion watches
     malformed("00000001 00000065 0000000000000000 ffffffff ffffffff ffffffff", Intent::Read); // null vectors
-    malformed("00000001 0000000e 00000063 00 ffffffff", Intent::Multi); // an operation that nobody knows
-    malformed("00000001 0000000e 00000001 00", Intent::Multi); // half of a header
-    malformed("00000001 0000000e", Intent::Multi); // a multi without an end
+    malformed("00000001 0000000e 00000063 00 ffffffff", Intent::Multi); // an unknown operation
+    malformed("00000001 0000000e 00000001 00", Intent::Multi); // half a header
+    malformed("00000001 0000000e", Intent::Multi); // a multi without an end marker
     malformed(
         "00000001 00000016 0000000d 00 ffffffff 00000001 2f ffffffff ffffffff 01 ffffffff",
         Intent::Read,
-    ); // no read
+    ); // not a read
     malformed(&format!("{SET_ACL} 00000002 6970 ffffffff ffffffff"), Intent::Write); // a null id, for `ip`
-    malformed("00000001 0000006a 00000001 2f 00000009", Intent::Read); // a mode that nobody knows
-    malformed("00000001 00000011 00000001 2f 00000009", Intent::Read); // a kind that nobody knows
-    malformed("00000001 00000010", Intent::Read); // a reconfig of nothing
-    malformed("00000001 00000064 00000000 00000009", Intent::Auth); // a scheme that is cut short
+    malformed("00000001 0000006a 00000001 2f 00000009", Intent::Read); // an unknown mode
+    malformed("00000001 00000011 00000001 2f 00000009", Intent::Read); // an unknown kind
+    malformed("00000001 00000010", Intent::Read); // a reconfig without a body
+    malformed("00000001 00000064 00000000 00000009", Intent::Auth); // a truncated scheme
 }
 
 #[test]
-fn what_java_lets_pass_passes() {
+fn irregular_frames_that_java_accepts_are_decoded() {
     let read = |frame: &str| decode_request(&hex(frame)).expect(frame).1;
     let get = |path: &str, watch| Request::GetData { path: path.to_owned(), watch };
-    assert_eq!(read("00000001 00000004 00000001 2f 07"), get("/", true), "any byte but 0 is true");
-    assert_eq!(read("00000001 00000004 00000001 2f 00 dead"), get("/", false), "nobody reads what is behind");
-    assert_eq!(read("00000001 00000004 00000002 2fff 00"), get("/\u{fffd}", false), "what is no UTF-8");
+    assert_eq!(read("00000001 00000004 00000001 2f 07"), get("/", true), "every byte except 0 is true");
+    assert_eq!(read("00000001 00000004 00000001 2f 00 dead"), get("/", false), "trailing bytes are ignored");
+    assert_eq!(read("00000001 00000004 00000002 2fff 00"), get("/\u{fffd}", false), "invalid UTF-8");
     let spelled = read("00000001 00000004 00000008 2feda080fffe2fc3 00");
-    assert_eq!(spelled, get("/\u{fffd}\u{fffd}\u{fffd}/\u{fffd}", false), "one for a surrogate");
+    assert_eq!(spelled, get("/\u{fffd}\u{fffd}\u{fffd}/\u{fffd}", false), "one replacement per surrogate");
     assert_eq!(read("00000001 0000270f"), Request::Unsupported { code: 9999 });
     assert_eq!(read("00000001 00000067 ffffffff"), Request::GetEphemerals { prefix: String::new() });
     let reconfig = "00000001 00000010 ffffffff ffffffff 00000001 78 ffffffffffffffff";
     assert_eq!(read(reconfig), Request::Unsupported { code: 16 });
     let watches = "00000001 00000065 0000000000000000 fffffffe 80000000 00000000";
-    assert!(matches!(read(watches), Request::SetWatches { .. }), "a negative number of watches is none");
+    assert!(matches!(read(watches), Request::SetWatches { .. }), "a negative number of watches means none");
     let create = "00000001 00000001 00000002 2f61 ffffffff ffffffff";
     let (path, acl) = ("/a".to_owned(), vec![]);
     let expected = Op::Create { path, data: None, acl, mode: CreateMode::Persistent, stat: false };
@@ -154,7 +150,7 @@ fn what_java_lets_pass_passes() {
     assert_eq!(
         read(&format!("{create} 00000004")),
         Request::Write(expected),
-        "a container by its flags alone"
+        "the container flag of a create is ignored"
     );
     assert_eq!(read(&format!("{create} 00000063")), Request::Write(Op::Unknown { code: 1 }));
 
@@ -181,7 +177,7 @@ fn stat() -> impl Strategy<Value = Stat> {
     })
 }
 
-/// A request and an answer to it.
+/// A request and a reply to it.
 fn exchange() -> impl Strategy<Value = (Request, Response)> {
     let path = || "/[a-z]{0,5}";
     let data = || prop::option::of(prop::collection::vec(any::<u8>(), 0..9).prop_map(Arc::<[u8]>::from));
@@ -239,12 +235,12 @@ fn exchange() -> impl Strategy<Value = (Request, Response)> {
 
 proptest! {
     #[test]
-    fn what_a_client_asks_is_what_the_server_reads(xid: i32, request in request()) {
+    fn encoded_requests_are_decoded_unchanged(xid: i32, request in request()) {
         prop_assert_eq!(decode_request(&encoded(xid, &request)), Ok((xid, request)));
     }
 
     #[test]
-    fn what_a_server_answers_is_what_the_client_reads((request, response) in exchange(), xid in 0..i32::MAX, zxid: i64) {
+    fn encoded_replies_are_decoded_unchanged((request, response) in exchange(), xid in 0..i32::MAX, zxid: i64) {
         let mut frame = Vec::new();
         encode_reply(&Reply { xid, zxid, result: Ok(response.clone()) }, &mut frame);
         let incoming = decode_incoming(unframed(&frame)).expect("a reply");
@@ -256,18 +252,18 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_cut_short_is_malformed_or_still_whole(request in request(), keep in 0.0..1.0) {
+    fn a_truncated_frame_is_malformed_or_still_complete(request in request(), keep in 0.0..1.0) {
         let frame = encoded(1, &request);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let kept = (frame.len() as f64 * keep) as usize;
         if let Ok((_xid, read)) = decode_request(&frame[..kept]) {
             let cut = matches!(read, Request::Malformed(_));
-            prop_assert!(cut || read == request, "only what nobody reads was cut off");
+            prop_assert!(cut || read == request, "only ignored bytes were cut off");
         }
     }
 
     #[test]
-    fn any_bytes_are_read_without_a_panic(
+    fn any_bytes_are_decoded_without_a_panic(
         code in prop_oneof![-12..120_i32, any::<i32>()],
         bytes in prop::collection::vec(prop_oneof![Just(0_u8), Just(0xff), 0..16_u8, any::<u8>()], 0..200),
     ) {
@@ -276,9 +272,9 @@ proptest! {
         frame.extend(&bytes);
         match decode_request(&frame) {
             Ok((xid, _request)) => prop_assert_eq!(xid, 1),
-            Err(malformed) => panic!("it has a header: {malformed}"),
+            Err(malformed) => panic!("a frame with a header was rejected: {malformed}"),
         }
-        // Whatever comes of it, it comes without a panic.
+        // Only the absence of a panic matters.
         std::hint::black_box((decode_connect(&bytes).is_ok(), decode_incoming(&bytes).is_ok()));
     }
 }

@@ -1,4 +1,4 @@
-//! Writes the protocol's primitives at the end of a buffer.
+//! Appends primitives of the protocol to a buffer.
 
 use super::{Acl, Id, Stat};
 
@@ -15,10 +15,10 @@ pub(super) fn bool(out: &mut Vec<u8>, value: bool) {
 }
 
 fn length(out: &mut Vec<u8>, length: usize) {
-    i32(out, i32::try_from(length).expect("what fits into a frame is below 2 GiB"));
+    i32(out, i32::try_from(length).expect("a frame is below 2 GiB"));
 }
 
-/// `None` is the null buffer.
+/// Appends a buffer; `None` is the null buffer.
 pub(super) fn buffer(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => {
@@ -71,12 +71,12 @@ pub(super) fn stat(out: &mut Vec<u8>, stat: &Stat) {
     i64(out, stat.pzxid);
 }
 
-/// Appends a frame: what `body` writes, behind its length.
+/// Appends a frame: the length and the bytes written by `body`.
 pub(super) fn frame(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     i32(out, 0);
     body(out);
     let written = out.len() - start - size_of::<i32>();
-    let written = i32::try_from(written).expect("what fits into a frame is below 2 GiB");
+    let written = i32::try_from(written).expect("a frame is below 2 GiB");
     out[start..start + size_of::<i32>()].copy_from_slice(&written.to_be_bytes());
 }

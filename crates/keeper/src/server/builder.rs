@@ -1,4 +1,4 @@
-//! What may be decided about a server, and its start.
+//! Settings and start of a server.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,14 +22,14 @@ use super::tls::{Acceptor, Tls, TlsError};
 use crate::model::{Compat, Config, Model, RestoreError};
 use crate::store::{Disk, Memory, Store, StoreError};
 
-/// Where the rows go.
+/// Where the server keeps its data.
 #[non_exhaustive]
 pub enum Storage {
-    /// They end with the process.
+    /// In memory; the data ends with the process.
     Memory,
-    /// Into a file of this directory, which is made when it is not there.
+    /// In a file in this directory, which is created if it does not exist.
     Directory(PathBuf),
-    /// Into somebody else's store.
+    /// In a store provided by the caller.
     Store(Box<dyn Store>),
 }
 
@@ -49,30 +49,30 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address is taken, or not this machine's.
+    /// The address is in use or does not belong to this machine.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The system's words.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The store cannot be opened or read.
     #[error("the store cannot be opened")]
     Store(#[from] StoreError),
-    /// What the store holds is no tree.
-    #[error("the store holds what no server can have written")]
+    /// The stored rows are not a valid tree.
+    #[error("the stored znodes are not a valid tree")]
     Restore(#[from] RestoreError),
-    /// A setting that cannot be.
-    #[error("tick of {0} ms: it must be above 0, and sessions of 20 ticks within 2^31 ms")]
+    /// The tick is out of range.
+    #[error("a tick of {0} ms is out of range: it must be above 0, and 20 ticks must be below 2^31 ms")]
     Tick(u32),
-    /// Bounds that no session fits between.
+    /// The bounds of session timeouts exclude every timeout.
     #[error(
-        "sessions of {shortest} to {longest} ms: min_session_timeout_ms must be above 0 and \
+        "session timeouts of {shortest} to {longest} ms: min_session_timeout_ms must be above 0 and \
          max_session_timeout_ms not below it; leave them out for 2 and 20 ticks, or choose a shorter tick"
     )]
     SessionBounds {
@@ -81,11 +81,11 @@ pub enum StartError {
         /// `max_session_timeout_ms`, or 20 ticks.
         longest: i32,
     },
-    /// The system gave no thread.
+    /// The operating system could not create the thread.
     #[error("the engine's thread cannot be started")]
     Thread(#[source] std::io::Error),
-    /// A defect: the engine panicked over what the store holds.
-    #[error("the engine panicked before it served")]
+    /// A bug: the engine panicked while it loaded the store.
+    #[error("the engine panicked during the start")]
     Panicked,
     /// The certificate, its key or the authority cannot be used.
     #[cfg(feature = "tls")]
@@ -93,7 +93,7 @@ pub enum StartError {
     Tls(#[from] TlsError),
 }
 
-/// What may be decided about a server.
+/// Settings of a server.
 #[derive(Debug)]
 pub struct Builder {
     listen: SocketAddr,
@@ -122,36 +122,36 @@ impl Builder {
         }
     }
 
-    /// Where to listen; port 0 takes a free one. Default: a free port of the loopback. Whoever reaches the address
-    /// can do what ACLs allow, which by default is everything.
+    /// Sets the listen address; port 0 selects a free port. Default: a free port on loopback. Every client that can
+    /// reach the address can do what the ACLs allow, which by default is everything.
     #[must_use]
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.listen = address;
         self
     }
 
-    /// Where the rows go. Default: [`Storage::Memory`].
+    /// Sets the storage. Default: [`Storage::Memory`].
     #[must_use]
     pub fn store(mut self, storage: impl Into<Storage>) -> Self {
         self.storage = storage.into();
         self
     }
 
-    /// The grain of session expiry; sessions last 2 to 20 of it. Default: 2,000, as in Java.
+    /// Sets the granularity of session expiry; session timeouts are 2 to 20 ticks. Default: 2,000, as in Java.
     #[must_use]
     pub fn tick_ms(mut self, tick_ms: u32) -> Self {
         self.tick_ms = tick_ms;
         self
     }
 
-    /// Which release's quirks clients see. Default: the newest one's.
+    /// Selects the ZooKeeper release whose behaviour clients see. Default: the newest supported one.
     #[must_use]
     pub fn compat(mut self, compat: Compat) -> Self {
         self.config.compat = compat;
         self
     }
 
-    /// All that may be decided about the model; its tick too.
+    /// Sets the whole configuration of the model, including its tick.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.tick_ms = config.tick_ms.unsigned_abs();
@@ -159,21 +159,21 @@ impl Builder {
         self
     }
 
-    /// `user:base64(sha1(user:password))` of the digest identity that passes every ACL. Default: nobody does.
+    /// Sets the digest identity that passes every ACL, as `user:base64(sha1(user:password))`. Default: none.
     #[must_use]
     pub fn super_digest(mut self, digest: impl Into<String>) -> Self {
         self.config.super_digest = Some(digest.into());
         self
     }
 
-    /// How many clients are taken.
+    /// Sets the limits for connections.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Speaks TLS, and nothing else, on the address. Default: plain TCP.
+    /// Accepts only TLS connections on the address. Default: plain TCP.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -181,17 +181,18 @@ impl Builder {
         self
     }
 
-    /// Starts the server on the current tokio runtime, and returns when it serves. Must be called within one.
+    /// Starts the server on the current tokio runtime and returns when it accepts connections. Must be called within a
+    /// runtime.
     ///
-    /// Cancelling it stops what was started.
+    /// If the future is dropped, the server stops.
     ///
     /// # Errors
-    /// When a setting cannot be, the address is taken, or the store cannot be read.
+    /// If a setting is invalid, the address is in use, or the store cannot be opened or read.
     pub async fn start(self) -> Result<Keeper, StartError> {
         self.started().await
     }
 
-    /// Boxed, so that all of it is compiled here and not again in each program.
+    /// Boxed, so that the future is compiled in this crate and not in every program that embeds the server.
     fn started(self) -> Pin<Box<dyn Future<Output = Result<Keeper, StartError>> + Send>> {
         Box::pin(self.serve())
     }
@@ -240,9 +241,9 @@ impl Builder {
             #[cfg(feature = "tls")]
             tls,
         };
-        info!(%address, "keeper serves: a single node, without failover");
+        info!(%address, "keeper is serving: single node, no failover");
         if !address.ip().is_loopback() {
-            warn!(%address, "the keeper can be reached from the network: who reaches it can do what ACLs allow");
+            warn!(%address, "the keeper listens on a network address: any client can do what ACLs allow");
         }
         let mut keeper = keeper;
         keeper.listener = Some(tokio::spawn(listener::listen(listener, door, outcome)));
@@ -250,7 +251,7 @@ impl Builder {
     }
 }
 
-/// What the engine's thread starts with.
+/// Arguments of the engine thread.
 struct Start {
     storage: Storage,
     config: Config,
@@ -260,7 +261,7 @@ struct Start {
     log: Option<super::testing::Log>,
 }
 
-/// The engine's thread.
+/// Runs the engine thread.
 fn live(start: Start, ready: oneshot::Sender<Result<(), StartError>>, ended: &watch::Sender<Outcome>) {
     let inbox = Arc::clone(&start.inbox);
     let last_words = LastWords { inbox, ended };
@@ -272,14 +273,14 @@ fn live(start: Start, ready: oneshot::Sender<Result<(), StartError>>, ended: &wa
         }
     };
     if ready.send(Ok(())).is_err() {
-        // Whoever started it has given up.
+        // The caller dropped the start future.
         return;
     }
     let outcome = engine.run();
     if let Err(reason) = &outcome {
-        error!(error = reason as &dyn std::error::Error, "keeper stopped");
+        error!(error = reason as &dyn std::error::Error, "keeper stopped with an error");
     }
-    // Ends the connections, and frees the store's directory before anybody hears of the end.
+    // Ends the connections and unlocks the data directory before the result is published.
     drop(engine);
     last_words.speak(outcome);
 }
@@ -295,7 +296,7 @@ fn open(start: Start) -> Result<Engine, StartError> {
     let committed = snapshot.zxid;
     let clock = Clock::new();
     let model = Model::restore(config, snapshot, clock.now())?;
-    #[cfg_attr(not(feature = "testing"), allow(unused_mut, reason = "only a log is attached afterwards"))]
+    #[cfg_attr(not(feature = "testing"), allow(unused_mut, reason = "mutable only to attach a log"))]
     let mut engine = Engine::new(model, store, committed, inbox, clock, facts).map_err(StartError::Thread)?;
     #[cfg(feature = "testing")]
     if let Some(log) = start.log {
@@ -304,7 +305,7 @@ fn open(start: Start) -> Result<Engine, StartError> {
     Ok(engine)
 }
 
-/// Tells of the engine's end, also of one by panic.
+/// Publishes the engine's result, also after a panic.
 struct LastWords<'a> {
     inbox: Arc<Inbox>,
     ended: &'a watch::Sender<Outcome>,

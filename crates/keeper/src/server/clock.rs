@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::model::Now;
 
-/// Real time; a test moves it on.
+/// Real time; tests can move it forward.
 #[derive(Debug)]
 pub(super) struct Clock {
     started: Instant,
@@ -16,7 +16,7 @@ impl Clock {
         Self { started: Instant::now(), skipped: Duration::ZERO }
     }
 
-    /// Both clocks.
+    /// Returns the wall clock and the monotonic clock.
     pub(super) fn now(&self) -> Now {
         let wall =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + self.skipped;
@@ -26,17 +26,17 @@ impl Clock {
         }
     }
 
-    /// How long until the monotonic clock shows `monotonic_ms`.
+    /// Returns the time until the monotonic clock reaches `monotonic_ms`.
     pub(super) fn until(&self, monotonic_ms: u64) -> Duration {
         Duration::from_millis(monotonic_ms).saturating_sub(self.elapsed())
     }
 
-    /// Since the start, with what was skipped.
+    /// Returns the time since the start, including skipped time.
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed() + self.skipped
     }
 
-    /// Lets `time` pass at once.
+    /// Moves the clock forward by `time`.
     #[cfg(feature = "testing")]
     pub(super) fn skip(&mut self, time: Duration) {
         self.skipped += time;

@@ -1,4 +1,4 @@
-//! One connection: a task that reads, decodes and writes, and decides nothing.
+//! The task of one connection: it reads, decodes and writes. It has no protocol semantics.
 //!
 //! ```text
 //!  accepted ──first four bytes──► a word ──► report, close
@@ -6,10 +6,10 @@
 //!      └──first frame──► Connect ──► requests … ──► end of stream, bad frame, engine's end ──► Disconnected
 //! ```
 //!
-//! Limits: the first frame within [`Limits::handshake`](super::Limits), frames of
-//! [`FRAME_BYTES`](super::limits::FRAME_BYTES), unanswered requests as the [`Outbox`] allows; beyond those the
-//! socket is not read from, and TCP holds the client back. What ends a connection leaves its session to expire, as
-//! the client may come back with another one.
+//! Limits: the first frame must arrive within [`Limits::handshake`](super::Limits), a frame has at most
+//! [`FRAME_BYTES`](super::limits::FRAME_BYTES), and the [`Outbox`] limits unanswered requests. At that limit the socket
+//! is not read, and TCP slows the client down. The end of a connection does not end its session: the client can
+//! re-attach with another connection until the session expires.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,24 +29,24 @@ use super::outbox::{End, Outbox, Taken};
 use crate::model::ConnectionId;
 use crate::proto::{self, ConnectRequest};
 
-/// Why a connection ended, for the log.
+/// The reason why a connection ended, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
-    #[error("the client closed it")]
+    #[error("the client closed the connection")]
     EndOfStream,
     #[error("the socket failed")]
     Socket(#[from] io::Error),
-    #[error("no first frame in time")]
+    #[error("the first frame did not arrive in time")]
     Silent,
     #[error(transparent)]
     Length(#[from] BadLength),
-    #[error("an unreadable frame")]
+    #[error("a frame cannot be decoded")]
     Malformed(#[source] proto::Malformed),
-    #[error("the server closed it")]
+    #[error("the server closed the connection")]
     ByServer,
-    #[error("it does not read what it was sent")]
+    #[error("the client did not read the bytes sent to it")]
     Unread,
-    #[error("no randomness for a session's password")]
+    #[error("no random bytes for the session's password")]
     Unsafe(#[source] getrandom::Error),
     #[error("the server has stopped")]
     Stopped,
@@ -58,13 +58,13 @@ impl From<Closed> for Ended {
     }
 }
 
-/// What a new connection wants.
+/// The first message of a new connection.
 enum First {
     Report([u8; 4], Report),
     Session(ConnectRequest, usize),
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite,
     connection: ConnectionId,
@@ -131,7 +131,7 @@ async fn receive(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> 
     }
 }
 
-/// Answers a word, and ends the connection.
+/// Sends the reply to a four-letter word and ends the connection.
 async fn tell(
     report: Report,
     refused: Option<String>,
@@ -146,7 +146,7 @@ async fn tell(
     let sent = async {
         writer.write_all(text.as_bytes()).await?;
         writer.shutdown().await?;
-        // Closing a socket with unread bytes (the newline of `echo ruok | nc`) may take the text from the client.
+        // If a socket is closed with unread bytes (the newline of `echo ruok | nc`), the client may lose the text.
         tokio::io::copy(reader, &mut tokio::io::sink()).await
     };
     match timeout(LINGER, sent).await {
@@ -164,7 +164,7 @@ async fn ask(report: Report, inbox: &Inbox) -> String {
     }
 }
 
-/// Hands requests to the engine, as many per lock as one read brought.
+/// Sends requests to the engine; all requests of one read are added under one lock.
 async fn read(
     reader: &mut (impl AsyncRead + Unpin),
     frames: &mut Frames,
@@ -191,7 +191,7 @@ async fn read(
     }
 }
 
-/// Decodes all whole frames; what came before a bad one counts.
+/// Decodes all complete frames. Requests before an invalid frame are kept.
 fn decode(frames: &mut Frames, connection: ConnectionId, messages: &mut Vec<Message>) -> Result<(), Ended> {
     let received = Instant::now();
     while let Some(frame) = frames.next()? {
@@ -230,7 +230,7 @@ async fn write(
     }
 }
 
-/// Bounds what the end of a connection waits for.
+/// Limits the time that a closing connection waits for its client.
 async fn cut(outbox: &Outbox) -> Ended {
     if outbox.ended().await == End::Flushed {
         sleep(LINGER).await;
@@ -243,11 +243,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_weighs_what_it_takes_and_not_what_its_frame_took() {
+    fn a_request_counts_its_decoded_size_and_not_its_frame_size() {
         const READS: usize = 60_000;
         let mut body = [1_i32.to_be_bytes(), 22_i32.to_be_bytes()].concat();
         for _ in 0..READS {
-            // `getData` of "/", and no watch.
+            // `getData` of "/", without a watch.
             body.extend(b"\0\0\0\x04\0\xff\xff\xff\xff\0\0\0\x01/\0");
         }
         body.extend(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_gets_no_list_of_all_watches() {
+    async fn a_remote_client_cannot_list_all_watches() {
         let (mut client, server) = tokio::io::duplex(1_024);
         let inbox = Inbox::default();
         let stranger = SocketAddr::from(([192, 0, 2, 1], 4_000));
@@ -273,7 +273,7 @@ mod tests {
             drop(client);
             text
         };
-        // The inbox has no engine: who asks it waits for ever.
+        // The inbox has no engine: a request to it would never complete.
         let (_ended, text) = tokio::join!(serving, asking);
         assert_eq!(text, "wchc is not executed because it is not in the whitelist.\n");
     }

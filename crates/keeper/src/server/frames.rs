@@ -1,29 +1,28 @@
-//! Cutting a stream of bytes into frames, in one buffer that is used again and again.
+//! Splits a byte stream into frames, in one reused buffer.
 //!
-//! A frame is a big-endian length and as many bytes. The buffer grows only for a frame that was announced and is
-//! within the limit, and only while its bytes arrive; it shrinks again when it is empty.
+//! A frame is a big-endian length followed by that many bytes. The buffer grows only for an announced frame within the
+//! limit, and only as its bytes arrive. It shrinks when it is empty.
 
 use super::limits::{BUFFER_KEEPS, FRAME_BYTES};
 
-/// Room that there is for each read.
+/// Free space reserved for each read.
 const ROOM: usize = 32 * 1024;
 
-/// A length that no frame has: below zero, or beyond the limit.
+/// An invalid frame length: negative or above the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of {0} bytes, where at most {FRAME_BYTES} are allowed")]
+#[error("invalid frame length {0}: at most {FRAME_BYTES} bytes are allowed")]
 pub(super) struct BadLength(pub i32);
 
-/// Bytes that arrived and are not consumed yet.
+/// Received bytes that are not consumed yet.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     buffer: Vec<u8>,
-    /// Where the bytes begin that are not consumed.
+    /// Offset of the first unconsumed byte.
     start: usize,
 }
 
 impl Frames {
-    /// Where to append what the socket brings: always with room for more, never for much more than the frame that
-    /// is under way.
+    /// Returns the buffer for the next read: it always has free space, and little more than the current frame needs.
     pub(super) fn space(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -36,12 +35,12 @@ impl Frames {
         &mut self.buffer
     }
 
-    /// The first four bytes, which may be a word instead of a length.
+    /// Returns the first four bytes, which can be a four-letter word instead of a length.
     pub(super) fn first_four(&self) -> Option<[u8; 4]> {
         self.rest().first_chunk().copied()
     }
 
-    /// The next whole frame, without its length.
+    /// Returns the next complete frame, without its length.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, BadLength> {
         let Some(announced) = self.rest().first_chunk().copied().map(i32::from_be_bytes) else {
             return Ok(None);
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_out_as_they_went_in_wherever_the_stream_is_cut() {
+    fn frames_are_unchanged_wherever_the_stream_is_split() {
         let bodies = [&b"first"[..], b"", b"third one"];
         let stream: Vec<u8> = bodies.iter().flat_map(|body| framed(body)).collect();
         for cut in 0..=stream.len() {
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_below_zero_and_beyond_the_limit_are_refused() {
+    fn negative_and_excessive_lengths_are_rejected() {
         for length in [-1, i32::MIN, i32::try_from(FRAME_BYTES).unwrap() + 1, i32::MAX] {
             let mut frames = Frames::default();
             frames.space().extend(length.to_be_bytes());
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_frame_is_read_and_its_memory_given_back() {
+    fn the_longest_frame_is_read_and_its_memory_is_released() {
         let mut frames = Frames::default();
         let body = vec![7; FRAME_BYTES];
         for part in framed(&body).chunks(ROOM) {
@@ -110,7 +109,7 @@ mod tests {
         assert!(frames.space().capacity() <= BUFFER_KEEPS, "{}", frames.buffer.capacity());
     }
 
-    /// All frames of a stream that arrives in these pieces, and how it ended.
+    /// Splits a stream that arrives in these pieces; returns all frames and the error, if any.
     fn cut(stream: &[u8], mut piece: impl FnMut() -> usize) -> (Vec<Vec<u8>>, Option<BadLength>) {
         let (mut frames, mut seen, mut rest) = (Frames::default(), Vec::new(), stream);
         while !rest.is_empty() {
@@ -124,13 +123,16 @@ mod tests {
                     Err(refused) => return (seen, Some(refused)),
                 }
             }
-            assert!(frames.buffer.capacity() <= stream.len() + 2 * ROOM, "an announced length is no promise");
+            assert!(
+                frames.buffer.capacity() <= stream.len() + 2 * ROOM,
+                "an announced length allocates nothing"
+            );
         }
         (seen, None)
     }
 
     #[test]
-    fn any_bytes_are_cut_alike_however_they_arrive() {
+    fn any_bytes_are_split_the_same_way_however_they_arrive() {
         let seed = fastrand::u64(..);
         let mut rng = fastrand::Rng::with_seed(seed);
         for _ in 0..3_000 {

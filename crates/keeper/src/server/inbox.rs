@@ -1,7 +1,7 @@
-//! The engine's inbox: what arrived while it was busy is what it takes next.
+//! The inbox of the engine: messages that arrive while the engine is busy form its next batch.
 //!
-//! A `Vec` behind a mutex, and not a channel: a connection hands over all that one read brought under one lock, the
-//! engine takes all that there is under one lock, and nobody is woken who is awake.
+//! A `Vec` behind a mutex instead of a channel: a connection adds all requests of one read under one lock, the engine
+//! takes all messages under one lock, and a running engine is not woken.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,57 +17,57 @@ use crate::model::ConnectionId;
 use crate::proto::{ConnectRequest, Request};
 use crate::store::{Reader, StoreError};
 
-/// What the engine is told. Of one connection in this order: `Connect`, requests, `Disconnected`.
+/// A message to the engine. The order for one connection is `Connect`, requests, `Disconnected`.
 pub(super) enum Message {
-    /// A connection with its first frame.
+    /// A new connection with its first frame.
     Connect {
         connection: ConnectionId,
         request: ConnectRequest,
         peer: SocketAddr,
         outbox: Arc<Outbox>,
         password: [u8; 16],
-        /// Of the frame.
+        /// Bytes of the frame.
         size: usize,
     },
     /// A request.
     Request { connection: ConnectionId, asked: Asked },
-    /// The connection's unsent bytes went below their low mark.
+    /// The connection's unsent bytes fell below the low mark.
     Drained(ConnectionId),
-    /// The socket is gone.
+    /// The socket is closed.
     Disconnected(ConnectionId),
     /// A four-letter word.
     Report(Report, oneshot::Sender<String>),
-    /// A view of the last commit, to be copied on another thread.
+    /// Returns a snapshot of the last commit, for a copy on another thread.
     Reader(oneshot::Sender<Result<Box<dyn Reader>, StoreError>>),
-    /// A batch that was out has come back: look for it.
+    /// Wakes the engine: the committer has returned a batch.
     Committed,
-    /// End all sessions' connections, and the engine.
+    /// Ends the connections of all sessions, and the engine.
     Stop,
-    /// End a session as if its time were over.
+    /// Expires a session.
     #[cfg(feature = "testing")]
     Expire(i64, oneshot::Sender<bool>),
-    /// Let time pass at once.
+    /// Moves the clock forward.
     #[cfg(feature = "testing")]
     Skip(Duration),
 }
 
-/// One request as it waits.
+/// A queued request.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) xid: i32,
     pub(super) request: Request,
-    /// What it takes while it waits.
+    /// Memory that it takes while it waits.
     pub(super) size: usize,
     pub(super) received: Instant,
 }
 
 impl Message {
-    /// What it counts against the inbox's bound: what clients can send without an end.
+    /// Returns the bytes that count against the inbox's bound. Only messages that clients can send without limit count.
     pub(super) fn weight(&self) -> usize {
         match self {
             Self::Connect { size, .. } => *size,
             Self::Request { asked, .. } => asked.size,
-            // One per connection at most, or asked for by the operator.
+            // At most one per connection, or sent by the operator.
             Self::Drained(_)
             | Self::Disconnected(_)
             | Self::Report(..)
@@ -80,7 +80,7 @@ impl Message {
     }
 }
 
-/// The engine is gone, and with it the server.
+/// The engine has ended, and so has the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed;
 
@@ -90,7 +90,7 @@ pub(super) struct Inbox {
     state: Mutex<State>,
     /// Wakes the engine.
     filled: Condvar,
-    /// Wakes connections that found it full, or wait for the end.
+    /// Wakes connections that wait for free space or for the end.
     emptied: Notify,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Inbox {
 struct State {
     messages: Vec<Message>,
     bytes: usize,
-    /// The engine waits on `filled`.
+    /// The engine is waiting on `filled`.
     asleep: bool,
     closed: bool,
 }
@@ -120,14 +120,14 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// Hands over `messages`, in order and together, once there is room.
+    /// Adds `messages` in order and under one lock, once there is free space.
     ///
     /// Cancel safe: all of them were handed over, or none.
     pub(super) async fn send(&self, messages: &mut Vec<Message>) -> Result<(), Closed> {
         loop {
             let emptied = self.emptied.notified();
             tokio::pin!(emptied);
-            // Registered before the look: an engine that empties it in between wakes us all the same.
+            // Registered before the check, so that a `take` between the check and the wait still wakes this task.
             emptied.as_mut().enable();
             {
                 let mut state = self.state();
@@ -145,7 +145,7 @@ impl Inbox {
         }
     }
 
-    /// Hands over a message that no client can repeat without an end, without waiting for room.
+    /// Adds a message without waiting for free space. Only for messages that a client cannot repeat without limit.
     pub(super) fn tell(&self, message: Message) -> Result<(), Closed> {
         let mut state = self.state();
         if state.closed {
@@ -156,8 +156,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Takes all that there is into the empty `batch`; waits until something is, or for `patience`.
-    /// Answers whether it was full, so that more may wait behind it.
+    /// Moves all messages into the empty `batch`. Waits for the first one, at most for `patience`. Returns whether the
+    /// inbox was full, in which case senders may be waiting.
     pub(super) fn take(&self, batch: &mut Vec<Message>, patience: Option<Duration>) -> bool {
         let deadline = patience.map(|patience| Instant::now() + patience);
         let mut state = self.state();
@@ -180,7 +180,7 @@ impl Inbox {
         was_full
     }
 
-    /// Waits until the engine is gone. Cancel safe.
+    /// Waits until the engine has ended. Cancel safe.
     pub(super) async fn closed(&self) -> Closed {
         loop {
             let emptied = self.emptied.notified();
@@ -193,7 +193,7 @@ impl Inbox {
         }
     }
 
-    /// Refuses whatever comes, and drops what nobody will read.
+    /// Rejects further messages and drops the queued ones.
     pub(super) fn close(&self) {
         let dropped = {
             let mut state = self.state();
@@ -213,7 +213,7 @@ impl Inbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves nothing half-done in here, and closing must work after one.
+        // A panic in another thread leaves the state consistent, and `close` must work after it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -236,18 +236,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_inbox_makes_senders_wait_until_it_is_taken() {
+    async fn senders_wait_until_a_full_inbox_is_taken() {
         let inbox = Inbox::default();
         let many = i32::try_from(INBOX_REQUESTS).unwrap();
         inbox.send(&mut (0..many).map(ping).collect()).await.unwrap();
         let mut last = vec![ping(many)];
         {
             let mut waits = std::pin::pin!(inbox.send(&mut last));
-            assert!(poll_once(waits.as_mut()).await.is_none(), "there was no room");
+            assert!(poll_once(waits.as_mut()).await.is_none(), "the inbox was full");
             inbox.tell(Message::Drained(ConnectionId(2))).unwrap();
             let mut batch = Vec::new();
             inbox.take(&mut batch, None);
-            assert_eq!(batch.len(), INBOX_REQUESTS + 1, "what cannot be repeated needs no room");
+            assert_eq!(batch.len(), INBOX_REQUESTS + 1, "an unrepeatable message needs no free space");
             waits.await.unwrap();
         }
         assert!(last.is_empty());
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sender_that_gives_up_keeps_what_it_had() {
+    async fn a_cancelled_sender_keeps_its_messages() {
         let inbox = Inbox::default();
         inbox.send(&mut (0..1_000).map(ping).collect()).await.unwrap();
         let mut mine = vec![ping(7)];
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn closing_wakes_who_waits_and_refuses_who_comes() {
+    async fn closing_wakes_waiting_senders_and_rejects_new_ones() {
         let inbox = Inbox::default();
         inbox.send(&mut (0..1_000).map(ping).collect()).await.unwrap();
         let mut mine = vec![ping(7)];
@@ -279,14 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_with_a_deadline_wakes_without_messages() {
+    fn take_with_a_deadline_returns_without_messages() {
         let inbox = Inbox::default();
         let mut batch = Vec::new();
         inbox.take(&mut batch, Some(Duration::from_millis(1)));
         assert!(batch.is_empty());
     }
 
-    /// Polls once.
     async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(match future.as_mut().poll(context) {

@@ -1,4 +1,4 @@
-//! A running server, to who started it.
+//! The handle of a running server.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,37 +11,37 @@ use super::builder::Builder;
 use super::inbox::{Closed, Inbox, Message};
 use crate::store::{Backup, StoreError};
 
-/// How the engine ended; `None` while it serves.
+/// The result of the engine; `None` while the server runs.
 pub(super) type Outcome = Option<Result<(), StopReason>>;
 
-/// Why a server stopped by itself.
+/// The reason why a server stopped without a call of [`Keeper::stop`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// A batch could not be made durable. Nobody was told of it; what the store holds is known after a restart.
+    /// A batch could not be made durable. None of it was acknowledged. A restart shows whether the store contains it.
     #[error("a commit failed: nothing of its batch was acknowledged, and the server has stopped")]
     Commit(#[source] Arc<StoreError>),
-    /// A defect of the server.
+    /// A bug in the server.
     #[error("the engine panicked: the server has stopped")]
     Panicked,
 }
 
-/// Why a backup was not made.
+/// The reason why a backup failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
     /// The server has stopped.
     #[error("the server has stopped")]
     Stopped,
-    /// The store could not be read, or the file not be written.
+    /// The store could not be read, or the backup file could not be written.
     #[error("the store could not be copied")]
     Store(#[from] StoreError),
-    /// A defect of the store.
-    #[error("the copying thread panicked")]
+    /// A bug in the store.
+    #[error("the backup thread panicked")]
     Panicked,
 }
 
-/// A running server. Dropping it stops the server without waiting for it: see [`stop`](Self::stop).
+/// A running server. Dropping it stops the server in the background; [`stop`](Self::stop) also waits for the end.
 #[derive(Debug)]
 pub struct Keeper {
     pub(super) address: SocketAddr,
@@ -51,24 +51,24 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// What may be decided about a server, with defaults: loopback, a free port, nothing durable.
+    /// Returns a builder with the default settings: a free loopback port and in-memory storage.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// Where it listens, with the port that it got.
+    /// Returns the listen address with the actual port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What clients on this machine connect to: `127.0.0.1:2181`.
+    /// Returns the connect string for clients on this machine, such as `127.0.0.1:2181`.
     #[must_use]
     pub fn connect_string(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
-            // Every address includes the loopback's.
+            // The unspecified address includes loopback.
             address.set_ip(match address {
                 SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -77,45 +77,47 @@ impl Keeper {
         address.to_string()
     }
 
-    /// Closes the listener, finishes the batch that is under way, and closes the connections behind their answers.
-    /// Sessions stay: their clients may come back to the next server on the same store, as to a restarted ZooKeeper.
+    /// Closes the listener, finishes the current batch, and closes the connections after their replies are sent.
+    /// Sessions are kept: clients can re-attach to the next server on the same store, as after a restart of ZooKeeper.
     ///
-    /// The store's directory is free when this returns. Cancelling it leaves the server to stop by itself.
+    /// The data directory is unlocked when this returns. If the future is dropped, the server still stops in the
+    /// background.
     ///
     /// # Errors
-    /// When the server had stopped by itself before.
+    /// Returns the reason if the server had already stopped with an error.
     pub async fn stop(mut self) -> Result<(), StopReason> {
         self.tell_stop();
         let outcome = self.ended().await;
         if let Some(listener) = self.listener.take() {
-            // Its panic took no data along: the engine's outcome is the one that counts.
+            // A panic of the listener loses no data, so only the engine's result is reported.
             drop(listener.await);
         }
         outcome
     }
 
-    /// Waits for the server to stop by itself. Cancel safe.
+    /// Waits until the server stops with an error. Cancel safe.
     ///
     /// # Errors
-    /// Always, as nobody else can stop it: why it stopped. A service that gets this should end with a failure.
+    /// Always returns an error, because only [`stop`](Self::stop) ends a server normally and it consumes the handle. A
+    /// service that receives this error should exit with a failure.
     pub async fn wait(&self) -> Result<(), StopReason> {
         self.ended().await
     }
 
-    /// Why the server stopped by itself; `None` while it serves.
+    /// Returns the reason why the server stopped; `None` while it runs.
     #[must_use]
     pub fn stopped(&self) -> Option<StopReason> {
         self.outcome.borrow().clone().and_then(Result::err)
     }
 
-    /// Writes a copy of the store to a new file while the server goes on: of the last commit, whole or not at all,
-    /// durable on return. [`store::restore`](crate::store::restore) reads it. Commits are held up while the view is
-    /// taken, which folds what waits: some 200 ms at most.
+    /// Writes a copy of the last commit to a new file while the server runs. The copy is atomic and durable on return;
+    /// [`store::restore`](crate::store::restore) reads it. Commits are delayed by at most about 200 ms, while the store
+    /// folds its pending changes and opens the snapshot.
     ///
-    /// Cancelling it does not stop the copy.
+    /// If the future is dropped, the copy continues.
     ///
     /// # Errors
-    /// When there is a file of that name, or it cannot be written, or the server has stopped.
+    /// If the file exists or cannot be written, or if the server has stopped.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<Backup, BackupError> {
         let (answer, reader) = oneshot::channel();
         self.inbox.tell(Message::Reader(answer)).map_err(|Closed| BackupError::Stopped)?;
@@ -129,13 +131,13 @@ impl Keeper {
         let mut outcome = self.outcome.clone();
         match outcome.wait_for(Option::is_some).await.map(|ended| ended.clone()) {
             Ok(Some(ended)) => ended,
-            // The engine's thread is gone and left no word.
+            // The engine thread ended without a result.
             Ok(None) | Err(_) => Err(StopReason::Panicked),
         }
     }
 
     fn tell_stop(&self) {
-        // An engine that is gone needs not be stopped.
+        // If the inbox is closed, the engine has already stopped.
         let (Ok(()) | Err(Closed)) = self.inbox.tell(Message::Stop);
     }
 }

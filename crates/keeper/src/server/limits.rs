@@ -1,119 +1,123 @@
-//! Every bound of the server, and the argument for its size.
+//! Every bound of the server, with the reason for its value.
 //!
-//! What one hostile or stuck client can make the server hold, by what it takes in memory:
+//! Memory that one hostile or stuck client can occupy:
 //!
-//! | what | at most |
+//! | data | at most |
 //! | --- | --- |
-//! | requests | [`OUTSTANDING_BYTES`] and the longest one: 22 MB, since a frame of a megabyte decodes to 20 |
-//! | replies | [`REPLIES_HIGH`] and one more: a znode's megabyte, 32 MiB of a multi-read, [`REPLY_BYTES`] of names |
+//! | requests | [`OUTSTANDING_BYTES`] plus the longest request: 22 MB, because a frame of 1 MB decodes to 20 MB |
+//! | replies | [`REPLIES_HIGH`] plus one reply: a znode of 1 MB, a multi-read of 32 MiB, or [`REPLY_BYTES`] of names |
 //! | notifications | [`NOTICE_BYTES`] |
 //!
-//! So it is 35 MB without the help of what is in the tree, and 100 with the longest of lists, for each of
-//! [`Limits::connections`]: there is no bound for all clients together, but for one batch's notifications. The
-//! usual 4,096 connections can hold more than a machine has. A server that strangers reach wants fewer, and a bound
-//! per address. Znodes, sessions and watches are the service itself: they are bounded as in Java, by memory.
+//! This adds up to 35 MB, or 100 MB with the longest lists of children, for each of [`Limits::connections`]. Only the
+//! notifications of one batch have a bound for all clients together. With the default of 4,096 connections, hostile
+//! clients can therefore exhaust the memory of the machine: on an untrusted network set fewer connections and a limit
+//! per address. Znodes, sessions and watches are the service itself; as in Java, they are bounded only by memory.
 
 use std::time::Duration;
 
-/// The longest request: `jute.maxbuffer` of the Java server. A connection that announces more is closed, since
-/// nothing behind such a length can be trusted to be a frame.
+/// The longest request: `jute.maxbuffer` of the Java server. A connection that announces a longer one is closed,
+/// because the bytes after such a length cannot be assumed to be a frame.
 pub const FRAME_BYTES: usize = 0xf_ffff;
 
-/// Requests of one connection that may wait for their answers; with more, the socket is not read from. Java's bound
-/// for the whole server (`globalOutstandingLimit`) is the same; the usual client has a window of tens to hundreds.
+/// Unanswered requests per connection; at this limit the socket is not read. Java's limit for the whole server
+/// (`globalOutstandingLimit`) has the same value; a typical client has tens to hundreds of requests in flight.
 pub const OUTSTANDING_REQUESTS: usize = 1_000;
 
-/// Bytes of one connection's unanswered requests, decoded: the longest frame, and as much again to read on meanwhile;
-/// overshot by one read, which can complete one longest request.
+/// Decoded bytes of unanswered requests per connection: the longest frame, and as much again to read ahead. One read
+/// can exceed it by one request of the longest size.
 pub const OUTSTANDING_BYTES: usize = 2 * 1024 * 1024;
 
-/// Requests that wait for the engine. What it takes at once is committed in a few milliseconds if it is single writes;
+/// Requests in the inbox of the engine. If they are single writes, the engine commits that many in a few milliseconds;
 /// larger batches add latency and hardly any throughput.
 pub const INBOX_REQUESTS: usize = 1_000;
 
-/// Changed znodes behind one commit, overshot by one transaction (25,000 in the longest frame). A row is at most some
-/// 5 KB beside its data, so a commit's rows stay below 200 MB. One batch is being committed while the next gathers.
+/// Changed znodes per commit; one transaction can exceed it (25,000 znodes in the longest frame). A row has at most
+/// about 5 KB in addition to its data, so the rows of a commit stay below 200 MB. One batch is committed while the next
+/// one fills.
 pub const COMMIT_NODES: usize = 10_000;
 
-/// Changed znodes that are sealed in the middle of a batch when the committer is idle. A commit of fewer costs nearly
-/// as much as one of as many, so that short batches are better off as one.
+/// Changed znodes after which a batch is sealed early if the committer is idle. A commit of fewer znodes costs nearly
+/// as much as one of this size, so short batches are committed whole.
 pub const SEAL_NODES: usize = 300;
 
-/// What the requests of a batch may weigh before it waits for the disk, overshot by one request. Each adds its data to
-/// the commit: as much as the inbox holds.
+/// Request bytes per batch before the engine waits for the disk; one request can exceed it. Each request adds its data
+/// to the commit. The value is the capacity of the inbox.
 pub const BATCH_BYTES: usize = INBOX_BYTES;
 
-/// How long nobody may come before the store does what it puts off: longer than the pauses of a client that works
-/// through a list, each of whose requests would else find the disk busy.
+/// Idle time before the store does deferred work. Longer than the pauses of a client that sends sequential requests:
+/// otherwise each of its requests would wait for the disk.
 pub const TIDY_AFTER: Duration = Duration::from_millis(20);
 
-/// Bytes that wait for the engine. A connection that finds the inbox full waits; each can overshoot by one read.
+/// Request bytes in the inbox. A connection waits while the inbox is full; each connection can exceed it by one read.
 pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
 
-/// With more unsent bytes than this, a connection's next requests are parked, and it is soon not read from: the
-/// client has to read before it asks for more. More than a round trip of any sensible network holds.
+/// Unsent bytes above which further requests of a connection are parked; soon after, its socket is not read. The client
+/// must read before it can send more. The value exceeds the bandwidth-delay product of any usual network.
 pub const REPLIES_HIGH: usize = 1024 * 1024;
 
-/// The parked requests go on below this: half, so that the engine is not woken for every write.
+/// Unsent bytes below which parked requests resume: half of the high mark, so that not every write wakes the engine.
 pub const REPLIES_LOW: usize = REPLIES_HIGH / 2;
 
-/// The longest list that is answered: a million children fit. A longer one closes its connection, as no client could
-/// read it and none of the protocol's errors says so. Multi-reads are bounded by the model.
+/// The longest list in a reply: one million children fit. For a longer one the connection is closed, because no client
+/// can read it and the protocol has no error for it. The model bounds multi-reads.
 pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Unsent notifications of one connection, with those that wait for the disk. They cannot be held back like replies, and none may be left out, so a
-/// client that is further behind is closed: it re-attaches, sets its watches again and reads what is. About 100,000
-/// notifications, seconds of the fastest change.
+/// Unsent notifications per connection, including those that wait for the commit. They cannot be parked like replies
+/// and none may be dropped, so a connection that exceeds the limit is closed. Its client re-attaches, sets its watches
+/// again and reads the current state. The value is about 100,000 notifications, several seconds of the fastest possible
+/// changes.
 pub const NOTICE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Notifications for all connections together that wait for the disk, of the batch that is being committed and of the
-/// next: two hundred clients that hear of the longest multi. Up to twice as much memory, as buffers grow by doubling
-/// (450 MB were measured). Who would get more is closed as above; one transaction cannot fill the memory.
+/// Notifications of all connections that wait for a commit, in the current and the next batch: enough for two hundred
+/// clients that watch the longest multi. They take up to twice that memory because buffers grow by doubling (measured:
+/// 450 MB). A connection that would exceed the limit is closed as above, so that one transaction cannot exhaust the
+/// memory.
 pub const BATCH_NOTICE_BYTES: usize = 256 * 1024 * 1024;
 
-/// How long a new connection may take for TLS and its first frame. Java's
+/// Time limit for the TLS handshake and the first frame of a new connection. Java:
 /// `zookeeper.nio.sessionlessCnxnTimeout`.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Between the look into the inbox that finds a session's time over and the one that ends it, for what waits in
-/// sockets after the process was stopped: thousands are read in that time, and against the shortest of sessions it
-/// is little.
+/// Time between the look at the inbox that finds a session timed out and the look that expires it, so that requests
+/// which waited in sockets while the process was stopped are read. Thousands of requests are read in that time, and it
+/// is short compared with the shortest session.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// How much later than asked for the engine wakes before it takes the process for stopped or starved: far more than a
-/// timer's own lateness, and little against the shortest session.
+/// Delay of a wake-up after which the engine assumes that the process was stopped or starved: far above the inaccuracy
+/// of timers, and short compared with the shortest session.
 pub const AWAY: Duration = Duration::from_millis(100);
 
-/// [`LOOK_AGAIN`] of a server that was away: while it is starved, tasks that read sockets get their turn late, and one of
-/// them may be whose session is thought to be over.
+/// [`LOOK_AGAIN`] after a late wake-up. In a starved process the tasks that read sockets also run late, and one of them
+/// may hold a request of a session that seems to have timed out.
 pub const CATCH_UP: Duration = Duration::from_millis(250);
 
-/// How long full batches may keep a look from being the one. Below the shortest session of the default tick.
+/// The longest time for which full batches can delay a look from counting. Shorter than the shortest session at the
+/// default tick.
 pub const LOOKS_LAST: Duration = Duration::from_secs(1);
 
-/// How long a connection that is to be closed may take to read what was sent before.
+/// Time limit for a client to read the remaining bytes of a connection that is being closed.
 pub const LINGER: Duration = Duration::from_secs(2);
 
-/// A pause after a failed `accept`: out of file descriptors, only time helps.
+/// Pause after a failed `accept`. When file descriptors run out, only waiting helps.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a buffer keeps when it is empty. One large frame does not tie up its megabyte for good.
+/// Capacity that an empty buffer keeps. One large frame does not hold a megabyte permanently.
 pub const BUFFER_KEEPS: usize = 64 * 1024;
 
-/// How much is read from a socket at once: the requests of a window of some hundred small writes, and no more than
-/// 5,000 of the smallest, by which a client can overshoot [`OUTSTANDING_REQUESTS`].
+/// Bytes per read of a socket: about a hundred small writes, and at most 5,000 of the smallest requests, by which a
+/// client can exceed [`OUTSTANDING_REQUESTS`].
 pub const READ_BYTES: u64 = 64 * 1024;
 
-/// How many clients a server takes.
+/// Limits for connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections from all addresses; the next one is closed at once. Default: 4,096, under the usual limit of file
-    /// descriptors on servers; 0 is none.
+    /// Connections from all addresses; a further one is closed immediately. Default: 4,096, below the usual limit of
+    /// file descriptors on servers. 0 disables the limit.
     pub connections: usize,
-    /// Connections from one address (`maxClientCnxns`). Default: 0, none, as on a loopback listener all clients
-    /// share their address. Java's default is 60.
+    /// Connections from one address (`maxClientCnxns`). Default: 0 (no limit), because all clients of a loopback
+    /// listener share one address. Java's default is 60.
     pub connections_per_address: usize,
-    /// How long a new connection may take for TLS and its first frame. Default: [`HANDSHAKE`].
+    /// Time limit for the TLS handshake and the first frame. Default: [`HANDSHAKE`].
     pub handshake: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Accepting connections, as many as are allowed, until the engine ends.
+//! Accepts connections within the limits until the engine ends.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +19,7 @@ use super::limits::{ACCEPT_PAUSE, LINGER, Limits};
 use super::tls::Acceptor;
 use crate::model::ConnectionId;
 
-/// Who is connected, counted. Shared with the four-letter words.
+/// Counts of open connections. Shared with the four-letter words.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     open: AtomicUsize,
@@ -27,7 +27,7 @@ pub(super) struct Admission {
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The permission for one connection; it is given back when it is dropped.
+/// The permit for one connection; dropping it releases the slot.
 #[derive(Debug)]
 struct ConnectionPermit {
     admission: Arc<Admission>,
@@ -49,12 +49,12 @@ impl Admission {
         Some(ConnectionPermit { admission: Arc::clone(self), address })
     }
 
-    /// Connections that are open now.
+    /// Returns the number of open connections.
     pub(super) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Connections that were one too many.
+    /// Returns the number of connections rejected by a limit.
     pub(super) fn rejected(&self) -> usize {
         self.rejected.load(Ordering::Relaxed)
     }
@@ -75,7 +75,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// What every connection needs.
+/// Shared data for all connections.
 #[derive(Clone)]
 pub(super) struct Door {
     pub(super) inbox: Arc<Inbox>,
@@ -85,7 +85,7 @@ pub(super) struct Door {
     pub(super) tls: Option<Acceptor>,
 }
 
-/// Accepts until the engine ended, and then waits for the connections to end.
+/// Accepts connections until the engine ends, then waits for the open ones to end.
 pub(super) async fn listen(listener: TcpListener, door: Door, mut outcome: watch::Receiver<Outcome>) {
     let mut connections = JoinSet::new();
     let mut next = 1;
@@ -98,7 +98,7 @@ pub(super) async fn listen(listener: TcpListener, door: Door, mut outcome: watch
                     open(&mut connections, stream, peer, id, &door);
                 }
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, "accepting a connection failed");
+                    warn!(error = &error as &dyn std::error::Error, "could not accept a connection");
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -113,29 +113,29 @@ pub(super) async fn listen(listener: TcpListener, door: Door, mut outcome: watch
         }
     };
     if timeout(LINGER, rest).await.is_err() {
-        // Those that are still in their handshake, or do not read.
+        // The remaining ones are in their handshake or do not read.
         connections.shutdown().await;
     }
 }
 
 async fn ended(outcome: &mut watch::Receiver<Outcome>) {
-    // An error: the engine's end of the channel is gone, and so is the engine.
+    // An error means that the sender was dropped, so the engine has ended.
     drop(outcome.wait_for(Option::is_some).await);
 }
 
 fn report(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        warn!(error = &error as &dyn std::error::Error, "a connection's task failed");
+        warn!(error = &error as &dyn std::error::Error, "a connection task panicked");
     }
 }
 
 fn open(connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, id: ConnectionId, door: &Door) {
     let Some(place) = door.admission.admit(peer.ip(), &door.limits) else {
-        warn!(%peer, "connection refused: too many of them");
+        warn!(%peer, "connection refused: the connection limit is reached");
         return;
     };
     if let Err(error) = stream.set_nodelay(true) {
-        debug!(%peer, error = &error as &dyn std::error::Error, "no TCP_NODELAY");
+        debug!(%peer, error = &error as &dyn std::error::Error, "could not set TCP_NODELAY");
     }
     let door = door.clone();
     connections.spawn(async move {

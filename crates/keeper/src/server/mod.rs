@@ -1,16 +1,17 @@
-//! The model behind sockets: one engine thread, a task per connection, bounded queues between them.
+//! The server around the model: one engine thread, one task per connection, bounded queues between them.
 //!
 //! ```text
 //!  listener ──► connection task ──► inbox ──► engine (model + store) ──► outbox ──► the same task ──► socket
 //!               frames, decoding    bounded   batches, one commit each   bounded    one write per batch
 //! ```
 //!
-//! **What is answered is durable**: the engine releases a batch behind its commit, and ends the server when a commit
-//! fails. **What a client can make the server hold is bounded**: every number is in [`limits`]. **Nothing here
-//! decides** what an answer is: that is the [`model`](crate::model)'s business.
+//! * **Every reply is durable.** The engine releases the replies of a batch after its commit. A failed commit ends the
+//!   server.
+//! * **Memory per client is bounded.** Every bound is in [`limits`].
+//! * **This module has no protocol semantics.** The [`model`](crate::model) decides each reply.
 //!
-//! A single node has no failover: while it is down, its clients wait, and sessions that time out meanwhile get their
-//! time anew. It says so in its log and in `srvr`.
+//! A single node has no failover: while it is down, its clients wait. After a restart every session has its full
+//! timeout again. The log and `srvr` state that there is no failover.
 
 mod builder;
 mod clock;

@@ -1,7 +1,7 @@
-//! What is to be sent on one connection, and how much of what it asked is still to be answered.
+//! The outgoing bytes of one connection, and the count of its unanswered requests.
 //!
-//! The engine encodes into a buffer of its own and seals it with its batch; when that is durable, it is handed over;
-//! the connection's task takes all that there is and writes it at once. The buffers go round between them.
+//! The engine encodes into its own buffer and seals it with the batch. After the commit the buffer is moved to the
+//! outbox, and the connection task writes all queued bytes in one call. The buffers are reused in both directions.
 //!
 //! ```text
 //!  engine ── promise(n) ─ … commit … ─ deliver(bytes) ──► [ bytes ] ── take() ──► writer ── written(n) ──► socket
@@ -17,23 +17,23 @@ use tokio::sync::Notify;
 
 use super::limits::{BUFFER_KEEPS, OUTSTANDING_BYTES, OUTSTANDING_REQUESTS, REPLIES_LOW};
 
-/// Shared by the engine and one connection's task.
+/// Shared by the engine and one connection task.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
-    /// The engine queued bytes or the end.
+    /// Signals that the engine queued bytes or the end.
     queued: Notify,
-    /// The engine queued the end.
+    /// Signals that the engine queued the end.
     ended: Notify,
-    /// Bytes that were promised and are not in the socket yet.
+    /// Bytes that are promised but not written to the socket yet.
     unsent: AtomicUsize,
-    /// As many of them are notifications.
+    /// The part of `unsent` that is notifications.
     unsent_notices: AtomicUsize,
-    /// The engine holds back requests of this connection until [`REPLIES_LOW`].
+    /// The engine holds back requests of this connection until `unsent` is below [`REPLIES_LOW`].
     parked: AtomicBool,
     requests: AtomicUsize,
     request_bytes: AtomicUsize,
-    /// The engine answered some.
+    /// Signals that the engine answered requests.
     answered: Notify,
 }
 
@@ -47,29 +47,29 @@ struct Queue {
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Behind all that was delivered.
+    /// After all delivered bytes are written.
     Flushed,
-    /// At once: its client does not read, or what it asked for is too much.
+    /// Immediately: the client does not read, or a reply is too large.
     Cut,
 }
 
-/// What a writer took: all that was queued.
+/// All bytes that were queued when the writer took them.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) bytes: Vec<u8>,
     notices: usize,
-    /// Nothing comes behind these bytes.
+    /// No bytes follow.
     pub(super) last: bool,
 }
 
 impl Outbox {
-    /// Counts bytes that are going to be delivered, of which `notices` are notifications.
+    /// Counts bytes that will be delivered, of which `notices` are notifications.
     pub(super) fn promise(&self, bytes: usize, notices: usize) {
         self.unsent.fetch_add(bytes, Ordering::SeqCst);
         self.unsent_notices.fetch_add(notices, Ordering::SeqCst);
     }
 
-    /// Queues what was promised, and leaves an empty buffer in its place.
+    /// Queues the promised bytes, and leaves an empty buffer in their place.
     pub(super) fn deliver(&self, bytes: &mut Vec<u8>, notices: usize) {
         if bytes.is_empty() {
             return;
@@ -77,7 +77,7 @@ impl Outbox {
         {
             let mut queue = self.queue();
             match queue.end {
-                // It was cut meanwhile: nobody will write them.
+                // The connection was cut after the promise: these bytes are never written.
                 Some(End::Cut) => {}
                 Some(End::Flushed) | None if queue.bytes.is_empty() => {
                     std::mem::swap(&mut queue.bytes, bytes);
@@ -94,13 +94,13 @@ impl Outbox {
         self.queued.notify_one();
     }
 
-    /// Ends the connection.
+    /// Queues the end of the connection.
     pub(super) fn end(&self, end: End) {
         {
             let mut queue = self.queue();
             queue.end = Some(end);
             if end == End::Cut {
-                // Nobody will write them; the memory is wanted now.
+                // These bytes are never written: free the memory now.
                 queue.bytes = Vec::new();
             }
         }
@@ -118,7 +118,7 @@ impl Outbox {
         }
     }
 
-    /// Waits for something to write, and takes all of it into `taken`, whose bytes must have been written.
+    /// Waits for queued bytes and moves all of them into `taken`, whose previous bytes must have been written.
     ///
     /// Cancel safe: nothing is taken before it returns.
     pub(super) async fn take(&self, taken: &mut Taken) {
@@ -138,36 +138,36 @@ impl Outbox {
         }
     }
 
-    /// Tells that what was taken is in the socket; `true` asks to tell the engine that it may go on with what it
-    /// parked.
+    /// Records that `taken` was written to the socket. Returns `true` if the caller must notify the engine to resume
+    /// the parked requests.
     pub(super) fn written(&self, taken: &Taken) -> bool {
         self.unsent_notices.fetch_sub(taken.notices, Ordering::SeqCst);
         let unsent = self.unsent.fetch_sub(taken.bytes.len(), Ordering::SeqCst) - taken.bytes.len();
         unsent <= REPLIES_LOW && self.parked.swap(false, Ordering::SeqCst)
     }
 
-    /// Asks to be told when less than [`REPLIES_LOW`] is unsent. The caller looks at [`unsent`](Self::unsent)
-    /// behind this, for what was written before.
+    /// Requests a notification when the unsent bytes are below [`REPLIES_LOW`]. The caller must check
+    /// [`unsent`](Self::unsent) after this call, because the writer may have written everything before it.
     pub(super) fn park(&self) {
         self.parked.store(true, Ordering::SeqCst);
     }
 
-    /// Takes [`park`](Self::park) back; `false` when the writer was faster and tells of it.
+    /// Revokes [`park`](Self::park). Returns `false` if the writer was faster and sends the notification.
     pub(super) fn unpark(&self) -> bool {
         self.parked.swap(false, Ordering::SeqCst)
     }
 
-    /// Bytes that are on their way.
+    /// Returns the number of unsent bytes.
     pub(super) fn unsent(&self) -> usize {
         self.unsent.load(Ordering::SeqCst)
     }
 
-    /// Bytes of notifications that are on their way.
+    /// Returns the number of unsent bytes of notifications.
     pub(super) fn unsent_notices(&self) -> usize {
         self.unsent_notices.load(Ordering::SeqCst)
     }
 
-    /// Waits until this connection may ask for more.
+    /// Waits until this connection may send further requests.
     pub(super) async fn may_ask(&self) {
         while self.outstanding() >= OUTSTANDING_REQUESTS
             || self.request_bytes.load(Ordering::SeqCst) >= OUTSTANDING_BYTES
@@ -176,13 +176,13 @@ impl Outbox {
         }
     }
 
-    /// Counts requests that go to the engine.
+    /// Counts requests that are sent to the engine.
     pub(super) fn asked(&self, requests: usize, bytes: usize) {
         self.requests.fetch_add(requests, Ordering::SeqCst);
         self.request_bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Counts requests that the engine is done with.
+    /// Counts requests that the engine has answered.
     pub(super) fn answer(&self, requests: usize, bytes: usize) {
         let requests_before = self.requests.fetch_sub(requests, Ordering::SeqCst);
         let bytes_before = self.request_bytes.fetch_sub(bytes, Ordering::SeqCst);
@@ -191,13 +191,13 @@ impl Outbox {
         }
     }
 
-    /// Requests that wait for their answers.
+    /// Returns the number of unanswered requests.
     pub(super) fn outstanding(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().expect("nobody panics while holding the queue")
+        self.queue.lock().expect("no code panics while it holds the queue")
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_are_counted_until_they_are_written_and_go_out_in_order() {
+    async fn bytes_are_counted_until_they_are_written_and_sent_in_order() {
         let outbox = Outbox::default();
         deliver(&outbox, &mut vec![1; 10], 4);
         deliver(&outbox, &mut vec![2; 20], 6);
@@ -225,27 +225,27 @@ mod tests {
         assert_eq!((outbox.unsent(), outbox.unsent_notices()), (30, 30));
         outbox.end(End::Flushed);
         outbox.take(&mut taken).await;
-        assert_eq!((taken.bytes.len(), taken.last), (30, true), "the end is behind what was delivered");
+        assert_eq!((taken.bytes.len(), taken.last), (30, true), "the end follows the delivered bytes");
     }
 
     #[tokio::test]
-    async fn a_writer_tells_once_when_parked_requests_may_go_on() {
+    async fn the_writer_notifies_once_when_parked_requests_may_resume() {
         let outbox = Outbox::default();
         let mut taken = Taken::default();
         deliver(&outbox, &mut vec![1; REPLIES_HIGH], 0);
         outbox.take(&mut taken).await;
         outbox.park();
         deliver(&outbox, &mut vec![2; REPLIES_HIGH], 0);
-        assert!(!outbox.written(&taken), "there is as much again");
+        assert!(!outbox.written(&taken), "the second half is still queued");
         outbox.take(&mut taken).await;
         assert!(outbox.written(&taken));
-        assert!(!outbox.unpark(), "it was told");
+        assert!(!outbox.unpark(), "the writer has already notified");
         outbox.park();
-        assert!(outbox.unpark(), "nobody else tells");
+        assert!(outbox.unpark(), "the writer does not notify");
     }
 
     #[tokio::test]
-    async fn what_is_promised_counts_before_it_is_delivered() {
+    async fn promised_bytes_count_before_they_are_delivered() {
         let outbox = Outbox::default();
         outbox.promise(10, 4);
         assert_eq!((outbox.unsent(), outbox.unsent_notices()), (10, 4));

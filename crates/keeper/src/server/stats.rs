@@ -1,11 +1,11 @@
-//! What the four-letter words count.
+//! Counters reported by the four-letter words.
 //!
-//! Latencies are from a frame's arrival to the release of its answer, behind the commit. They are recorded once per
-//! batch: the sum over a batch needs the sum of its arrivals only.
+//! A latency is the time from the arrival of a frame to the release of its reply after the commit. Latencies are
+//! recorded once per batch: their sum needs only the sum of the arrival times.
 
 use std::time::{Duration, Instant};
 
-/// When the requests of one batch arrived.
+/// Arrival times of the requests of one batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrivals {
     origin: Instant,
@@ -16,12 +16,12 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Of none. Times are counted from `origin`, which is before all of them.
+    /// Returns an empty set. Times are counted from `origin`, which must be before every arrival.
     pub(super) fn since(origin: Instant) -> Self {
         Self { origin, count: 0, sum: Duration::ZERO, first: Duration::MAX, last: Duration::ZERO }
     }
 
-    /// Adds one.
+    /// Adds one arrival.
     pub(super) fn add(&mut self, received: Instant) {
         let received = received.saturating_duration_since(self.origin);
         self.count += 1;
@@ -30,13 +30,13 @@ impl Arrivals {
         self.last = self.last.max(received);
     }
 
-    /// Takes all, and leaves none.
+    /// Returns the recorded arrivals and resets `self`.
     pub(super) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::since(self.origin))
     }
 }
 
-/// Latencies since the start or the last reset, in whole milliseconds on the outside as Java's are.
+/// Latencies since the start or the last reset. They are reported in whole milliseconds, as in Java.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Latency {
     count: u64,
@@ -79,7 +79,7 @@ impl Latency {
     }
 }
 
-/// Frames in and out, and how long they took.
+/// Counts of received and sent frames, and the latencies of requests.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Traffic {
     pub(super) received: u64,

@@ -1,4 +1,4 @@
-//! What a test cannot bring about from outside. Not in a server that is shipped.
+//! Operations for tests that have no equivalent in the protocol. Not compiled into shipped servers.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::inbox::{Closed, Message};
 use super::keeper::Keeper;
 use crate::model::Transaction;
 
-/// What a log is told.
+/// An entry for the transaction log of a test.
 #[derive(Debug)]
 pub enum Logged {
-    /// The server begins, with all transactions up to this one. Those above it that were told before did not survive.
+    /// The server starts with all transactions up to this one. Logged transactions with a higher number were lost.
     Begins(i64),
-    /// A transaction, which is not durable yet. What the server answers, it answers after this was told.
+    /// A transaction that is not durable yet. It is logged before its reply is sent.
     Transaction(Transaction),
 }
 
-/// Hears of every transaction.
+/// A callback for every transaction.
 pub(super) struct Log(Box<dyn FnMut(Logged) + Send>);
 
 impl std::fmt::Debug for Log {
@@ -38,7 +38,7 @@ impl Log {
 }
 
 impl Builder {
-    /// Tells `log` of every transaction, on the server's own thread.
+    /// Calls `log` for every transaction, on the engine thread.
     #[must_use]
     pub fn log(mut self, log: impl FnMut(Logged) + Send + 'static) -> Self {
         self.log = Some(Log(Box::new(log)));
@@ -47,8 +47,8 @@ impl Builder {
 }
 
 impl Keeper {
-    /// Ends a session as if its time were over: its ephemeral znodes go, its connection is closed. `false` when
-    /// there is no such session, or the server has stopped.
+    /// Expires a session: deletes its ephemeral znodes and closes its connection. Returns `false` if the session does
+    /// not exist or the server has stopped.
     pub async fn expire(&self, session: i64) -> bool {
         let (answer, expired) = oneshot::channel();
         match self.inbox.tell(Message::Expire(session, answer)) {
@@ -57,9 +57,10 @@ impl Keeper {
         }
     }
 
-    /// Lets `time` pass at once for the server: sessions that do not send in it expire, as do TTL znodes.
+    /// Moves the server's clock forward by `time`: sessions that send no request in that time expire, and so do TTL
+    /// znodes.
     pub fn skip(&self, time: Duration) {
-        // A server that has stopped has no time.
+        // A stopped server has no clock to move.
         let (Ok(()) | Err(Closed)) = self.inbox.tell(Message::Skip(time));
     }
 }

@@ -1,7 +1,7 @@
-//! TLS in front of the protocol, from PEM files.
+//! TLS in front of the protocol, configured with PEM files.
 //!
-//! With an authority for clients, only who has a certificate of it gets as far as the first frame. Certificates name
-//! nobody to the ACLs: ZooKeeper's scheme `x509` is not served.
+//! With a client authority, only clients with a certificate signed by it can send a first frame. Certificates are not
+//! identities for ACLs: ZooKeeper's `x509` scheme is not supported.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-/// Which files to take.
+/// TLS files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
     certificates: PathBuf,
@@ -25,13 +25,13 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// The server's certificate, with those between it and its authority behind it, and its private key.
+    /// Sets the server's certificate, followed by its intermediate certificates, and its private key.
     #[must_use]
     pub fn new(certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self { certificates: certificates.into(), key: key.into(), client_authority: None }
     }
 
-    /// Refuses clients without a certificate of this authority.
+    /// Requires clients to present a certificate signed by this authority.
     #[must_use]
     pub fn client_authority(mut self, certificates: impl Into<PathBuf>) -> Self {
         self.client_authority = Some(certificates.into());
@@ -39,7 +39,7 @@ impl Tls {
     }
 }
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -48,7 +48,7 @@ pub enum TlsError {
     Pem {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: pem::Error,
     },
     /// A file holds no certificate.
@@ -57,22 +57,22 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
-    /// Certificate and key do not fit, or an authority is none.
-    #[error("certificate or key cannot be used")]
+    /// Certificate and key do not match, or an authority certificate is invalid.
+    #[error("the TLS certificate or its key cannot be used")]
     Unfit(#[from] rustls::Error),
-    /// The authority for clients cannot be used.
-    #[error("the authority for clients cannot be used")]
+    /// The client authority cannot be used.
+    #[error("the TLS client authority cannot be used")]
     Verifier(#[from] VerifierBuilderError),
 }
 
-/// Turns accepted sockets into streams.
+/// Performs the TLS handshake of accepted sockets.
 #[derive(Clone)]
 pub(super) struct Acceptor(TlsAcceptor);
 
 impl Acceptor {
     /// Reads the files.
     pub(super) fn new(tls: &Tls) -> Result<Self, TlsError> {
-        // The provider is named, as a process may hold several libraries that each install theirs.
+        // The provider is explicit, because other libraries in the process can install another default.
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
@@ -94,7 +94,7 @@ impl Acceptor {
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 
-    /// Shakes hands. Bound it by time.
+    /// Performs the handshake. The caller must set a timeout.
     pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.0.accept(stream).await
     }

@@ -1,46 +1,46 @@
-//! Why a store could not do it: which file, while doing what, and what to do about it.
+//! Errors of a store: the file, the failed step, and the action to take.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What a store's failure was.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another process serves this directory.
+    /// Another process uses this directory.
     #[error("the data directory {} is locked by another process{}", dir.display(), holder.map_or_else(String::new, |pid| format!(" (pid {pid})")))]
     Locked {
         /// The directory.
         dir: PathBuf,
-        /// Who, as far as its lock file tells.
+        /// The process id from the lock file, if it can be read.
         holder: Option<u32>,
     },
-    /// The file or directory is somebody else's.
-    #[error("{} is not a keeper's: {found}", path.display())]
+    /// The file or directory was not created by a keeper.
+    #[error("{} was not created by a keeper: {found}", path.display())]
     Foreign {
         /// The file or directory.
         path: PathBuf,
-        /// What it is instead.
+        /// What was found instead.
         found: String,
     },
-    /// The file was written by another version of this program.
+    /// Another version of this program wrote the file.
     #[error("{} has format version {found}; this program reads version {known}", file.display())]
     Format {
         /// The file.
         file: PathBuf,
-        /// Its version.
+        /// Its format version.
         found: u32,
         /// The version that this program reads.
         known: u32,
     },
-    /// A row, or the file around it, is not what was written.
+    /// A row or the structure of the file is damaged.
     #[error("{} is corrupt at {row}", file.display())]
     Corrupt {
         /// The file.
         file: PathBuf,
         /// The table and the key.
         row: String,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No space is left.
@@ -50,37 +50,37 @@ pub enum StoreError {
         file: PathBuf,
         /// The step that failed.
         doing: &'static str,
-        /// The system's words.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The system refused.
+    /// An operation of the operating system failed.
     #[error("{doing} failed for {}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// The step that failed.
         doing: &'static str,
-        /// The system's words.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The database refused.
+    /// The database returned an error.
     #[error("{doing} failed for {}", file.display())]
     Database {
         /// The file.
         file: PathBuf,
         /// The step that failed.
         doing: &'static str,
-        /// The database's words.
+        /// The error of the database.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It must not be overwritten.
+    /// The target exists and must not be overwritten.
     #[error("{} exists and is not empty: it is not overwritten", path.display())]
     Exists {
         /// The file or directory.
         path: PathBuf,
     },
-    /// An earlier commit failed, so nobody knows what the file holds until it is opened again.
-    #[error("an earlier commit to {} failed: restart to read what it holds", file.display())]
+    /// An earlier commit failed, so the content of the file is unknown until it is opened again.
+    #[error("an earlier commit to {} failed: restart the process to read its content", file.display())]
     Failed {
         /// The file.
         file: PathBuf,
@@ -88,7 +88,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Sorts out the failure that an operator can mend by deleting files.
+    /// Converts an I/O error; a full disk has its own variant, because an operator can fix it by freeing space.
     #[cfg(feature = "server")]
     pub(crate) fn io(path: impl Into<PathBuf>, doing: &'static str, source: io::Error) -> Self {
         let path = path.into();
@@ -96,7 +96,7 @@ impl StoreError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::Full { file: path, doing, source }
             }
-            // Kinds are many and grow; every other one is told as the system words it.
+            // All other kinds are reported with the text of the operating system.
             _ => Self::Io { path, doing, source },
         }
     }

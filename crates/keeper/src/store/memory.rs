@@ -1,7 +1,7 @@
-//! Rows that end with the process, for tests and for servers whose users want neither files nor promises.
+//! In-memory storage, for tests and for servers without durability.
 //!
-//! Paths and data are shared with the model, so keeping the rows costs their stats. They are kept at all so that a
-//! test can start a second model from them, and so that a backup of a server without files is possible.
+//! Paths and data are shared with the model, so the rows only cost the memory of their stats. They are needed to
+//! restore a second model from them in tests, and to make backups of a server without files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,26 +16,26 @@ use crate::by_path::ByPath;
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     zxid: i64,
-    /// Sorted when they are read, which is seldom: to keep many paths sorted costs more than all the rest of a commit.
+    /// Sorted only when read, which is rare: keeping the paths sorted would cost more than the rest of a commit.
     nodes: ByPath<Box<(NodeRow, Data)>>,
     sessions: BTreeMap<i64, SessionRow>,
     commits: u64,
 }
 
 impl Memory {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The data of a znode, if there is one of this path.
+    /// Returns the data of a znode; `None` if it does not exist.
     #[cfg(test)]
     pub(crate) fn data(&self, path: &str) -> Option<Data> {
         self.nodes.get(path).map(|row| row.1.clone())
     }
 
-    /// In no order.
+    /// Returns the rows, unsorted.
     fn snapshot(&self) -> Snapshot {
         let nodes = self.nodes.iter();
         let nodes =
@@ -71,7 +71,7 @@ impl Store for Memory {
         Ok(())
     }
 
-    /// Unlike a file's, this view is a copy of the paths and stats.
+    /// Unlike the snapshot of a file, this one is a copy of the paths and stats.
     fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(Box::new(View(self.snapshot())))
     }
@@ -81,8 +81,9 @@ impl Store for Memory {
     }
 }
 
-/// A copy of the rows.
-struct View(#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only files read it"))] Snapshot);
+struct View(
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "read only by backups to files"))] Snapshot,
+);
 
 impl Reader for View {
     #[cfg(feature = "server")]

@@ -1,18 +1,18 @@
-//! What survives: the changed rows of each batch, committed before anybody hears of them.
+//! Durable storage: the changed rows of each batch are committed before the batch is acknowledged.
 //!
-//! The model keeps the whole tree in memory and hands over the rows that a batch changed; a store writes them
-//! all or none, and returns once they would survive a power loss. There is one file, whose transactions are the
-//! database's: no log file of our own beside it, so no torn tail and no order of two files.
+//! The model keeps the whole tree in memory and hands over the rows that a batch changed. A store writes all of them or
+//! none, and returns when they would survive a power loss. It uses one file and the transactions of its database. There
+//! is no separate log file, so there is no torn tail and no write order between two files.
 //!
-//! | a server wants | it takes |
+//! | need | use |
 //! | --- | --- |
-//! | to survive a power loss | [`Disk`]: one file in a data directory |
-//! | neither files nor promises | [`Memory`] |
-//! | a backup while it serves | [`Store::reader`]: a view of one commit, copied on another thread |
+//! | survive a power loss | [`Disk`]: one file in a data directory |
+//! | no files, no durability | [`Memory`] |
+//! | a backup while the server runs | [`Store::reader`]: a snapshot of one commit, copied on another thread |
 //!
-//! **What a failed commit means:** nobody knows whether the batch is there. Its requests must not be answered, and the
-//! process has to end: a restart reads what really is there, and clients learn that their writes' outcome is unknown.
-//! A store refuses everything after a failure, so that a server cannot forget this.
+//! **A failed commit has an unknown outcome.** Its requests must not be answered, and the process must end. A restart
+//! reads the actual state, and clients learn that the outcome of their writes is unknown. After a failure a store
+//! rejects every call, so that a server cannot continue by mistake.
 
 #[cfg(feature = "server")]
 mod disk;
@@ -29,31 +29,31 @@ pub use disk::{Disk, RowError, restore};
 pub use error::StoreError;
 pub use memory::Memory;
 
-/// A znode's data; `None` is the null buffer, which is not the empty one.
+/// The data of a znode. `None` is the null buffer, which differs from the empty one.
 pub type Data = Option<Arc<[u8]>>;
 
 /// A znode's row without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
-    /// The transaction that created it.
+    /// The transaction that created the znode.
     pub czxid: i64,
-    /// The transaction that changed its data last.
+    /// The transaction that last changed the data.
     pub mzxid: i64,
-    /// The transaction that changed its children last.
+    /// The transaction that last changed the children.
     pub pzxid: i64,
     /// Milliseconds since 1970.
     pub ctime: i64,
     /// Milliseconds since 1970.
     pub mtime: i64,
-    /// Changes of its data.
+    /// The number of changes of the data.
     pub version: i32,
-    /// Creations of children: the source of the sequence numbers and of the stat's `cversion`.
+    /// The number of created children: the source of sequence numbers and of `cversion` in the stat.
     pub creates: i32,
-    /// Changes of its ACL.
+    /// The number of changes of the ACL.
     pub aversion: i32,
-    /// A session, a container's or a TTL's mark, or 0.
+    /// A session id, the marker of a container or a TTL, or 0.
     pub ephemeral_owner: i64,
-    /// Who may do what.
+    /// The ACL.
     pub acl: Arc<[Acl]>,
 }
 
@@ -66,42 +66,42 @@ pub struct SessionRow {
     pub password: Vec<u8>,
 }
 
-/// One row that a batch changed. Later changes of a batch win over earlier ones of the same row.
+/// A changed row of a batch. For one row, later changes of a batch override earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A znode was made, or something of it changed.
+    /// A znode was created or changed.
     PutNode {
-        /// Its path.
+        /// The path.
         path: Arc<str>,
-        /// All but its data.
+        /// All fields except the data.
         row: NodeRow,
-        /// Its data as it is now.
+        /// The current data.
         data: Data,
-        /// Whether the data is other than the store has it. When a thousand children come, a store need not write
-        /// their parent's data a thousand times.
+        /// Whether the data differs from the stored data. If a thousand children are created, a store does not have to
+        /// write the data of their parent a thousand times.
         data_changed: bool,
     },
-    /// A znode went.
+    /// A znode was deleted.
     DeleteNode(Arc<str>),
-    /// A session began, or its timeout was negotiated anew.
+    /// A session was created, or its timeout was negotiated again.
     PutSession(i64, SessionRow),
     /// A session ended.
     DeleteSession(i64),
 }
 
-/// All that a batch of requests changed.
+/// All changes of a batch of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// The newest transaction. It moves even when no row does: failed writes take a number, too.
+    /// The newest transaction. It increases even if no row changes, because failed writes consume a number.
     pub zxid: i64,
-    /// The rows, in the order in which they changed.
+    /// The rows, in the order of their changes.
     pub rows: Vec<Change>,
 }
 
-/// A znode as it is read back: path, row, data.
+/// A stored znode: path, row, data.
 pub type StoredNode = (String, NodeRow, Data);
 
-/// All that a store holds.
+/// The whole content of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// The newest transaction.
@@ -112,67 +112,67 @@ pub struct Snapshot {
     pub sessions: Vec<(i64, SessionRow)>,
 }
 
-/// Where the rows go.
+/// Storage of the rows.
 pub trait Store: Send {
     /// Reads all rows, once, before the first commit.
     ///
     /// # Errors
-    /// When a row cannot be read. Nothing is skipped: a tree with a hole is not served.
+    /// If a row cannot be read. No row is skipped: an incomplete tree is never served.
     fn load(&mut self) -> Result<Snapshot, StoreError>;
 
-    /// Writes a batch, all or none. On return it survives a power loss.
+    /// Writes a batch, all rows or none. On return it survives a power loss.
     ///
     /// # Errors
     /// The outcome is unknown, and every later call fails with [`StoreError::Failed`]: end the process.
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError>;
 
-    /// Does a little of what this store puts off, and answers whether there is more of it. To be called when nobody
-    /// waits for a commit; it takes as long as a long one.
+    /// Does a part of the store's deferred work; returns whether there is more. Call it when no commit is waiting: it
+    /// can take as long as a long commit.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// See [`commit`](Self::commit).
     fn tidy(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// A view of the last commit that does not change, for a backup on another thread. Taking it costs what the store has
-    /// put off, and, in a file, nothing that grows with the tree; commits go on beside it; the file grows by what they
-    /// change until it is dropped.
+    /// Returns an immutable snapshot of the last commit, for a backup on another thread. The cost is that of the
+    /// deferred work and, for a file, does not depend on the size of the tree. Commits continue in the meantime; until
+    /// the snapshot is dropped, the file grows by the pages that they change.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     fn reader(&mut self) -> Result<Box<dyn Reader>, StoreError>;
 
-    /// What an operator wants to know. Cheap enough to be asked every second.
+    /// Returns the status for operators. Cheap enough to call every second.
     fn status(&self) -> Status;
 }
 
-/// One commit, as it was.
+/// An immutable snapshot of one commit.
 pub trait Reader: Send {
-    /// Writes it to a new file, which [`restore`] reads: whole or not at all, and durable on return.
+    /// Writes the snapshot to a new file for [`restore`]. The file is atomic and durable on return.
     ///
     /// # Errors
-    /// When there is a file of that name, or it cannot be written.
+    /// If the file exists or cannot be written.
     fn backup(self: Box<Self>, to: &Path) -> Result<Backup, StoreError>;
 }
 
-/// What a backup holds.
+/// The content of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
-    /// The newest transaction in it.
+    /// The newest transaction.
     pub zxid: i64,
-    /// Its znodes.
+    /// The number of znodes.
     pub nodes: u64,
-    /// The file's length.
+    /// The length of the file.
     pub bytes: u64,
 }
 
-/// A store, to an operator.
+/// The status of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Its file; `None` when nothing survives the process.
+    /// The file; `None` if the data ends with the process.
     pub file: Option<PathBuf>,
-    /// The file's length, or 0.
+    /// The length of the file, or 0.
     pub bytes: u64,
     /// Batches committed since the start.
     pub commits: u64,

@@ -1,30 +1,31 @@
-//! Answers as lines of text: every byte of them, but for what two servers cannot have in common.
+//! Formats replies as lines of text with all their bytes. Only values that must differ between two servers are
+//! normalised.
 //!
 //! | on the wire | in the line |
 //! | --- | --- |
-//! | session ids | the order in which this run met them |
-//! | passwords | whether it is the one that the session was given before |
-//! | times | whether a transaction has one time wherever it is told, and whether that is now |
-//! | names of children, identities, an ACL's entries for equal permissions | sorted: Java tells them in the order of a hash |
+//! | session ids | numbered in the order of their first use |
+//! | passwords | whether the password of the session is unchanged |
+//! | times | whether a transaction has the same time everywhere, and whether that is the current time |
+//! | names of children, identities, ACL entries of equal permissions | sorted: Java returns them in hash order |
 //!
-//! What does not parse, or follows what parses, is told as bytes.
+//! Bytes that cannot be parsed, and trailing bytes, are shown as bytes.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::wire::{Reader, readable};
 
-/// A clock may be this far off before a time is not now: a run and a slow machine.
+/// The allowed difference between a time and the current time: the length of a run on a slow machine.
 const NOW_WITHIN_MS: i64 = 300_000;
 
-/// What a run has met on one server, so that it can tell again from new.
+/// The values seen on one server in a run, to recognise them later.
 #[derive(Debug, Default)]
 pub(crate) struct Met {
     sessions: Vec<(i64, Vec<u8>)>,
     times: BTreeMap<i64, i64>,
 }
 
-/// The answer to a first frame.
+/// The reply to a first frame.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) session: i64,
@@ -33,7 +34,7 @@ pub(crate) struct Granted {
 }
 
 impl Met {
-    /// A connect response, for people and for the client.
+    /// Formats a connect response; also returns the granted session.
     pub(crate) fn connected(&mut self, frame: &[u8]) -> (String, Option<Granted>) {
         let mut reader = Reader(frame);
         let parsed = (|| {
@@ -44,7 +45,7 @@ impl Met {
             Some((version, Granted { session, password, timeout_ms }))
         })();
         let Some((version, granted)) = parsed else {
-            return (format!("connect response that is none: {}", readable(frame)), None);
+            return (format!("invalid connect response: {}", readable(frame)), None);
         };
         let password = match self.sessions.iter_mut().find(|(id, _)| *id == granted.session) {
             _ if granted.password.iter().all(|byte| *byte == 0) => {
@@ -55,7 +56,7 @@ impl Met {
                 format!("new, {} bytes", granted.password.len())
             }
             Some((_, known)) if *known == granted.password => "as before".to_owned(),
-            Some(_) => "another than before".to_owned(),
+            Some(_) => "changed".to_owned(),
             None => {
                 self.sessions.push((granted.session, granted.password.clone()));
                 format!("new, {} bytes", granted.password.len())
@@ -70,7 +71,7 @@ impl Met {
         (line, Some(granted))
     }
 
-    /// A notification behind its header.
+    /// Formats a notification without its header.
     pub(crate) fn event(&mut self, zxid: i64, code: i32, body: &[u8]) -> String {
         let mut reader = Reader(body);
         let parsed = (|| {
@@ -82,7 +83,7 @@ impl Met {
         format!("event: zxid {zxid} err {code} {body}")
     }
 
-    /// A reply's body.
+    /// Formats the body of a reply.
     pub(crate) fn body(&mut self, op: i32, body: &[u8]) -> String {
         let mut reader = Reader(body);
         if body.is_empty() {
@@ -105,7 +106,7 @@ impl Met {
             104 => Some(format!("count {}", reader.int()?)),
             106 => Some(format!("error {}", reader.int()?)),
             107 => identities(reader),
-            _ => Some(String::new()), // All that follows is told as bytes.
+            _ => Some(String::new()), // The whole body is shown as bytes.
         }
     }
 
@@ -121,7 +122,7 @@ impl Met {
                 4 => format!("{} {}", text(reader.buffer()?), self.stat(reader)?),
                 8 => names(reader)?,
                 -1 => reader.int()?.to_string(),
-                _ => String::new(), // Deletes and checks have no body; others do not parse further.
+                _ => String::new(), // Deletions and checks have no body; others are not parsed further.
             };
             results.push(format!("<op {op} done {done} err {code} {result}>"));
             if done != 0 {
@@ -145,7 +146,7 @@ impl Met {
         ))
     }
 
-    /// A transaction has one time, which is now; what no transaction made has none.
+    /// A transaction has one time, the current time. A znode that no transaction created has time 0.
     fn time(&mut self, zxid: i64, time: i64) -> String {
         if zxid == 0 {
             return time.to_string();
@@ -160,7 +161,7 @@ impl Met {
     }
 
     fn session(&mut self, id: i64) -> String {
-        // 0: none. A sign: the mark of a container or of a time to live.
+        // 0 means no session. Negative numbers are markers of containers and TTLs.
         if id <= 0 {
             return format!("{id:#x}");
         }
@@ -173,7 +174,7 @@ impl Met {
     }
 }
 
-/// The parsed text and what follows it, or all as bytes.
+/// Returns the parsed text with trailing bytes, or all bytes if nothing could be parsed.
 fn whole(parsed: Option<String>, reader: &Reader<'_>, body: &[u8]) -> String {
     match parsed {
         None => format!("unparsed {}", readable(body)),
@@ -186,7 +187,7 @@ fn text(buffer: Option<&[u8]>) -> String {
     buffer.map_or_else(|| "null".to_owned(), readable)
 }
 
-/// A vector; a null one is told apart.
+/// Reads a vector; a null vector is the inner `None`.
 fn vector<T>(
     reader: &mut Reader<'_>,
     mut element: impl FnMut(&mut Reader<'_>) -> Option<T>,
@@ -224,7 +225,7 @@ fn acl(reader: &mut Reader<'_>) -> Option<String> {
     let entries =
         vector(reader, |reader| Some((reader.int()?, text(reader.buffer()?), text(reader.buffer()?))))?;
     let Some(mut entries) = entries else { return Some("null".to_owned()) };
-    // `auth` stands for all identities of a connection, in the order of a hash, with one set of permissions.
+    // `auth` is replaced by all identities of a connection, in hash order and with the same permissions.
     entries.chunk_by_mut(|one, other| one.0 == other.0).for_each(<[_]>::sort);
     let entries: Vec<String> =
         entries.iter().map(|(permissions, scheme, id)| format!("{permissions} {scheme} {id}")).collect();

@@ -1,4 +1,4 @@
-//! The same script on two servers, step by step, until they differ.
+//! Runs a script on two servers, step by step, until they differ.
 
 use std::fmt::{self, Write as _};
 use std::thread;
@@ -8,20 +8,20 @@ use crate::run::{Record, Run};
 use crate::script::Step;
 use crate::servers::{Kind, Server};
 
-/// Two kinds of server, the first of which is right.
+/// Two kinds of servers; the first one is the reference.
 pub(crate) type Pair = (Kind, Kind);
 
-/// The first step at which two servers were not alike.
+/// The first step at which two servers differ.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    /// Which step of the script.
+    /// The index of the step.
     pub(crate) at: usize,
     step: Step,
     one: Record,
     other: Record,
 }
 
-/// Runs a script on two fresh servers.
+/// Runs a script on two new servers.
 pub(crate) fn compare(pair: Pair, script: &[Step]) -> Option<Difference> {
     let (one, other) = thread::scope(|scope| {
         let one = scope.spawn(|| Server::fresh(pair.0));
@@ -33,7 +33,7 @@ pub(crate) fn compare(pair: Pair, script: &[Step]) -> Option<Difference> {
         let (one, other) = thread::scope(|scope| {
             let one = scope.spawn(|| first.step(step));
             let other = second.step(step);
-            (one.join().expect("a step does not panic"), other)
+            (one.join().expect("a step cannot panic"), other)
         });
         let alike = one == other || intended::explains(step, &one, &other);
         (!alike).then(|| Difference { at, step: step.clone(), one, other })

@@ -1,23 +1,23 @@
-//! A socket and the frames on it.
+//! A socket with frames.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A server that takes longer for anything at all hangs. Far above a collection of garbage on a busy machine.
+/// A server that takes longer has hung. Far longer than a garbage collection on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// An answer that takes longer may be none: time to ask whether the server is still there.
+/// The time after which the run checks with a ping whether a reply will come at all.
 const DOUBT: Duration = Duration::from_millis(500);
 
 /// One connection to a server under test.
 #[derive(Debug)]
 pub(crate) struct Connection(TcpStream);
 
-/// What came.
+/// The result of a read.
 #[derive(Debug)]
 pub(crate) enum Received {
     Frame(Vec<u8>),
-    /// End of stream or a reset: which of the two depends on what the server left unread.
+    /// End of stream or a reset: which of them depends on the bytes that the server did not read.
     Closed,
     /// Nothing within [`PATIENCE`].
     Silence,
@@ -31,17 +31,18 @@ impl Connection {
         Self(stream)
     }
 
-    /// Sends as they are. A server that has hung up is noticed by the next [`receive`](Self::receive).
+    /// Sends the bytes unchanged. If the server has closed the connection, the next [`receive`](Self::receive) reports
+    /// it.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         drop(self.0.write_all(bytes));
     }
 
-    /// Tells the server that nothing more will come.
+    /// Closes the sending side.
     pub(crate) fn end(&mut self) {
         drop(self.0.shutdown(Shutdown::Write));
     }
 
-    /// Whether something comes soon: bytes, or the end.
+    /// Returns whether bytes or the end of the stream arrive within [`DOUBT`].
     pub(crate) fn comes(&mut self) -> bool {
         self.0.set_read_timeout(Some(DOUBT)).expect("the duration is not zero");
         let nothing = self.0.peek(&mut [0]).is_err_and(|error| is_patience_over(&error));
@@ -68,7 +69,7 @@ fn is_patience_over(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// A frame: its length before it.
+/// Returns a frame: the length and the content.
 pub(crate) fn framed(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).expect("test frames are far below 4 GiB");
     [&length.to_be_bytes(), content].concat()

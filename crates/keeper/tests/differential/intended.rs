@@ -1,23 +1,23 @@
-//! The differences that the keeper means to have, each with its reason. `docs/keeper-differences.md` publishes them.
+//! The intended differences of the keeper, with their reasons. `docs/keeper-differences.md` publishes them.
 
 use crate::run::Record;
 use crate::script::Step;
 
-/// A difference that is none to be mended.
+/// An intended difference.
 pub(crate) struct Intended {
-    /// What it is, as the document calls it.
+    /// The name in the document.
     pub(crate) name: &'static str,
-    /// Why the keeper does not do as ZooKeeper does.
+    /// The reason in the document.
     pub(crate) reason: &'static str,
-    /// Whether this is what made two lines of this step differ: ZooKeeper's, and the keeper's.
+    /// Whether it explains the difference between ZooKeeper's line and the keeper's line of this step.
     explains: fn(&Step, &str, &str) -> bool,
 }
 
-/// All of them. A difference that matches none fails the test.
+/// All intended differences. Any other difference fails the test.
 pub(crate) const INTENDED: &[Intended] = &[
     Intended {
-        name: "A refused request is answered by its error alone",
-        reason: "ZooKeeper sends the answer that it had half built behind some errors; no client reads it.",
+        name: "An error reply has no body",
+        reason: "After some errors ZooKeeper sends a partial body; no client reads it.",
         explains: |_step, expected, answered| {
             answered.ends_with(" no body")
                 && !answered.contains(" err 0 ")
@@ -25,9 +25,8 @@ pub(crate) const INTENDED: &[Intended] = &[
         },
     },
     Intended {
-        name: "checkWatches knows its own connection's watches only",
-        reason: "3.8.0 answers that there is a watch when any connection has one on the path, which is no answer to \
-                 what was asked.",
+        name: "checkWatches considers only the watches of its connection",
+        reason: "3.8.0 reports a watch if any connection has one on the path.",
         explains: |step, expected, answered| {
             step.calls().iter().any(|call| call.op == CHECK_WATCHES)
                 && expected.ends_with(" err 0 no body")
@@ -35,9 +34,8 @@ pub(crate) const INTENDED: &[Intended] = &[
         },
     },
     Intended {
-        name: "checkWatches takes any text for a path",
-        reason: "ZooKeeper answers that it could not read a request for what is no path; there is no watch on it, \
-                 and the keeper says so.",
+        name: "checkWatches accepts any text as a path",
+        reason: "For an invalid path ZooKeeper returns a marshalling error; the keeper reports that there is no watch.",
         explains: |step, expected, answered| {
             step.calls().iter().any(|call| call.op == CHECK_WATCHES)
                 && expected.ends_with(" err -5 no body")
@@ -46,14 +44,14 @@ pub(crate) const INTENDED: &[Intended] = &[
     },
     Intended {
         name: "All text is UTF-8",
-        reason: "Java sends a character beyond the basic plane as two surrogates of three bytes each, which no other \
-                 language reads; no znode has such a name, so that it is an echo at most.",
+        reason: "Java encodes a character outside the basic multilingual plane as two surrogates of three bytes each, \
+                 which other languages cannot decode. No znode can have such a name, so only echoed text differs.",
         explains: |_step, expected, answered| expected.replace(CRAB_IN_JAVA, CRAB) == answered,
     },
     Intended {
-        name: "A check on its own is answered",
-        reason: "ZooKeeper knows checks inside a multi only; one that passes on its own makes it fail over its \
-                 answer, and the client waits for ever.",
+        name: "A single check is answered",
+        reason: "ZooKeeper supports checks only inside a multi. A single check that passes makes it fail while it \
+                 builds the reply, and the client never gets one.",
         explains: |step, expected, answered| {
             step.calls().iter().any(|call| call.op == CHECK)
                 && expected.ends_with(" no reply")
@@ -62,14 +60,14 @@ pub(crate) const INTENDED: &[Intended] = &[
     },
 ];
 
-/// The one character beyond the basic plane that scripts have.
+/// The only character outside the basic multilingual plane in scripts.
 const CRAB: &str = r"\xf0\x9f\xa6\x80";
 const CRAB_IN_JAVA: &str = r"\xed\xa0\xbe\xed\xb6\x80";
 const CHECK: i32 = 13;
 const CHECK_WATCHES: i32 = 17;
 
 #[test]
-fn the_published_list_is_this_one() {
+fn the_document_lists_the_intended_differences() {
     let published = include_str!("../../../../docs/keeper-differences.md");
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let published = squeezed(published);
@@ -78,7 +76,7 @@ fn the_published_list_is_this_one() {
     }
 }
 
-/// Whether all differences of a step are intended ones.
+/// Returns whether every difference of a step is intended.
 pub(crate) fn explains(step: &Step, expected: &Record, answered: &Record) -> bool {
     expected.len() == answered.len()
         && expected.iter().zip(answered).all(|(expected, answered)| {

@@ -1,11 +1,11 @@
-//! The same random requests to a fresh ZooKeeper and to a fresh keeper: whatever a client can see has to be the same.
+//! Sends the same random requests to a new ZooKeeper and a new keeper; everything that a client can see must be equal.
 //!
-//! Compared are all bytes of all answers and notifications, and when connections are closed; [`answer`] tells what
-//! is made alike first. Differences that the keeper means to have stand in [`intended`], with their reasons.
+//! The test compares all bytes of all replies and notifications, and when connections are closed; [`answer`] normalises
+//! values that must differ. [`intended`] lists the intended differences of the keeper, with their reasons.
 //!
-//! Two fresh ZooKeepers are compared in the same way: that shows that a difference is never chance.
+//! Two new ZooKeepers are compared in the same way, to show that differences are never random.
 //!
-//! By hand, with seeds that nobody has seen yet:
+//! To run it manually, with new random seeds:
 //!
 //! ```text
 //! KEEPER_DIFF_REQUESTS=50000 cargo test -p bellwether-keeper --test differential -- --nocapture keeper
@@ -29,23 +29,23 @@ use std::time::Instant;
 use compare::{Pair, compare};
 use servers::Kind;
 
-/// The seeds of every run in CI.
+/// The seeds in CI.
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// Requests per script and pair of servers. Short of a minute even on a slow machine: after one, ZooKeeper would look
-/// for empty containers, which the keeper of this test never does.
+/// Requests per script and pair of servers. A script must end within a minute even on a slow machine: after a minute
+/// ZooKeeper removes empty containers, which the keeper in this test never does.
 const REQUESTS: usize = 1_000;
 
 #[test]
-fn two_fresh_zookeepers_answer_alike() {
+fn two_new_zookeepers_give_equal_replies() {
     check((Kind::ZooKeeper, Kind::ZooKeeper), &SEEDS[..1]);
 }
 
 #[test]
-fn the_keeper_answers_as_zookeeper_does() {
+fn the_keeper_gives_the_replies_of_zookeeper() {
     check((Kind::ZooKeeper, Kind::Keeper), &SEEDS);
 }
 
-/// Runs the scripts of these seeds, or of those that the environment asks for.
+/// Runs the scripts of these seeds, or of the seeds given by environment variables.
 fn check(pair: Pair, seeds: &[u64]) {
     let requests = variable("KEEPER_DIFF_REQUESTS");
     let seeds = match (variable("KEEPER_DIFF_SEED"), requests) {
@@ -61,11 +61,11 @@ fn check(pair: Pair, seeds: &[u64]) {
         let script = generate::script(*seed, REQUESTS);
         eprintln!("script {number} of {}, seed {seed}, after {:?}", seeds.len(), began.elapsed());
         if let Some(difference) = compare(pair, &script) {
-            eprintln!("seed {seed} differs, now looking for the shortest script that does: {difference}");
+            eprintln!("seed {seed} differs, now reducing its script: {difference}");
             let (steps, difference) = minimise::minimise(pair, &script, difference);
-            let mut report = format!("seed {seed}: {:?} is not like {:?}\n", pair.1, pair.0);
+            let mut report = format!("seed {seed}: {:?} differs from {:?}\n", pair.1, pair.0);
             for (number, step) in steps.iter().enumerate() {
-                writeln!(report, "  {number:3} {step}").expect("a String takes all that is written");
+                writeln!(report, "  {number:3} {step}").expect("writing to a String cannot fail");
             }
             panic!("{report}{difference}");
         }
@@ -74,5 +74,5 @@ fn check(pair: Pair, seeds: &[u64]) {
 
 fn variable(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name} has to be a number, not {value:?}")))
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {value:?}")))
 }

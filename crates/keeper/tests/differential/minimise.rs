@@ -1,4 +1,4 @@
-//! The shortest script that still differs: what a person wants to read.
+//! Finds a short script with a difference, for the report.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use crate::compare::{Difference, Pair, compare};
 use crate::run::CLIENTS;
 use crate::script::Step;
 
-/// Each try starts two servers. Twenty tries halve a thousand steps down to some dozen.
+/// Each attempt starts two servers. Twenty attempts reduce a thousand steps to about a dozen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Takes out of a script that differs what it does not need for it, as far as patience goes.
+/// Removes steps that are not needed for the difference, within the time limit.
 pub(crate) fn minimise(pair: Pair, script: &[Step], found: Difference) -> (Vec<Step>, Difference) {
     let deadline = Instant::now() + PATIENCE;
     let mut steps = script[..=found.at].to_vec();
     let mut best = found;
-    // The clients' first connections stay, and so does the step that differs.
+    // The first connections of the clients and the step with the difference are kept.
     let mut chunk = (steps.len() - CLIENTS.min(steps.len())) / 2;
     while chunk > 0 {
         let mut from = CLIENTS;

@@ -1,7 +1,7 @@
-//! A script on one server: what every client sees of every step.
+//! Runs a script on one server and records what each client sees in each step.
 //!
-//! After each step all connected clients ping, and what comes before the answer belongs to the step: a server sends
-//! notifications before the answer of whoever caused them, so none is still on its way.
+//! After each step all connected clients ping, and everything received before the reply to the ping belongs to the
+//! step. A server sends notifications before the reply to the request that caused them, so no notification is missed.
 
 use std::net::SocketAddr;
 
@@ -10,20 +10,20 @@ use crate::connection::{Connection, Received, framed};
 use crate::script::{Call, ClientNumber, Connect, SessionChoice, Step};
 use crate::wire::{Reader, Writer, readable};
 
-/// How many clients a run has.
+/// The number of clients in a run.
 pub(crate) const CLIENTS: usize = 4;
 
 const PING: i32 = 11;
 const PING_XID: i32 = -2;
 const EVENT_XID: i32 = -1;
 const CLOSE_SESSION: i32 = -11;
-/// An operation that the server does not know.
+/// The error for an unknown operation.
 const UNIMPLEMENTED: i32 = -6;
 const AUTH_FAILED: i32 = -115;
-/// Frames longer than this are refused for their length alone.
+/// Longer frames are rejected because of their length.
 const MAX_FRAME: usize = 0xf_ffff;
 
-/// What one step came to: lines, first those of the client that acted.
+/// The result of a step as lines; those of the acting client come first.
 pub(crate) type Record = Vec<String>;
 
 /// The clients of one server.
@@ -38,11 +38,11 @@ pub(crate) struct Run {
 /// What follows a reply on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Whatever the client asks next.
+    /// Replies to further requests.
     More,
-    /// Its end: the server has said its last word.
+    /// The end of the connection: this was the last reply.
     Closing,
-    /// Nothing: it has ended.
+    /// Nothing: the connection has ended.
     Over,
 }
 
@@ -59,7 +59,7 @@ impl Run {
         Self { address, clients, met: Met::default(), newest_zxid: 0 }
     }
 
-    /// Does a step, and waits for all that it leads to.
+    /// Executes a step and waits for all its results.
     pub(crate) fn step(&mut self, step: &Step) -> Record {
         let mut record = Record::new();
         match step {
@@ -73,7 +73,7 @@ impl Run {
         self.settle(step.actor(), &mut record);
         let ends_sessions = step.calls().iter().any(|call| call.op == CLOSE_SESSION);
         if ends_sessions {
-            // One transaction deletes a session's ephemerals, and Java does it in the order of a hash.
+            // One transaction deletes the ephemeral znodes of a session, in Java in hash order.
             sort_events(&mut record);
         }
         record
@@ -103,7 +103,7 @@ impl Run {
             }
             match self.receive_reply(number, op, record) {
                 Next::More => {}
-                // A ping now might still get through before the server hangs up, or not.
+                // Whether a ping would still be answered before the server closes the connection is random.
                 Next::Closing => {
                     while let Next::More | Next::Closing = self.receive_reply(number, op, record) {}
                     break;
@@ -113,7 +113,7 @@ impl Run {
         }
     }
 
-    /// Sends to a server that has to hang up.
+    /// Sends bytes after which the server must close the connection.
     fn garbage(&mut self, number: ClientNumber, bytes: &[u8], record: &mut Record) {
         self.connected(number, record);
         if let Some(connection) = &mut self.clients[number].connection {
@@ -127,7 +127,7 @@ impl Run {
         let mut connection = Connection::open(self.address);
         connection.send(bytes);
         if awaits_more(bytes) {
-            // Only then: the end of the stream could overtake the server's answer.
+            // Only in this case: otherwise the end of the stream could overtake the server's reply.
             connection.end();
         }
         let answer = match connection.receive() {
@@ -138,7 +138,7 @@ impl Run {
         record.push(format!("stranger {answer}"));
     }
 
-    /// Connects a client that is not, as a client library would: with its session, or else with a new one.
+    /// Connects a client that is not connected as a client library does: to its session, or else to a new one.
     fn connected(&mut self, number: ClientNumber, record: &mut Record) {
         while self.clients[number].connection.is_none() {
             let session = match self.clients[number].session {
@@ -149,7 +149,7 @@ impl Run {
             let plain = Connect { session, timeout_ms: 300_000, ahead: 0, read_only: Some(false) };
             self.connect(number, &plain, record);
             if !had_session {
-                return; // A server that refuses a new session is not asked again.
+                return; // A new session was refused: no further attempt.
             }
         }
     }
@@ -197,7 +197,8 @@ impl Run {
                         client.session = Some((granted.session, granted.password));
                         client.connection = Some(connection);
                     }
-                    // Its own session is still good after a wrong password; what else was refused is gone.
+                    // After a wrong password the client's session is still valid; any other refused session has
+                    // expired.
                     Some(_) | None => match connect.session {
                         SessionChoice::WrongPassword | SessionChoice::Unknown => {}
                         SessionChoice::New | SessionChoice::Own | SessionChoice::Of(_) => {
@@ -211,7 +212,7 @@ impl Run {
         record.push(format!("c{number} {line}"));
     }
 
-    /// Notifications and one reply, or the certainty that there will be none: a later ping is answered.
+    /// Receives notifications and one reply. A reply to a later ping proves that there will be no reply.
     fn receive_reply(&mut self, number: ClientNumber, op: i32, record: &mut Record) -> Next {
         let mut asked = false;
         loop {
@@ -260,7 +261,7 @@ impl Run {
         }
     }
 
-    /// Pings on all connections, the actor's first, and gathers what comes before the answers.
+    /// Pings on all connections, the actor's first, and records everything received before the replies.
     fn settle(&mut self, actor: ClientNumber, record: &mut Record) {
         for client in &mut self.clients {
             if let Some(connection) = &mut client.connection {
@@ -281,7 +282,7 @@ fn ping() -> Vec<u8> {
     framed(&Writer::default().int(PING_XID).int(PING).0)
 }
 
-/// Whether a server that got these bytes has to wait for the rest of a frame.
+/// Returns whether the server must wait for the rest of a frame after these bytes.
 fn awaits_more(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     match reader.int().map(usize::try_from) {
@@ -291,7 +292,7 @@ fn awaits_more(bytes: &[u8]) -> bool {
     }
 }
 
-/// Sorts each run of neighbouring events; a line begins with its client, so clients do not mix.
+/// Sorts consecutive events. Each line starts with its client, so the events of a client stay together.
 fn sort_events(record: &mut Record) {
     let is_event = |line: &String| line.contains(" event: ");
     record.chunk_by_mut(|one, other| is_event(one) && is_event(other)).for_each(<[String]>::sort);

@@ -1,42 +1,42 @@
-//! What the clients of a run do, without a word that depends on an answer: so a script can be replayed, on any
-//! server, and steps can be taken out of it.
+//! Scripts: the actions of the clients in a run. No action depends on a reply, so a script can be replayed on any
+//! server, and steps can be removed from it.
 
 use std::fmt;
 
 use crate::wire::readable;
 
-/// One of the run's clients.
+/// The index of a client.
 pub(crate) type ClientNumber = usize;
 
-/// One thing that one client does; its answers and all notifications are awaited before the next.
+/// One action of one client. Its replies and all notifications are received before the next step.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// Sends a request.
     Request(ClientNumber, Call),
-    /// Sends several in one go.
+    /// Sends several requests in one write.
     Burst(ClientNumber, Vec<Call>),
-    /// Connects anew, whether connected or not.
+    /// Opens a new connection, even if the client is connected.
     Connect(ClientNumber, Connect),
-    /// Closes the socket and leaves the session to itself.
+    /// Closes the socket without closing the session.
     Hangup(ClientNumber),
-    /// Sends bytes that are no request, and expects the server to hang up.
+    /// Sends bytes that are not a request, and expects the server to close the connection.
     Garbage(ClientNumber, Vec<u8>),
-    /// Sends bytes as the first of a new connection that is nobody's, and then ends the sending side.
+    /// Sends bytes on a separate new connection, then closes the sending side.
     Stranger(Vec<u8>),
 }
 
-/// A request behind its frame's length.
+/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    /// `None`: the client's next number.
+    /// The xid; `None` for the client's next number.
     pub(crate) xid: Option<i32>,
     /// The code of the operation.
     pub(crate) op: i32,
-    /// What follows the header.
+    /// The body.
     pub(crate) body: Vec<u8>,
-    /// The body's first eight bytes become the newest transaction seen, less this.
+    /// Replaces the first eight bytes of the body by the newest transaction seen, minus this number.
     pub(crate) since: Option<i64>,
-    /// For people.
+    /// The description in reports.
     pub(crate) text: String,
 }
 
@@ -45,24 +45,25 @@ pub(crate) struct Call {
 pub(crate) struct Connect {
     pub(crate) session: SessionChoice,
     pub(crate) timeout_ms: i32,
-    /// The newest transaction seen, plus this: above 0, the server is behind and must refuse.
+    /// The newest transaction seen, plus this number. If it is above 0, the server is behind and must refuse the
+    /// client.
     pub(crate) ahead: i64,
-    /// `None`: a client from before 3.4, whose frame ends before the flag.
+    /// `None` for a client before 3.4, whose frame lacks the flag.
     pub(crate) read_only: Option<bool>,
 }
 
-/// Which session a client asks for.
+/// The session that a client requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SessionChoice {
-    /// A new one.
+    /// A new session.
     New,
-    /// Its own.
+    /// The session of this client.
     Own,
-    /// Its own, with a password that is not.
+    /// The session of this client with a wrong password.
     WrongPassword,
-    /// That of another client, which gets this client's in exchange.
+    /// The session of another client. The two clients exchange their sessions.
     Of(ClientNumber),
-    /// One that never was.
+    /// A session that never existed.
     Unknown,
 }
 
@@ -73,7 +74,7 @@ impl Call {
 }
 
 impl Step {
-    /// The client whose answers come first in the record.
+    /// Returns the client whose lines come first in the record.
     pub(crate) fn actor(&self) -> ClientNumber {
         match self {
             Self::Request(client, _)
@@ -85,7 +86,7 @@ impl Step {
         }
     }
 
-    /// How many requests it is.
+    /// Returns the number of requests.
     pub(crate) fn requests(&self) -> usize {
         match self {
             Self::Burst(_, calls) => calls.len(),
@@ -97,7 +98,7 @@ impl Step {
         }
     }
 
-    /// The requests that it sends.
+    /// Returns the requests.
     pub(crate) fn calls(&self) -> &[Call] {
         match self {
             Self::Request(_, call) => std::slice::from_ref(call),
@@ -122,11 +123,11 @@ impl fmt::Display for Step {
         match self {
             Self::Request(client, call) => write!(f, "c{client} {call}"),
             Self::Burst(client, calls) => {
-                write!(f, "c{client} at once:")?;
+                write!(f, "c{client} in one write:")?;
                 calls.iter().try_for_each(|call| write!(f, "\n        {call}"))
             }
             Self::Connect(client, connect) => write!(f, "c{client} connects: {connect:?}"),
-            Self::Hangup(client) => write!(f, "c{client} hangs up"),
+            Self::Hangup(client) => write!(f, "c{client} closes its connection"),
             Self::Garbage(client, bytes) => write!(f, "c{client} sends garbage {}", readable(bytes)),
             Self::Stranger(bytes) => write!(f, "a stranger sends {}", readable(bytes)),
         }

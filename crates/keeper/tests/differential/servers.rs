@@ -1,4 +1,4 @@
-//! The servers under comparison, each fresh: nobody has asked it anything yet.
+//! The servers under comparison. Each one is new and has received no request.
 
 use std::net::SocketAddr;
 
@@ -7,21 +7,21 @@ use bellwether_keeper::server::Keeper;
 use bellwether_testkit::ZooKeeperServer;
 use tokio::runtime::Runtime;
 
-/// Sessions from 60 s to 600 s: none expires within a run, which would be at another moment on each server.
+/// Sessions of 60 s to 600 s: none expires within a run, because the expiry times of the servers differ.
 const TICK_MS: u16 = 30_000;
-/// Longer than any run: what the keeper cleans away, ZooKeeper cleans away at another moment.
+/// Longer than any run, because the cleaning times of the servers differ.
 const CLEANING_INTERVAL_MS: u64 = 3_600_000;
 
-/// Which server.
+/// The kind of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Apache ZooKeeper, as installed.
     ZooKeeper,
-    /// The keeper, as the same release.
+    /// The keeper with `Compat::V3_8_0`.
     Keeper,
 }
 
-/// A running server; it ends with this.
+/// A running server, stopped on drop.
 #[derive(Debug)]
 pub(crate) enum Server {
     ZooKeeper(ZooKeeperServer),
@@ -33,10 +33,10 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    /// Starts one that holds nothing.
+    /// Starts an empty server.
     ///
     /// # Panics
-    /// When it cannot be started; when ZooKeeper is not installed, it says what to install.
+    /// If it cannot be started. If ZooKeeper is not installed, the message names the package.
     pub(crate) fn fresh(kind: Kind) -> Self {
         match kind {
             Kind::ZooKeeper => Self::ZooKeeper(ZooKeeperServer::builder().tick_ms(TICK_MS.into()).start()),

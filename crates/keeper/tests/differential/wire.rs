@@ -1,6 +1,6 @@
-//! ZooKeeper's encoding by hand. On purpose not the keeper's own codec: an error in that would cancel itself out.
+//! ZooKeeper's encoding, written separately for this test: with the keeper's own codec an error would cancel out.
 
-/// Builds what a client sends.
+/// Encodes requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writer(pub(crate) Vec<u8>);
 
@@ -20,7 +20,7 @@ impl Writer {
         self
     }
 
-    /// `None` is the null buffer: length −1.
+    /// Appends a buffer; `None` is the null buffer, with length −1.
     pub(crate) fn buffer(self, bytes: Option<&[u8]>) -> Self {
         match bytes {
             None => self.int(-1),
@@ -38,14 +38,14 @@ impl Writer {
         self
     }
 
-    /// A vector of strings.
+    /// Appends a vector of strings.
     pub(crate) fn strings(self, strings: &[Vec<u8>]) -> Self {
-        let count = i32::try_from(strings.len()).expect("a handful");
+        let count = i32::try_from(strings.len()).expect("a small number");
         strings.iter().fold(self.int(count), |writer, string| writer.buffer(Some(string)))
     }
 }
 
-/// Takes apart what a server sent; every method is `None` where the bytes end too early.
+/// Decodes replies; every method returns `None` if the bytes end too early.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         Some(self.take(1)?[0])
     }
 
-    /// The outer `None`: too short. The inner: null.
+    /// Reads a buffer. The outer `None` means that the bytes end too early, the inner one a null buffer.
     pub(crate) fn buffer(&mut self) -> Option<Option<&'a [u8]>> {
         match self.int()? {
             -1 => Some(None),
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes as people read them, and so that different bytes look different.
+/// Formats bytes for the report, so that different bytes have different texts.
 pub(crate) fn readable(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
     if bytes.len() <= SHOWN {

@@ -1,15 +1,15 @@
-//! The targets over their corpus, in every run of the suite.
+//! Runs the fuzz targets on their corpus and on mutations of it, in every test run.
 
 mod targets;
 
 use bellwether_testkit::fuzz::Corpus;
 
-/// Mutants per target: a second or two of a debug build.
+/// Mutants per target: about two seconds in a debug build.
 const MUTANTS: usize = 20_000;
-/// A conversation costs a thousand times a frame.
+/// A conversation costs a thousand times as much as a frame.
 const CONVERSATIONS: usize = 1_500;
 
-/// Lengths and counts that lie, as the protocol spells them.
+/// Invalid and extreme lengths and counts, in wire format.
 const WORDS: [&[u8]; 7] = [
     &(-1_i32).to_be_bytes(),
     &i32::MIN.to_be_bytes(),
@@ -21,22 +21,22 @@ const WORDS: [&[u8]; 7] = [
 ];
 
 #[test]
-fn any_first_frame_is_read_or_refused() {
+fn any_first_frame_is_decoded_or_rejected() {
     exercise("connect", targets::connect, MUTANTS);
 }
 
 #[test]
-fn any_frame_is_read_or_refused() {
+fn any_frame_is_decoded_or_rejected() {
     exercise("request", targets::request, MUTANTS);
 }
 
 #[test]
-fn any_answer_is_read_or_refused() {
+fn any_reply_is_decoded_or_rejected() {
     exercise("answer", targets::answer, MUTANTS);
 }
 
 #[test]
-fn any_conversation_leaves_the_store_with_what_the_model_holds() {
+fn the_store_equals_the_model_after_any_conversation() {
     exercise("model", targets::model, CONVERSATIONS);
 }
 

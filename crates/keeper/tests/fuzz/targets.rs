@@ -1,6 +1,6 @@
-//! What is fuzzed: functions of any bytes, which must not panic, and what they promise beyond that.
+//! Fuzz targets: functions that must accept any bytes without a panic, with their other guarantees.
 //!
-//! Two drivers share them: libFuzzer (`crates/keeper/fuzz`), and `tests/fuzz`, which mutates the corpus a little in CI.
+//! They have two drivers: libFuzzer (`crates/keeper/fuzz`), and `tests/fuzz`, which mutates the corpus in CI.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,7 @@ use bellwether_keeper::proto::{
 };
 use bellwether_keeper::store::{Memory, Store as _};
 
-/// A first frame: what can be read is read again from what is written of it.
+/// Fuzzes the first frame. A decoded frame is unchanged after encoding and decoding it again.
 pub(crate) fn connect(bytes: &[u8]) {
     if let Ok(request) = decode_connect(bytes) {
         let mut frame = Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn connect(bytes: &[u8]) {
     }
 }
 
-/// Any later frame, the same.
+/// Fuzzes later frames, in the same way.
 pub(crate) fn request(bytes: &[u8]) {
     if let Ok((xid, request)) = decode_request(bytes)
         && is_spelled_in_one_way(&request)
@@ -32,16 +32,16 @@ pub(crate) fn request(bytes: &[u8]) {
     }
 }
 
-/// What a client reads.
+/// Fuzzes the client's decoder.
 pub(crate) fn answer(bytes: &[u8]) {
     drop(decode_connected(bytes));
     drop(decode_incoming(bytes));
 }
 
-/// Whether all of a request is in what was read of it: what was refused lost what it was refused for.
+/// Returns whether encoding preserves the request. A rejected request lacks the bytes that caused the rejection.
 fn is_spelled_in_one_way(request: &Request) -> bool {
     use CreateMode::{Ttl, TtlSequential};
-    // A TTL without a stat came from a create that has no room for a TTL.
+    // A TTL without a stat comes from a create whose format has no TTL.
     let refused = |op: &Op| {
         matches!(op, Op::Unknown { .. } | Op::Create { mode: Ttl(_) | TtlSequential(_), stat: false, .. })
     };
@@ -53,17 +53,17 @@ fn is_spelled_in_one_way(request: &Request) -> bool {
     }
 }
 
-/// How many connections the model sees.
+/// Connections of a conversation.
 const CONNECTIONS: u8 = 4;
-/// A znode more makes nothing new. What is fuzzed is the model, not the allocator.
+/// Limit of frames: more of them reach no new states, and would test the allocator.
 const MOST_FRAMES: usize = 200;
-/// Who may do everything, to look at everything: `admin:x`.
+/// The digest of `admin:x`, which can read every znode.
 const SUPER: &str = "admin:BCVaKdYdspv8rC2EU9HCAdHDkIA=";
 
-/// A conversation: for each frame a byte that says who sends it, two that say how long it is, and the frame. A frame
-/// of no bytes is a new connection.
+/// Fuzzes a conversation with the model. Each frame has a header: one byte for the connection and two for the length.
+/// An empty frame opens a new connection.
 ///
-/// Checked: no panic; the transaction number does not go back; what was handed to the store is what the model holds.
+/// Checked: no panic, the zxid does not decrease, and the changes handed to the store equal the model.
 pub(crate) fn model(bytes: &[u8]) {
     let config = Config { super_digest: Some(SUPER.to_owned()), compat: compat(bytes), ..Config::default() };
     let mut play = Play::new(config);
@@ -133,7 +133,7 @@ impl Play {
                 }
             }
         }
-        assert!(self.model.zxid() >= before, "the transaction number went back");
+        assert!(self.model.zxid() >= before, "the zxid decreased");
         self.commit();
     }
 
@@ -145,21 +145,21 @@ impl Play {
     }
 
     fn commit(&mut self) {
-        self.store.commit(&self.model.take_changes()).expect("memory takes every commit");
+        self.store.commit(&self.model.take_changes()).expect("a commit to memory cannot fail");
     }
 
-    /// The model that a restart would make sees the same tree.
+    /// Checks that a model restored from the store has the same tree.
     fn compare(mut self) {
-        let snapshot = self.store.load().expect("memory is read back");
+        let snapshot = self.store.load().expect("a load from memory cannot fail");
         let restored = Model::restore(self.config.clone(), snapshot, now(self.now_ms));
-        let mut restored = restored.expect("what a model wrote is a tree");
+        let mut restored = restored.expect("the rows of a model are a valid tree");
         let at = now(self.now_ms);
         let (one, other) = (Viewer::of(&mut self.model, at), Viewer::of(&mut restored, at));
-        assert_eq!(one.see("/"), other.see("/"), "the store does not hold what the model does");
+        assert_eq!(one.see("/"), other.see("/"), "the store differs from the model");
     }
 }
 
-/// One that may see everything.
+/// A client that can read everything.
 struct Viewer<'m> {
     model: std::cell::RefCell<&'m mut Model>,
     now: Now,
@@ -185,7 +185,7 @@ impl<'m> Viewer<'m> {
         })
     }
 
-    /// All that there is to know about a znode and those below it.
+    /// Returns the complete state of a znode and its descendants.
     fn see(&self, path: &str) -> Vec<(String, Vec<Option<Reply>>)> {
         let own = || path.to_owned();
         let data = self.ask(Request::GetData { path: own(), watch: false });
@@ -222,7 +222,7 @@ fn now(ms: u64) -> Now {
     Now { wall_ms: 1_700_000_000_000 + ms.cast_signed(), monotonic_ms: ms }
 }
 
-/// Whatever the model says can be said.
+/// Checks that every effect can be encoded.
 fn encode(effect: &Effect) {
     let mut out = Vec::new();
     match effect {

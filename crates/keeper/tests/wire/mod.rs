@@ -1,6 +1,6 @@
-//! The protocol by hand, so that a test can send what no client library would.
+//! A minimal client without a library, to send requests that no client library sends.
 
-#![allow(dead_code, reason = "each test program uses its part")]
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longer than anything healthy takes, so that a silent server fails a test and does not hang it.
+/// Longer than any healthy operation, so that a silent server fails the test instead of blocking it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const CREATE: i32 = 1;
@@ -26,12 +26,12 @@ pub(crate) const CLOSE_SESSION: i32 = -11;
 pub(crate) const PERSISTENT: i32 = 0;
 pub(crate) const EPHEMERAL: i32 = 1;
 
-/// A server in memory, on a free port.
+/// Starts an in-memory server on a free port.
 pub(crate) async fn keeper() -> Keeper {
     Keeper::builder().start().await.expect("a keeper")
 }
 
-/// A session, as its client keeps it.
+/// A session, as stored by a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) id: i64,
@@ -39,7 +39,7 @@ pub(crate) struct Session {
     pub(crate) timeout_ms: i32,
 }
 
-/// An answer or a notification.
+/// A reply or a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) xid: i32,
@@ -48,28 +48,27 @@ pub(crate) struct Frame {
     pub(crate) body: Vec<u8>,
 }
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct Wire<S = TcpStream> {
     pub(crate) stream: S,
 }
 
 impl Wire {
-    /// A socket, and nothing sent.
+    /// Opens a socket without sending anything.
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a socket");
         stream.set_nodelay(true).expect("no delay");
         Self { stream }
     }
 
-    /// A new session with a timeout of ten seconds, or what the server makes of it.
+    /// Opens a session and requests a timeout of ten seconds.
     pub(crate) async fn session(address: SocketAddr) -> (Self, Session) {
         let mut wire = Self::open(address).await;
         let session = wire.hello(10_000, 0, &[0; 16]).await.expect("a session");
         (wire, session)
     }
 
-    /// An existing session; `None` when it is over.
+    /// Re-attaches to a session; `None` if it has expired.
     pub(crate) async fn attach(address: SocketAddr, session: &Session) -> Option<Self> {
         let mut wire = Self::open(address).await;
         wire.hello(10_000, session.id, &session.password).await?;
@@ -90,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.send_raw(&request(xid, code, body)).await;
     }
 
-    /// The next frame; `None` when the server closed the connection.
+    /// Returns the next frame; `None` if the server closed the connection.
     pub(crate) async fn receive_frame(&mut self) -> Option<Vec<u8>> {
         timeout(PATIENCE, async {
             let length = self.stream.read_u32().await.ok()?;
@@ -99,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             Some(frame)
         })
         .await
-        .expect("a frame, or the end, in time")
+        .expect("a frame or the end of the stream in time")
     }
 
     pub(crate) async fn receive(&mut self) -> Option<Frame> {
@@ -112,15 +111,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         })
     }
 
-    /// Sends a request and takes the next frame as its answer.
+    /// Sends a request and returns the next frame as its reply.
     pub(crate) async fn call(&mut self, xid: i32, code: i32, body: &[u8]) -> Frame {
         self.send(xid, code, body).await;
-        let frame = self.receive().await.expect("an answer");
-        assert_eq!(frame.xid, xid, "the answer to another request");
+        let frame = self.receive().await.expect("a reply");
+        assert_eq!(frame.xid, xid, "a reply to another request");
         frame
     }
 
-    /// Sends the first frame; `None` when the session is over.
+    /// Sends the first frame; `None` if the session has expired.
     pub(crate) async fn hello(&mut self, timeout_ms: i32, id: i64, password: &[u8]) -> Option<Session> {
         let mut body = Vec::new();
         body.extend(0_i32.to_be_bytes());
@@ -130,13 +129,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         buffer(&mut body, password);
         body.push(0);
         self.send_frame(&body).await;
-        let answer = self.receive_frame().await.expect("an answer to the first frame");
+        let answer = self.receive_frame().await.expect("a reply to the first frame");
         let timeout_ms = i32::from_be_bytes(answer[4..8].try_into().expect("a timeout"));
         let id = i64::from_be_bytes(answer[8..16].try_into().expect("an id"));
         (timeout_ms > 0).then(|| Session { id, password: answer[20..36].to_vec(), timeout_ms })
     }
 
-    /// All text until the server closes the connection; none when it cuts it.
+    /// Returns all text until the server closes the connection, or an empty string if the connection is reset.
     pub(crate) async fn receive_word(&mut self) -> String {
         let mut text = String::new();
         match timeout(PATIENCE, self.stream.read_to_string(&mut text)).await.expect("in time") {
@@ -145,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Whether the server closes the connection; what it sends before is skipped.
+    /// Returns whether the server closes the connection; skips everything it sends before.
     pub(crate) async fn closes(&mut self) -> bool {
         let mut bytes = [0; 4096];
         timeout(PATIENCE, async {
@@ -176,7 +175,7 @@ pub(crate) fn request(xid: i32, code: i32, body: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn buffer(to: &mut Vec<u8>, bytes: &[u8]) {
-    to.extend(i32::try_from(bytes.len()).expect("a short one").to_be_bytes());
+    to.extend(i32::try_from(bytes.len()).expect("a short buffer").to_be_bytes());
     to.extend(bytes);
 }
 
@@ -184,7 +183,7 @@ pub(crate) fn create(path: &str, data: &[u8], flags: i32) -> Vec<u8> {
     let mut body = Vec::new();
     buffer(&mut body, path.as_bytes());
     buffer(&mut body, data);
-    // World, anyone, everything.
+    // All permissions for world:anyone.
     body.extend(b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone");
     body.extend(flags.to_be_bytes());
     body
@@ -198,7 +197,7 @@ pub(crate) fn set_data(path: &str, data: &[u8]) -> Vec<u8> {
     body
 }
 
-/// `exists`, `getData`, `getChildren`.
+/// The body of `exists`, `getData` and `getChildren`.
 pub(crate) fn read(path: &str, watch: bool) -> Vec<u8> {
     let mut body = Vec::new();
     buffer(&mut body, path.as_bytes());
@@ -213,14 +212,14 @@ pub(crate) fn add_watch_recursive(path: &str) -> Vec<u8> {
     body
 }
 
-/// Asks a four-letter word.
+/// Sends a four-letter word and returns the reply.
 pub(crate) async fn word(address: SocketAddr, word: &str) -> String {
     let mut wire = Wire::open(address).await;
     wire.send_raw(word.as_bytes()).await;
     wire.receive_word().await
 }
 
-/// The number behind a key of `mntr`.
+/// Returns the number of a key in `mntr`.
 pub(crate) async fn monitored(address: SocketAddr, key: &str) -> i64 {
     let text = word(address, "mntr").await;
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('\t'));
@@ -234,5 +233,5 @@ pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> b
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    assert!(held.await.is_ok(), "not within {PATIENCE:?}: {what}");
+    assert!(held.await.is_ok(), "condition not met within {PATIENCE:?}: {what}");
 }

@@ -1,4 +1,4 @@
-//! One client's connection: both lanes, the inspection of its frames, and its end.
+//! The connection of one client: both directions, the inspection of frames, and the end.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,36 +15,36 @@ use super::frame::{EVENT_XID, Frame};
 use super::lane::{End, Queue, lane};
 use super::listener::Observed;
 
-/// What awaits the reply to a request that has gone to the server.
+/// The planned fault for the reply to a forwarded request.
 #[derive(Debug)]
 enum ReplyFate {
     Lost(Cut, Trigger),
     Held(Trigger, Gate),
 }
 
-/// By xid. Replies come in order, but pings and events come between them.
+/// Faults by xid. Replies are ordered, but pings and events come between them.
 type Fates = Mutex<HashMap<i32, ReplyFate>>;
 
-/// A connection that was let in.
+/// An accepted connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) client: TcpStream,
     pub(super) upstream: SocketAddr,
     pub(super) controls: watch::Receiver<Controls>,
-    /// The count of cuts when it was let in.
+    /// The number of cuts when it was accepted.
     pub(super) born: u64,
     pub(super) plan: Arc<Plan>,
     pub(super) observed: Arc<Observed>,
 }
 
 impl Connection {
-    /// Serves the connection until it ends by a peer, a fault, or a cut.
+    /// Serves the connection until a peer, a fault or a cut ends it.
     pub(super) async fn serve(mut self) {
         let Ok(mut server) = TcpStream::connect(self.upstream).await else {
-            return reset(self.client); // A dead server refuses, so the proxy does.
+            return reset(self.client); // As a dead server does.
         };
         for socket in [&self.client, &server] {
-            // Nagle's delay would be noise in tests that measure; without the option they still hold.
+            // Nagle's delay would distort tests that measure time; without the option they still work.
             drop(socket.set_nodelay(true));
         }
         let end = {
@@ -73,7 +73,7 @@ impl Connection {
     }
 }
 
-/// Runs both ends of a lane. Its writer ends it: a reader that is done has queued the end behind its frames.
+/// Runs both ends of a lane. The writer ends it: a finished reader has queued the end after its frames.
 async fn run(reader: impl Future<Output = ()>, writer: impl Future<Output = End>) -> End {
     let reader = async {
         reader.await;
@@ -86,11 +86,11 @@ async fn run(reader: impl Future<Output = ()>, writer: impl Future<Output = End>
     }
 }
 
-/// Waits for a cut of all connections that are as old as this one.
+/// Waits for a cut of the connections that are at least as old as this one.
 async fn next_cut(controls: &mut watch::Receiver<Controls>, born: u64) -> Cut {
     match controls.wait_for(|controls| controls.cuts != born).await {
         Ok(controls) => controls.cut,
-        Err(_) => Cut::Reset, // The proxy is gone, and its runtime is about to drop this.
+        Err(_) => Cut::Reset, // The proxy was dropped, and its runtime is about to drop this.
     }
 }
 
@@ -164,10 +164,10 @@ async fn read_replies(
     queue.end(End::Closed);
 }
 
-/// Ends a connection as ordered. The server always sees a FIN at most, so that what it has received, it carries out.
+/// Ends a connection. The server sees at most a FIN, so that it executes the received requests.
 async fn finish(end: End, mut client: TcpStream, server: TcpStream, mut controls: watch::Receiver<Controls>) {
     match end {
-        End::Closed => {} // Both sockets are dropped, and the other peer sees it.
+        End::Closed => {} // Dropping both sockets closes the other side.
         End::Cut(Cut::Reset, trigger) => {
             reset(client);
             drop(server);
@@ -175,17 +175,17 @@ async fn finish(end: End, mut client: TcpStream, server: TcpStream, mut controls
         }
         End::Cut(Cut::Fin, trigger) => {
             drop(server);
-            // A failure means that the client has gone first.
+            // An error means that the client closed the connection first.
             drop(client.shutdown().await);
             fire(trigger);
-            // To drop a socket that holds unread requests would send a RST.
+            // Dropping a socket with unread requests would send a RST.
             drain(&mut client).await;
         }
         End::Cut(Cut::Silence, trigger) => {
             let mut born = controls.borrow_and_update().cuts;
             fire(trigger);
-            // Until the client gives up, or a later cut gives it something to notice. The server is kept open too:
-            // it finds out by its own timeout.
+            // Waits until the client gives up, or until a later cut. The server's connection stays open too: the server
+            // detects the loss by its own timeout.
             loop {
                 let cut = tokio::select! {
                     () = drain(&mut client) => break,
@@ -217,8 +217,8 @@ async fn drain(client: &mut TcpStream) {
     while matches!(client.read(&mut sink).await, Ok(read) if read > 0) {}
 }
 
-/// Drops a socket with a RST.
+/// Closes a socket with a RST.
 pub(super) fn reset(socket: TcpStream) {
-    // A failure means that the peer has closed it, and then there is nothing to reset.
+    // An error means that the peer has closed it, so nothing has to be reset.
     drop(socket.set_zero_linger());
 }

@@ -1,20 +1,20 @@
-//! The standing orders of a proxy: they hold until they are changed.
+//! The persistent settings of a proxy.
 
 use std::time::Duration;
 
-/// How a connection is cut. A client library tells the three apart, and must draw the same conclusion from each:
-/// the outcome of what was in flight is unknown.
+/// How a connection is cut. A client library can distinguish the three, but must conclude the same from each: the
+/// outcome of requests in flight is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// FIN: the client reads an end of file.
     Fin,
     /// RST: the client reads an error.
     Reset,
-    /// Nothing: the connection stays open, and no byte passes it any more in either direction.
+    /// Nothing: the connection stays open, but no further byte passes in either direction.
     Silence,
 }
 
-/// Which frames are meant.
+/// The affected frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Requests.
@@ -53,9 +53,9 @@ pub(super) struct Controls {
     pub(super) to_client: Flow,
     pub(super) delay: Duration,
     pub(super) events: Events,
-    /// Counts the cuts: a connection ends when it is no longer what it was at its birth.
+    /// Counts the cuts: a connection ends when the count differs from its value at the accept.
     pub(super) cuts: u64,
-    /// How the last cut was done.
+    /// The manner of the last cut.
     pub(super) cut: Cut,
 }
 
@@ -82,7 +82,7 @@ impl Controls {
         }
     }
 
-    /// Back to normal; the cuts stay counted, or a heal would undo one that is under way.
+    /// Resets all settings. The count of cuts is kept: otherwise a heal would revert a cut in progress.
     pub(super) fn heal(&mut self) {
         *self = Self { cuts: self.cuts, cut: self.cut, ..Self::default() };
     }

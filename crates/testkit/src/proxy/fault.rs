@@ -1,4 +1,4 @@
-//! Faults planned for one request, and how a test learns that they happened.
+//! Faults planned for a single request, and their notification to the test.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -8,33 +8,33 @@ use tokio::sync::watch;
 
 use super::controls::Cut;
 
-/// How long a test waits for its fault: more than any reconnect in the suites, so it has gone wrong by then.
+/// How long a test waits for its fault: longer than any reconnect in the tests.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A request as the proxy sees it.
+/// A request seen by the proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The number that the client gave it.
+    /// The number given by the client.
     pub xid: i32,
-    /// Its request code, see [`op`](crate::op).
+    /// The request code, see [`op`](crate::op).
     pub op: i32,
-    /// All behind the header, as jute wrote it.
+    /// The encoded body after the header.
     pub body: &'a [u8],
 }
 
 impl Request<'_> {
-    /// Whether the body contains this text: a path, or a part of one, also inside a multi.
+    /// Returns whether the body contains this text, such as a path or a part of it, also inside a multi.
     pub fn mentions(&self, text: &str) -> bool {
         self.body.windows(text.len()).any(|window| window == text.as_bytes())
     }
 }
 
-/// Which request a fault is for: a request code of [`op`](crate::op), or a predicate.
+/// The request that a fault is for: a request code of [`op`](crate::op), or a predicate.
 pub trait Matches: Send + 'static {
-    /// Whether it is this one.
+    /// Returns whether the fault is for this request.
     fn matches(&self, request: &Request<'_>) -> bool;
 
-    /// For the message of a fault that never happened.
+    /// Returns the description for the message about a fault that did not happen.
     fn describe(&self) -> String;
 }
 
@@ -61,35 +61,35 @@ where
     }
 }
 
-/// A fault that was planned and may have happened. Dropping it does not call the fault off.
+/// A planned fault. Dropping it does not cancel the fault.
 #[derive(Debug, Clone)]
-#[must_use = "a test that does not await its fault may pass without it"]
+#[must_use = "a test that does not await its fault can pass without it"]
 pub struct Fault {
     what: String,
     fired: watch::Receiver<bool>,
 }
 
 impl Fault {
-    /// Waits until the fault has happened, its cut included.
+    /// Waits until the fault has happened, including its cut.
     ///
     /// # Panics
-    /// When it has not happened within 20 s of real time.
+    /// If it does not happen within 20 s of real time.
     pub async fn fired(&self) {
         let mut fired = self.fired.clone();
         match tokio::time::timeout(DEADLINE, fired.wait_for(|fired| *fired)).await {
             Ok(Ok(_)) => {}
             Ok(Err(_)) => panic!("the connection or the proxy ended before {}", self.what),
-            Err(_) => panic!("not within {DEADLINE:?}: {}", self.what),
+            Err(_) => panic!("did not happen within {DEADLINE:?}: {}", self.what),
         }
     }
 
-    /// Whether it has happened by now.
+    /// Returns whether the fault has happened.
     pub fn has_fired(&self) -> bool {
         *self.fired.borrow()
     }
 }
 
-/// A reply that the proxy keeps until this is released or dropped.
+/// A reply that the proxy holds until this is released or dropped.
 #[derive(Debug)]
 #[must_use = "dropping it releases the reply"]
 pub struct HeldReply {
@@ -98,21 +98,21 @@ pub struct HeldReply {
 }
 
 impl HeldReply {
-    /// Waits until the proxy has the reply in hand: the server has carried the request out.
+    /// Waits until the proxy holds the reply, so the server has executed the request.
     ///
     /// # Panics
-    /// As [`Fault::fired`] does.
+    /// As [`Fault::fired`].
     pub async fn fired(&self) {
         self.fault.fired().await;
     }
 
-    /// Lets the reply, and all behind it, go on to the client.
+    /// Forwards the reply, and all later ones, to the client.
     pub fn release(self) {
         drop(self.gate);
     }
 }
 
-/// Tells a [`Fault`] that it happened.
+/// Notifies a [`Fault`] that it has happened.
 #[derive(Debug)]
 pub(super) struct Trigger(watch::Sender<bool>);
 
@@ -122,13 +122,13 @@ impl Trigger {
     }
 }
 
-/// Opens when its [`HeldReply`] is gone.
+/// Opens when its [`HeldReply`] is dropped.
 #[derive(Debug)]
 pub(super) struct Gate(watch::Receiver<()>);
 
 impl Gate {
     pub(super) async fn opened(mut self) {
-        // Nothing is ever sent, so this returns when the sender is dropped.
+        // No value is ever sent, so this returns when the sender is dropped.
         while self.0.changed().await.is_ok() {}
     }
 }
@@ -150,10 +150,10 @@ pub(super) enum Action {
     HoldReply(Trigger, Gate),
 }
 
-/// Sees what passes, and changes nothing.
+/// An observer of requests, called with the session and the request.
 type Witness = Box<dyn Fn(i64, &Request<'_>) + Send>;
 
-/// The faults that wait for their request; each takes the first that matches, in the order of planning.
+/// The planned faults. A request takes the first one that matches, in the order of planning.
 #[derive(Default)]
 pub(super) struct Plan {
     waiting: Mutex<Vec<(Box<dyn Matches>, Action)>>,

@@ -6,20 +6,20 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::raw::be_i32;
 
-/// ZooKeeper refuses a request of 1 MiB by default and replies stay near it; above this it is no frame.
+/// By default ZooKeeper rejects requests of 1 MiB, and replies have a similar size; a longer one is not a frame.
 const LONGEST: u32 = 64 << 20;
 
 /// The xid of a watch event.
 pub(super) const EVENT_XID: i32 = -1;
 
-/// A whole frame, its length prefix included.
+/// A complete frame, including its length prefix.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) bytes: Vec<u8>,
 }
 
 impl Frame {
-    /// Reads one frame; an end of file, even inside a frame, is an error.
+    /// Reads one frame. End of file is an error, both inside and between frames.
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let length = from.read_u32().await?;
         if length > LONGEST {
@@ -31,17 +31,17 @@ impl Frame {
         Ok(Self { bytes })
     }
 
-    /// All behind the length prefix.
+    /// Returns the bytes after the length prefix.
     pub(super) fn body(&self) -> &[u8] {
         &self.bytes[4..]
     }
 
-    /// The xid, of any frame behind the handshake.
+    /// Returns the xid; valid for every frame after the handshake.
     pub(super) fn xid(&self) -> Option<i32> {
         be_i32(self.body(), 0)
     }
 
-    /// The opcode, of any request behind the handshake.
+    /// Returns the opcode; valid for every request after the handshake.
     pub(super) fn op(&self) -> Option<i32> {
         be_i32(self.body(), 4)
     }

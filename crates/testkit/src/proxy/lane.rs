@@ -1,7 +1,7 @@
 //! One direction of one connection: a queue between its reader and its writer.
 //!
-//! The queue gives a delay without a loss of throughput, and puts the end of a connection in its place among the
-//! frames. It is unbounded, as tests are small and a bound would be one more way to block.
+//! The queue allows a delay without limiting throughput, and keeps the end of a connection in order with its frames. It
+//! is unbounded, because tests are small and a bound could cause a deadlock.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::controls::{Controls, Cut, Flow};
 use super::fault::{Gate, Trigger};
 use super::frame::Frame;
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Debug)]
 pub(super) enum End {
-    /// A peer closed it.
+    /// A peer closed the connection.
     Closed,
-    /// The proxy cuts it, and tells the fault that wanted it.
+    /// The proxy cuts the connection and notifies the fault that requested it.
     Cut(Cut, Option<Trigger>),
 }
 
@@ -75,13 +75,13 @@ impl Queue {
     }
 
     fn send(&self, item: Item) {
-        // The writer and this reader are halves of one future: it is gone only if this is too.
-        self.items.send(item).expect("a lane's writer outlives its reader");
+        // The writer and this reader are parts of one future, so they are dropped together.
+        self.items.send(item).expect("the writer of a lane outlives its reader");
     }
 }
 
 impl Writer {
-    /// Writes frames in order until the connection is to end.
+    /// Writes frames in order until the connection ends.
     pub(super) async fn run(mut self, to: &mut (impl AsyncWrite + Unpin)) -> End {
         let mut hole = false;
         while let Some(item) = self.items.recv().await {
@@ -104,7 +104,7 @@ impl Writer {
                     }
                 }
                 Item::End(End::Closed) => {
-                    // Who sits behind a black hole does not see the other side close.
+                    // Behind a black hole, a peer does not see that the other side has closed.
                     let flow = self.flow;
                     drop(self.controls.wait_for(|controls| flow(controls) == Flow::Pass).await);
                     return if hole { End::Cut(Cut::Reset, None) } else { End::Closed };

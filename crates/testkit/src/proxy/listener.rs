@@ -1,4 +1,4 @@
-//! The proxy's thread: it lets connections in, or resets them.
+//! The proxy's thread: it accepts connections or resets them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use super::fault::Plan;
 use crate::Credentials;
 use crate::raw::connect_response;
 
-/// What the proxy has seen pass.
+/// Data that the proxy has observed.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     session: Mutex<Option<Credentials>>,
@@ -24,10 +24,10 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// Answers the session that was granted.
+    /// Records the granted session and returns its id.
     pub(super) fn connect_response(&self, frame: &[u8]) -> Option<i64> {
         match connect_response(frame) {
-            // A timeout of zero is how the server says that the session has expired.
+            // A timeout of zero means that the session has expired.
             Some((Duration::ZERO, _)) | None => None,
             Some((_, session)) => {
                 let id = session.session_id;
@@ -47,7 +47,7 @@ impl Observed {
     }
 }
 
-/// Starts a proxy's thread and answers where it listens. It ends when the sender of `controls` is dropped.
+/// Starts the thread of a proxy; returns its listen address. The thread ends when the sender of `controls` is dropped.
 pub(super) fn spawn(
     upstream: SocketAddr,
     controls: watch::Receiver<Controls>,
@@ -60,10 +60,10 @@ pub(super) fn spawn(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().name("fault-proxy".to_owned()).spawn(move || {
         runtime.block_on(async {
-            let listener = TcpListener::from_std(listener).expect("a bound socket can be watched");
+            let listener = TcpListener::from_std(listener).expect("a bound socket can be registered");
             let mut alive = controls.clone();
             tokio::select! {
-                // The condition never holds, so this returns when the last handle is gone.
+                // The condition never holds, so this returns when the last handle is dropped.
                 _ = alive.wait_for(|_| false) => {}
                 () = let_in(listener, upstream, controls, plan, observed) => {}
             }
@@ -80,8 +80,8 @@ async fn let_in(
     observed: Arc<Observed>,
 ) {
     loop {
-        let (client, _) = listener.accept().await.expect("loopback accepts while descriptors last");
-        // Door and count are read at once: a connection let in before a refusal is also before its cut.
+        let (client, _) = listener.accept().await.expect("accept on loopback fails only without descriptors");
+        // Door and count are read together: a connection accepted before a refusal is also older than the cut.
         let Controls { door, cuts: born, .. } = *controls.borrow();
         if door == Door::Closed {
             reset(client);

@@ -1,7 +1,7 @@
-//! A proxy that understands ZooKeeper's frames and loses them on demand.
+//! A proxy that understands ZooKeeper's frames and can drop them.
 //!
-//! **Why frame-aware:** the faults that matter lie between two frames. "The multi committed and its reply was lost"
-//! cannot be staged by cutting a socket at some moment; it takes someone who has the reply in hand and drops it.
+//! **Why frame-aware:** the important faults lie between two frames. "The multi was committed and its reply was lost"
+//! cannot be produced by closing a socket at some moment; a proxy must receive the reply and drop it.
 //!
 //! ```text
 //!             ┌ requests: reader → [planned faults] → queue → writer ┐
@@ -9,12 +9,12 @@
 //!             └ replies:  writer ← queue ← [planned faults] ← reader ┘
 //! ```
 //!
-//! Readers inspect and decide ([`connection`]), writers obey the standing [`controls`] (delay, stall, black hole) and
-//! keep the order: a cut that replaces a frame happens after all frames before it are out ([`lane`]). The proxy runs
-//! on a thread of its own, so neither a blocked test runtime nor paused time stops it.
+//! Readers inspect frames and apply faults ([`connection`]). Writers apply the [`controls`] (delay, stall, black hole)
+//! and keep the order: a cut that replaces a frame happens after all earlier frames are written ([`lane`]). The proxy
+//! runs on a separate thread, so neither a blocked test runtime nor paused time stops it.
 //!
-//! **Limits:** no four-letter words, no TLS, one server behind it. Faults are planned per proxy, so give the client
-//! to be hurt a proxy for itself.
+//! **Limits:** no four-letter words, no TLS, one server. Faults are planned per proxy, so a test should use a separate
+//! proxy for the client that is to fail.
 
 mod connection;
 mod controls;
@@ -38,12 +38,13 @@ use controls::{Controls, Door, Events, Flow};
 use fault::{Action, Plan};
 use listener::Observed;
 
-/// A victim's reconnect that was on its way may take its session back from us; a second one cannot pass the proxy.
+/// A reconnect of the client that was in progress can take the session back; a second one cannot pass the proxy.
 const EXPIRE_TRIES: u32 = 3;
 
-/// A cheap-clone handle on a running proxy; it stops, and closes all its connections, with the last clone.
+/// A cheap-clone handle of a running proxy. When the last clone is dropped, the proxy stops and closes all its
+/// connections.
 ///
-/// All methods but [`expire_session`](Self::expire_session) take effect at once and do not block.
+/// All methods except [`expire_session`](Self::expire_session) take effect immediately and do not block.
 #[derive(Debug, Clone)]
 pub struct Proxy {
     inner: Arc<Inner>,
@@ -63,31 +64,33 @@ impl Proxy {
     /// Starts a proxy to the server of a connect string with one host, with or without a chroot.
     ///
     /// # Panics
-    /// When the host cannot be resolved or no port is free.
+    /// If the host cannot be resolved or no port is free.
     pub fn to(connect_string: &str) -> Self {
         let (host, chroot) =
             connect_string.split_at(connect_string.find('/').unwrap_or(connect_string.len()));
         let upstream = host.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-        let upstream = upstream.unwrap_or_else(|| panic!("not the address of one server: {connect_string}"));
+        let upstream =
+            upstream.unwrap_or_else(|| panic!("not the connect string of one server: {connect_string}"));
         let (controls, receiver) = watch::channel(Controls::default());
         let (plan, observed) = (Arc::<Plan>::default(), Arc::<Observed>::default());
         let address = listener::spawn(upstream, receiver, Arc::clone(&plan), Arc::clone(&observed))
-            .unwrap_or_else(|error| panic!("no proxy to {connect_string}: {error}"));
+            .unwrap_or_else(|error| panic!("could not start a proxy to {connect_string}: {error}"));
         let chroot = chroot.to_owned();
         Self { inner: Arc::new(Inner { address, upstream, chroot, controls, plan, observed }) }
     }
 
-    /// The connect string for the client to be hurt: the proxy's address and the chroot given at the start.
+    /// Returns the connect string for the client under test: the proxy's address and the chroot given to
+    /// [`to`](Self::to).
     pub fn connect_string(&self) -> String {
         format!("{}{}", self.inner.address, self.inner.chroot)
     }
 
-    /// Where the proxy listens.
+    /// Returns the listen address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.inner.address
     }
 
-    /// Cuts all connections that exist at this moment.
+    /// Cuts all current connections.
     pub fn cut(&self, cut: Cut) {
         self.control(|controls| {
             controls.cuts += 1;
@@ -95,70 +98,69 @@ impl Proxy {
         });
     }
 
-    /// Resets every new connection, until [`accept`](Self::accept). Existing ones go on.
+    /// Resets every new connection, until [`accept`](Self::accept). Current ones are kept.
     pub fn refuse(&self) {
         self.control(|controls| controls.door = Door::Closed);
     }
 
-    /// Lets new connections in again.
+    /// Accepts new connections again.
     pub fn accept(&self) {
         self.control(|controls| controls.door = Door::Open);
     }
 
-    /// Swallows frames and closes silently, on all connections old and new, until [`heal`](Self::heal).
+    /// Drops frames and closes silently, on all current and new connections, until [`heal`](Self::heal).
     ///
-    /// A connection that lost a frame is reset on its first frame after that, as its stream has a hole.
+    /// A connection that lost a frame is reset on its first frame after that, because its stream has a gap.
     pub fn black_hole(&self, direction: Direction) {
         self.control(|controls| controls.set_flow(direction, Flow::Swallow));
     }
 
-    /// Holds all frames back, on all connections, and delivers them on [`heal`](Self::heal): a partition that ends
-    /// before the sockets give up.
+    /// Holds all frames of all connections and delivers them on [`heal`](Self::heal): a partition that ends before the
+    /// sockets time out.
     pub fn stall(&self, direction: Direction) {
         self.control(|controls| controls.set_flow(direction, Flow::Stall));
     }
 
-    /// Delays each frame, in each direction, by `delay`: a round trip takes twice as long more. Throughput is not
-    /// limited, and order is kept.
+    /// Delays each frame in each direction by `delay`: a round trip takes twice that longer. Throughput is not limited,
+    /// and the order is kept.
     pub fn delay(&self, delay: Duration) {
         self.control(|controls| controls.delay = delay);
     }
 
-    /// Delays each watch event by `delay`, and with it what follows on its connection: ZooKeeper promises that an
-    /// event is seen before the change that it is about, and no fault of a network breaks that.
+    /// Delays each watch event by `delay`, and all later frames on its connection: ZooKeeper guarantees that a client
+    /// sees an event before the change itself, and no network fault breaks that guarantee.
     pub fn delay_events(&self, delay: Duration) {
         self.control(|controls| controls.events = Events::Delay(delay));
     }
 
-    /// Swallows watch events, and only them, until [`heal`](Self::heal).
+    /// Drops watch events, and only them, until [`heal`](Self::heal).
     pub fn drop_events(&self) {
         self.control(|controls| controls.events = Events::Drop);
     }
 
-    /// Ends all standing faults: doors open, frames flow, no delay. Planned one-time faults stay planned.
+    /// Ends all persistent faults: accepts connections, passes frames, no delay. Planned faults for single requests
+    /// remain planned.
     pub fn heal(&self) {
         self.control(Controls::heal);
     }
 
-    /// The next request that matches is carried out by the server; its reply is dropped and the connection cut:
-    /// *committed, and the client cannot know*.
+    /// Lets the server execute the next matching request, drops its reply and cuts the connection: *committed, but the
+    /// client cannot know*.
     pub fn swallow_reply_and_cut(&self, request: impl Matches, cut: Cut) -> Fault {
         let (trigger, fault) = fault::pair("a lost reply", &request);
         self.inner.plan.add(request, Action::LoseReply(cut, trigger));
         fault
     }
 
-    /// The next request that matches never reaches the server; the connection is cut instead: *not committed, and
-    /// the client cannot know*.
+    /// Drops the next matching request and cuts the connection: *not committed, but the client cannot know*.
     pub fn drop_request_and_cut(&self, request: impl Matches, cut: Cut) -> Fault {
         let (trigger, fault) = fault::pair("a lost request", &request);
         self.inner.plan.add(request, Action::LoseRequest(cut, trigger));
         fault
     }
 
-    /// The reply to the next request that matches is held back, and with it all that follows it on the connection,
-    /// until the answer of this method is released or dropped. Pings are held too: a client gives up on its
-    /// connection after a part of its session timeout.
+    /// Holds the reply to the next matching request, and all later replies on the connection, until the returned value
+    /// is released or dropped. Pings are held too: a client closes its connection after a part of its session timeout.
     pub fn hold_reply(&self, request: impl Matches) -> HeldReply {
         let (trigger, fault) = fault::pair("a held reply", &request);
         let (gate, held) = fault::gate(fault);
@@ -166,30 +168,30 @@ impl Proxy {
         held
     }
 
-    /// Shows every request that comes from now on, with the session that sends it, before any fault is decided: what is
-    /// shown may never arrive.
+    /// Calls `witness` for every later request, with the session that sends it, before any fault is applied: a request
+    /// that it sees may never reach the server.
     pub fn witness(&self, witness: impl Fn(i64, &Request<'_>) + Send + 'static) {
         self.inner.plan.witness(witness);
     }
 
-    /// The session that the server granted last through this proxy.
+    /// Returns the last session that the server granted through this proxy.
     pub fn session(&self) -> Option<Credentials> {
         self.inner.observed.session()
     }
 
-    /// How many handshakes have succeeded through this proxy: it grows with every reconnect.
+    /// Returns the number of successful handshakes through this proxy, which grows with every reconnect.
     pub fn handshakes(&self) -> u64 {
         self.inner.observed.handshakes()
     }
 
-    /// Makes the server expire the [`session`](Self::session): when this returns, its ephemeral nodes are gone, and
-    /// its client learns of it as soon as it reconnects.
+    /// Makes the server expire the [`session`](Self::session). When this returns, its ephemeral nodes are deleted; its
+    /// client is notified when it reconnects.
     ///
-    /// The client is cut and kept out meanwhile, as it would take the session back. Needs a tokio runtime. If it is
-    /// cancelled, the door stays closed.
+    /// Until then the client is cut and refused, because it would take the session back. Needs a tokio runtime. If the
+    /// future is dropped, the proxy keeps refusing connections.
     ///
     /// # Panics
-    /// When no client has connected through this proxy, or the server does not answer.
+    /// If no client has connected through this proxy, or the server does not reply.
     pub async fn expire_session(&self) -> Credentials {
         let victim = self.session().expect("a client has connected through this proxy");
         let door = self.inner.controls.borrow().door;
@@ -200,7 +202,7 @@ impl Proxy {
         let ended = tokio::task::spawn_blocking(move || end_session(upstream, &credentials));
         ended
             .await
-            .expect("ending a session does not panic")
+            .expect("ending a session cannot panic")
             .unwrap_or_else(|error| panic!("session {:#x} could not be expired: {error}", victim.session_id));
 
         self.control(|controls| controls.door = door);
@@ -217,7 +219,7 @@ fn end_session(upstream: SocketAddr, victim: &Credentials) -> io::Result<()> {
     loop {
         match RawClient::attach(upstream, victim.clone()).and_then(RawClient::close) {
             Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()), // It had expired by itself.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()), // It had already expired.
             Err(_) if tries < EXPIRE_TRIES => tries += 1,
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! The settings of a server, and the race for its port.
+//! The settings of a server, and its start on a free port.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,17 +7,18 @@ use super::config::Home;
 use super::program::{Found, Program};
 use super::{StartError, State, ZooKeeperServer, port};
 
-/// Sessions may be as short as two ticks: 400 ms, so that an expiry is a matter of one test second.
+/// Session timeouts can be as short as two ticks: 400 ms, so that an expiry takes less than a second in a test.
 pub(super) const TICK_MS: u32 = 200;
-/// Lost races for a port before it must be something else. One is rare already.
+/// Attempts to start on another port. Even one lost race for a port is rare, so after several the cause must be
+/// different.
 const PORT_TRIES: u32 = 5;
 
-/// What Apache ZooKeeper is tuned for; the keeper has nothing to tune.
+/// Tuning of Apache ZooKeeper; it does not affect the keeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// A fast start and a small heap, and no fsync: a killed process loses nothing that the kernel has.
+    /// Fast start, small heap, no fsync: a killed process loses no data, because the kernel has it.
     Test,
-    /// The optimizing compiler, a larger heap, and every transaction fsynced: for benchmarks, and for people.
+    /// Optimizing compiler, larger heap, and an fsync for every transaction: for benchmarks and manual use.
     Production,
 }
 
@@ -32,7 +33,7 @@ impl Profile {
     }
 }
 
-/// How to start a [`ZooKeeperServer`]; the defaults are those for tests.
+/// Settings for starting a [`ZooKeeperServer`]; the defaults are for tests.
 #[derive(Debug, Clone)]
 pub struct Builder {
     program: Program,
@@ -61,51 +62,51 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// ZooKeeper's tick; sessions last at least two of them. Default: 200 ms.
+    /// Sets ZooKeeper's tick; session timeouts are at least two ticks. Default: 200 ms.
     pub fn tick_ms(self, tick_ms: u32) -> Self {
         Self { tick_ms, ..self }
     }
 
-    /// Which server. Default: the one that the test run is about ([`Program::chosen`]).
+    /// Sets the server program. Default: the one selected for the test run ([`Program::chosen`]).
     pub fn program(self, program: Program) -> Self {
         Self { program, ..self }
     }
 
-    /// For a server that is never restarted: the keeper need not wait for its disk. Apache ZooKeeper, whose
-    /// [`Profile::Test`] does not wait either, pays no heed.
+    /// Lets the keeper store its data in memory, for a server that is never restarted. Apache ZooKeeper ignores it,
+    /// because it does not wait for the disk with [`Profile::Test`] either.
     pub fn memory(self) -> Self {
         Self { memory: true, ..self }
     }
 
-    /// What Apache ZooKeeper is tuned for; the keeper has nothing to tune. Default: [`Profile::Test`].
+    /// Sets the tuning of Apache ZooKeeper; it does not affect the keeper. Default: [`Profile::Test`].
     pub fn profile(self, profile: Profile) -> Self {
         Self { profile, ..self }
     }
 
-    /// A port that must be this one. Default: any free one.
+    /// Sets a fixed port. Default: any free port.
     pub fn port(self, port: u16) -> Self {
         Self { port: Some(port), ..self }
     }
 
-    /// A directory for the data that outlives the server. Default: a temporary one.
+    /// Sets a data directory that is kept after the server. Default: a temporary directory.
     pub fn data_dir(self, data_dir: impl Into<PathBuf>) -> Self {
         Self { data_dir: Some(data_dir.into()), ..self }
     }
 
-    /// One more line of Apache ZooKeeper's configuration: `authProvider.1=…`. The keeper has none, and a test that needs
-    /// it names its [`program`](Self::program).
+    /// Adds a line to Apache ZooKeeper's configuration, such as `authProvider.1=…`. The keeper has no such
+    /// configuration, so a test that needs it must set its [`program`](Self::program).
     pub fn setting(mut self, line: impl Into<String>) -> Self {
         self.settings.push(line.into());
         self
     }
 
-    /// One more argument of Apache ZooKeeper's Java: `-D…`.
+    /// Adds an argument for Apache ZooKeeper's JVM, such as `-D…`.
     pub fn java_flag(mut self, flag: impl Into<String>) -> Self {
         self.java_flags.push(flag.into());
         self
     }
 
-    /// Starts the server; returns when it serves.
+    /// Starts the server; returns when it accepts requests.
     ///
     /// # Panics
     /// With the error of [`try_start`](Self::try_start).
@@ -119,7 +120,7 @@ impl Builder {
         }
     }
 
-    /// Starts the server; returns when it serves.
+    /// Starts the server; returns when it accepts requests.
     pub fn try_start(self) -> Result<ZooKeeperServer, StartError> {
         let program = self.program.find()?;
         let mut tries = 1;

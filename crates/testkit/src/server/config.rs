@@ -1,4 +1,4 @@
-//! A server's directory: its configuration, its data, its log.
+//! The directory of a server: configuration, data, log.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -14,19 +14,20 @@ use super::program::Found;
 use super::{Installation, StartError, ready};
 
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-/// In ticks: a member has long to read its log and to catch up, and a silent one is soon left behind.
+/// In ticks: a member has a long time to read its log and to catch up, and a silent member is dropped soon.
 const QUORUM_CFG: &str = "initLimit=50\nsyncLimit=5\n";
-/// Elections go on soon after a vote was lost, as whoever waits for it has short sessions. A member that was away gets
-/// all that it lacks from the leader's log, never a snapshot instead: so each member's log is whole.
+/// Elections retry soon after a lost vote, because clients that wait for them have short sessions. A member that was
+/// down always receives the missing transactions from the leader's log and never a snapshot, so each member's log is
+/// complete.
 const QUORUM_FLAGS: [&str; 3] = [
     "-Dzookeeper.fastleader.maxNotificationInterval=400",
     "-Dzookeeper.cnxTimeout=500",
     "-Dzookeeper.snapshotSizeFactor=1000000",
 ];
-/// The end of the log that an error shows: the stack trace of one failure.
+/// The length of the log shown in errors: enough for the stack trace of one failure.
 const LOG_TAIL: usize = 4_000;
 
-/// All that is needed to launch a server, again and again, on the same address and data.
+/// The data to launch a server repeatedly on the same address and data directory.
 #[derive(Debug)]
 pub(super) struct Home {
     pub(super) program: Found,
@@ -36,32 +37,32 @@ pub(super) struct Home {
     pub(super) tick_ms: u32,
     pub(super) memory: bool,
     pub(super) profile: Profile,
-    /// For Apache ZooKeeper only: whom it is one of.
+    /// Only for Apache ZooKeeper: the ensemble to which the server belongs.
     pub(super) quorum: Option<Quorum>,
-    /// For Apache ZooKeeper only: more lines of its configuration.
+    /// Only for Apache ZooKeeper: additional lines of its configuration.
     pub(super) settings: Vec<String>,
-    /// For Apache ZooKeeper only: more arguments of its Java.
+    /// Only for Apache ZooKeeper: additional arguments of its JVM.
     pub(super) java_flags: Vec<String>,
 }
 
-/// A member's place in its ensemble.
+/// The role of a member in its ensemble.
 #[derive(Debug, Clone)]
 pub(super) struct Quorum {
-    /// The member's number, from 1.
+    /// The number of the member, starting at 1.
     pub(super) id: usize,
-    /// Of all members: the port for followers and the one for elections.
+    /// The ports of all members: for followers and for elections.
     pub(super) ports: Vec<[SocketAddr; 2]>,
 }
 
 impl Home {
-    /// Starts the server and returns when it serves.
+    /// Starts the server; returns when it accepts requests.
     pub(super) fn launch(&self) -> Result<Guarded, StartError> {
         let mut process = self.spawn()?;
         ready::wait(&mut process, self)?;
         Ok(process)
     }
 
-    /// Starts the server, which serves some time later: a member of an ensemble waits for the others.
+    /// Starts the server without waiting: a member of an ensemble first waits for the others.
     pub(super) fn spawn(&self) -> Result<Guarded, StartError> {
         fs::create_dir_all(&self.data)?;
         if let Some(quorum) = &self.quorum {
@@ -76,7 +77,7 @@ impl Home {
     }
 
     fn keeper_args(&self) -> Vec<String> {
-        // As the oldest server that is supported behaves.
+        // The oldest supported behaviour.
         let mut args = ["keeper", "--compat", "3.8.0"].map(str::to_owned).to_vec();
         args.extend(["--max-session-timeout", "600s", "--tick-time"].map(str::to_owned));
         args.push(format!("{}ms", self.tick_ms));
@@ -103,8 +104,8 @@ impl Home {
     }
 
     fn zoo_cfg(&self) -> String {
-        // TTL nodes are off by default; the selector threads are 2–3 × faster per connection without a worker pool;
-        // with the default of 60 connections per address a test of many clients would be refused.
+        // TTL nodes are disabled by default. Without a worker pool, the selector threads are 2 to 3 times faster per
+        // connection. The default of 60 connections per address would reject a test with many clients.
         let mut cfg = String::from(
             "admin.enableServer=false\n\
              4lw.commands.whitelist=*\n\
@@ -116,15 +117,15 @@ impl Home {
         let (tick, data) = (self.tick_ms, self.data.display());
         let (ip, port) = (self.address.ip(), self.address.port());
         write!(cfg, "tickTime={tick}\ndataDir={data}\nclientPortAddress={ip}\nclientPort={port}\n")
-            .expect("a String takes all that is written");
+            .expect("writing to a String cannot fail");
         for line in &self.settings {
-            writeln!(cfg, "{line}").expect("a String takes all that is written");
+            writeln!(cfg, "{line}").expect("writing to a String cannot fail");
         }
         if let Some(quorum) = &self.quorum {
             cfg.push_str(QUORUM_CFG);
             for (id, [peers, election]) in (1..).zip(&quorum.ports) {
                 writeln!(cfg, "server.{id}={peers}:{}", election.port())
-                    .expect("a String takes all that is written");
+                    .expect("writing to a String cannot fail");
             }
         }
         cfg

@@ -1,11 +1,11 @@
-//! Several Apache ZooKeeper servers that agree.
+//! An ensemble of Apache ZooKeeper servers.
 //!
-//! Each member is a [`ZooKeeperServer`] on ports of its own, with a directory and a watchdog of its own, so that it can
-//! be killed, frozen and started again like any other. Clients meet the members directly or through a proxy for each;
-//! what the members say to each other passes no proxy.
+//! Each member is a [`ZooKeeperServer`] with its own ports, directory and watchdog, so that it can be killed, frozen
+//! and started again like any other server. Clients connect to the members directly or through one proxy per member;
+//! the connections between members use no proxy.
 //!
-//! **Ports:** a member has three, two of which only the other members know. They are drawn when all are free, and a
-//! race for one of them that is lost makes the whole start be tried again on others.
+//! **Ports:** a member has three ports, two of which are only used between members. They are chosen when all are free.
+//! If another process takes one of them first, the whole start is repeated with other ports.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -17,23 +17,23 @@ use super::config::{Home, Quorum};
 use super::program::Program;
 use super::{StartError, State, ZooKeeperServer, port, ready};
 
-/// Lost races for a port before it must be something else.
+/// Attempts to start on other ports; after several the cause must be different.
 const PORT_TRIES: u32 = 5;
-/// Three JVMs that start at once on a busy machine, and an election.
+/// Three JVMs that start concurrently on a busy machine, and an election.
 const DEADLINE: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// An ensemble of this test's own. Dropping it kills its members and wipes their directories.
+/// An ensemble for one test. Dropping it kills its members and deletes their directories.
 #[derive(Debug)]
 pub struct Ensemble {
     members: Vec<ZooKeeperServer>,
 }
 
 impl Ensemble {
-    /// Starts an ensemble with the settings of [`Profile::Test`]; returns when all members serve.
+    /// Starts an ensemble with the settings of [`Profile::Test`]; returns when all members accept requests.
     ///
     /// # Panics
-    /// When ZooKeeper is not installed, or the members do not come up.
+    /// If ZooKeeper is not installed, or the members do not start.
     pub fn start(members: usize) -> Self {
         match Self::try_start(members) {
             Ok(ensemble) => ensemble,
@@ -44,7 +44,7 @@ impl Ensemble {
         }
     }
 
-    /// Starts an ensemble; returns when all members serve.
+    /// Starts an ensemble; returns when all members accept requests.
     pub fn try_start(members: usize) -> Result<Self, StartError> {
         let mut tries = 1;
         loop {
@@ -92,25 +92,25 @@ impl Ensemble {
         Ok(Self { members })
     }
 
-    /// The members, in the order of their numbers.
+    /// Returns the members, in the order of their numbers.
     pub fn members(&self) -> &[ZooKeeperServer] {
         &self.members
     }
 
-    /// A member, to be killed, frozen, [launched](ZooKeeperServer::launch) again.
+    /// Returns a member, to kill, freeze or [launch](ZooKeeperServer::launch) it.
     ///
     /// # Panics
-    /// When there is no such member.
+    /// If the member does not exist.
     pub fn member(&mut self, index: usize) -> &mut ZooKeeperServer {
         &mut self.members[index]
     }
 
-    /// All members: `127.0.0.1:{port},127.0.0.1:{port},…`.
+    /// Returns the connect string of all members: `127.0.0.1:{port},127.0.0.1:{port},…`.
     pub fn connect_string(&self) -> String {
         self.members.iter().map(ZooKeeperServer::connect_string).collect::<Vec<_>>().join(",")
     }
 
-    /// The index of the member that leads the others, if one does.
+    /// Returns the index of the leader, if there is one.
     pub fn leader(&self) -> Option<usize> {
         self.members.iter().position(|member| {
             member.serves()
@@ -118,10 +118,10 @@ impl Ensemble {
         })
     }
 
-    /// Thaws and launches whatever is frozen or dead, and returns when all members serve.
+    /// Thaws frozen members and launches killed ones; returns when all members accept requests.
     ///
     /// # Panics
-    /// When they do not within a minute.
+    /// If they do not within a minute.
     pub fn heal(&mut self) {
         for member in &mut self.members {
             member.thaw();
@@ -129,19 +129,23 @@ impl Ensemble {
         }
         let start = Instant::now();
         while let Some(late) = self.members.iter().find(|member| !member.serves()) {
-            assert!(start.elapsed() < DEADLINE, "{} does not serve within {DEADLINE:?}", late.address());
+            assert!(
+                start.elapsed() < DEADLINE,
+                "{} accepted no requests within {DEADLINE:?}",
+                late.address()
+            );
             thread::sleep(POLL_EVERY);
         }
     }
 }
 
-/// As many different addresses, each free at this moment.
+/// Returns `count` different addresses that are free at this moment.
 fn free(count: usize) -> Result<Vec<SocketAddr>, StartError> {
     let mut held = Vec::new();
     let mut addresses = BTreeSet::new();
     while addresses.len() < count {
         let address = port::unused()?;
-        // Held until all are found, or the same one would be found again.
+        // Kept open until all are found: otherwise the same address could be found again.
         held.push(std::net::TcpListener::bind(address)?);
         addresses.insert(address);
     }

@@ -1,4 +1,4 @@
-//! Why a server did not start.
+//! Errors of the start of a server.
 
 use std::fmt;
 use std::io;
@@ -7,25 +7,25 @@ use std::time::Duration;
 
 use super::Missing;
 
-/// Why a [`ZooKeeperServer`](super::ZooKeeperServer) did not start.
+/// The reason why a [`ZooKeeperServer`](super::ZooKeeperServer) did not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// This machine has no ZooKeeper to start.
+    /// ZooKeeper is not installed.
     Missing(Missing),
-    /// The machine refused a file, a process or a port.
+    /// The operating system refused a file, a process or a port.
     Io(io::Error),
-    /// The server ended before it served; on a port of its own choice the builder tries another one.
+    /// The server ended during its start. If the port is not fixed, the builder tries another one.
     Exited {
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
-        /// What it wrote last.
+        /// The end of its log.
         log: String,
     },
-    /// The server lives and does not serve.
+    /// The server runs but does not accept requests.
     NotReady {
-        /// How long it was given.
+        /// The time limit.
         after: Duration,
-        /// What it wrote last.
+        /// The end of its log.
         log: String,
     },
 }
@@ -34,10 +34,12 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(_) => write!(f, "zookeeper is not installed"),
-            Self::Io(_) => write!(f, "zookeeper could not be launched"),
-            Self::Exited { status, log } => write!(f, "zookeeper ended early ({status}); its log:\n{log}"),
+            Self::Io(_) => write!(f, "the test server could not be launched"),
+            Self::Exited { status, log } => {
+                write!(f, "the test server ended during its start ({status}); its log:\n{log}")
+            }
             Self::NotReady { after, log } => {
-                write!(f, "zookeeper did not serve within {after:?}; its log:\n{log}")
+                write!(f, "the test server accepted no requests within {after:?}; its log:\n{log}")
             }
         }
     }

@@ -1,22 +1,23 @@
-//! Where Java and ZooKeeper are on this machine, and what to say when they are not.
+//! Finds Java and ZooKeeper, or reports what to install.
 
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Debian's `libzookeeper-java`; the jar's manifest names the jars that it needs.
+/// From Debian's package `libzookeeper-java`; the manifest of the jar lists its dependencies.
 const ZOOKEEPER_JAR: &str = "/usr/share/java/zookeeper.jar";
-/// Without a back end ZooKeeper logs nothing, and a failed start would be a riddle. Java ignores it when absent.
+/// Without a logging backend ZooKeeper logs nothing, and a failed start could not be diagnosed. Java ignores the jar if
+/// it is missing.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 
-/// A ZooKeeper that can be started.
+/// An installed ZooKeeper.
 #[derive(Debug, Clone)]
 pub struct Installation {
     pub(super) java: PathBuf,
     pub(super) class_path: String,
 }
 
-/// Something that tests need and this machine lacks.
+/// A missing requirement of the tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     what: &'static str,
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_java_and_a_missing_jar_each_say_what_to_install() {
+    fn a_missing_java_and_a_missing_jar_name_the_package_to_install() {
         let dir = tempfile::tempdir().unwrap();
         let path = || std::iter::once(dir.path().to_owned());
         let jar = dir.path().join("zookeeper.jar");

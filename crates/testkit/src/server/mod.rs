@@ -1,14 +1,14 @@
-//! A real server as a child process: Apache ZooKeeper, or the keeper that the `bellwether` command carries.
+//! A real server as a child process: Apache ZooKeeper, or the keeper of the `bellwether` command.
 //!
-//! **Why not a mock:** what breaks a coordinator is what ZooKeeper really does at the edges (a session that outlives
-//! its socket, a commit whose reply is lost), and a mock only repeats what its author believed.
+//! **Why not a mock:** coordinators fail on ZooKeeper's actual behaviour in edge cases (a session that outlives its
+//! socket, a commit whose reply is lost), and a mock only repeats the assumptions of its author.
 //!
-//! **How nothing leaks:** a test process may end by panic, abort or SIGKILL, so no destructor can be trusted with the
-//! server. [`watchdog`] reads a pipe whose other end only the test process holds; when it closes, for whatever reason,
-//! the watchdog kills the server and wipes its directory.
+//! **Cleanup:** a test process can end by panic, abort or SIGKILL, so destructors are not sufficient. [`watchdog`]
+//! reads a pipe whose other end is held only by the test process. When the pipe closes for any reason, the watchdog
+//! kills the server and deletes its directory.
 //!
-//! **How servers do not clash:** each has its own directory and port, and counts as started only when the process
-//! that answers on the port tells that it is ours ([`ready`]), so a lost race for a port is noticed.
+//! **Isolation:** each server has its own directory and port. It has started only when the process that replies on the
+//! port identifies itself as ours ([`ready`]), so a lost race for a port is detected.
 
 mod builder;
 mod config;
@@ -37,11 +37,11 @@ use crate::four_letter_word;
 use config::Home;
 use process::Guarded;
 
-/// A server of this test's own that speaks ZooKeeper's protocol: standalone, on a private port and directory of
-/// 127.0.0.1. [`Program`] tells which one.
+/// A server for one test: standalone, with its own port on 127.0.0.1 and its own directory. [`Program`] selects the
+/// kind.
 ///
-/// Dropping it kills the server and wipes its directory. When the test process dies without dropping anything, the
-/// server dies all the same, within milliseconds.
+/// Dropping it kills the server and deletes its directory. If the test process ends without dropping it, the watchdog
+/// kills the server within milliseconds.
 #[derive(Debug)]
 pub struct ZooKeeperServer {
     home: Home,
@@ -59,32 +59,32 @@ impl ZooKeeperServer {
     /// Starts a server with the defaults for tests (see [`Builder`]).
     ///
     /// # Panics
-    /// When ZooKeeper is not installed, naming the package to install, or does not come up.
+    /// If ZooKeeper is not installed (the message names the package), or the server does not start.
     pub fn start() -> Self {
         Self::builder().start()
     }
 
-    /// The settings for a server that is not like the others.
+    /// Returns a builder for other settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// `127.0.0.1:{port}`: what a client takes. A chroot may be appended to it.
+    /// Returns the connect string for clients, `127.0.0.1:{port}`. A chroot can be appended.
     pub fn connect_string(&self) -> String {
         self.home.address.to_string()
     }
 
-    /// Where its data are, Apache ZooKeeper's logs and snapshots under `version-2`.
+    /// Returns the data directory; Apache ZooKeeper's logs and snapshots are in its subdirectory `version-2`.
     pub fn data_dir(&self) -> &Path {
         &self.home.data
     }
 
-    /// Where it listens; stays the same over [`restart`](Self::restart).
+    /// Returns the listen address, which does not change after a [`restart`](Self::restart).
     pub fn address(&self) -> SocketAddr {
         self.home.address
     }
 
-    /// The process id of the server, for whoever measures it; `None` while it is killed.
+    /// Returns the process id of the server; `None` while it is killed.
     pub fn process_id(&self) -> Option<u32> {
         match &self.state {
             State::Running(process) | State::Frozen(process) => Some(process.id()),
@@ -92,49 +92,50 @@ impl ZooKeeperServer {
         }
     }
 
-    /// Kills the server with SIGKILL and returns when it is gone; its data stay. Killing a dead server does nothing.
+    /// Kills the server with SIGKILL and waits for its end; keeps its data. Does nothing if it is already killed.
     pub fn kill(&mut self) {
         match std::mem::replace(&mut self.state, State::Killed) {
             State::Running(process) | State::Frozen(process) => drop(process),
-            State::Killed => {} // The test wanted it dead, and it is.
+            State::Killed => {} // Already killed.
         }
     }
 
-    /// Kills the server if it lives, and starts it again on the same port and data; returns when it serves.
+    /// Kills the server if it runs, and starts it again on the same port and data; returns when it accepts requests.
     ///
-    /// Sessions survive, as ZooKeeper keeps them in its log: a client that reconnects in time keeps its ephemerals.
+    /// Sessions survive because ZooKeeper stores them in its log: a client that reconnects in time keeps its
+    /// ephemerals.
     ///
     /// # Panics
-    /// When the server does not come back.
+    /// If the server does not start again.
     pub fn restart(&mut self) {
         self.kill();
         match self.home.launch() {
             Ok(process) => self.state = State::Running(process),
-            Err(error) => panic!("ZooKeeper on {} did not come back: {error}", self.home.address),
+            Err(error) => panic!("the server on {} did not start again: {error}", self.home.address),
         }
     }
 
-    /// Starts a killed server again without waiting until it serves: a member of an ensemble without a majority does
-    /// not. See [`serves`](Self::serves).
+    /// Starts a killed server again without waiting until it accepts requests, because a member of an ensemble without
+    /// a majority does not accept any. See [`serves`](Self::serves).
     ///
     /// # Panics
-    /// When the machine refuses a process.
+    /// If the process cannot be started.
     pub fn launch(&mut self) {
         if let State::Killed = self.state {
             match self.home.spawn() {
                 Ok(process) => self.state = State::Running(process),
-                Err(error) => panic!("ZooKeeper on {} could not be launched: {error}", self.home.address),
+                Err(error) => panic!("the server on {} could not be launched: {error}", self.home.address),
             }
         }
     }
 
-    /// Whether it answers that it serves.
+    /// Returns whether the server reports that it serves.
     pub fn serves(&self) -> bool {
         matches!(self.state, State::Running(_)) && ready::serves(self.home.address)
     }
 
-    /// Stops the server in its tracks (SIGSTOP) and returns when it stands still: connections stay open and nothing
-    /// answers. Freezing what is not running does nothing.
+    /// Stops the server with SIGSTOP and waits until it has stopped: connections stay open and get no replies. Does
+    /// nothing if it is not running.
     pub fn freeze(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Killed) {
             State::Running(process) => {
@@ -145,9 +146,9 @@ impl ZooKeeperServer {
         };
     }
 
-    /// Lets a [frozen](Self::freeze) server go on (SIGCONT). Thawing what is not frozen does nothing.
+    /// Continues a [frozen](Self::freeze) server with SIGCONT. Does nothing if it is not frozen.
     ///
-    /// Time has passed for the server too: a freeze longer than a session's timeout may expire that session.
+    /// Time has also passed for the server: a session whose timeout is shorter than the freeze can expire.
     pub fn thaw(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Killed) {
             State::Frozen(process) => {
@@ -158,12 +159,12 @@ impl ZooKeeperServer {
         };
     }
 
-    /// Asks the server a [four-letter word](four_letter_word); all are enabled.
+    /// Sends a [four-letter word](four_letter_word) to the server; all words are enabled.
     pub fn four_letter_word(&self, word: &str) -> io::Result<String> {
         four_letter_word(self.home.address, word)
     }
 
-    /// Waits until the server ends by itself, for one that runs in the foreground. A killed server answers `None`.
+    /// Waits until the server ends, for one that runs in the foreground. Returns `None` for a killed server.
     pub fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match &mut self.state {
             State::Running(process) | State::Frozen(process) => process.wait().map(Some),

@@ -1,4 +1,4 @@
-//! The server as a guarded child.
+//! The server as a child process guarded by a watchdog.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use super::watchdog::Watchdog;
 
-/// Waits for a word before it becomes the server, so that the watchdog is on duty first. End of file ends it.
+/// Waits for a line before it executes the server, so that the watchdog is active first. End of file ends it.
 const LAUNCHER: &str = r#"read -r go && exec "$@" </dev/null"#;
 
 /// A running server; dropping it kills it with SIGKILL and waits for its end.
@@ -24,7 +24,7 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Launches `program` with `args`, its output appended to `log`, guarded by a watchdog that wipes `home`.
+    /// Launches `program` with `args`, appends its output to `log`, and starts a watchdog that deletes `home`.
     pub(super) fn launch(program: &Path, args: &[String], log: File, home: &Path) -> io::Result<Self> {
         let mut watchdog = Watchdog::spawn(home)?;
         let mut child = Command::new("sh")
@@ -37,19 +37,19 @@ impl Guarded {
             .process_group(0)
             .spawn()?;
         watchdog.guard(child.id())?;
-        child.stdin.take().expect("stdin was asked for as a pipe").write_all(b"go\n")?;
+        child.stdin.take().expect("stdin is piped").write_all(b"go\n")?;
         Ok(Self { child, watchdog: Some(watchdog) })
     }
 
-    /// The server's process id: the launcher became it.
+    /// Returns the process id of the server: the launcher has replaced itself with the server.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// SIGSTOP, and returns when all threads have stopped: the signal alone is only a request.
+    /// Sends SIGSTOP and waits until all threads have stopped, because the signal is asynchronous.
     pub(super) fn stop(&self) {
         self.signal(Signal::SIGSTOP);
-        // An exit counts too, or a server that died would be waited for without end; it is left to be reaped.
+        // Also returns for an exited server, which would never stop; the exit status is not consumed.
         let stopped = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         while wait::waitid(Id::Pid(self.pid()), stopped) == Err(Errno::EINTR) {}
     }
@@ -60,7 +60,7 @@ impl Guarded {
     }
 
     fn signal(&self, signal: Signal) {
-        signal::kill(self.pid(), signal).expect("a child that was not reaped can be signalled");
+        signal::kill(self.pid(), signal).expect("a child can be signalled until it is reaped");
     }
 
     fn pid(&self) -> Pid {
@@ -78,8 +78,9 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // Failures are swallowed, as a panic in a drop during a panic aborts: a kill fails only for a child that
-        // ended, a release only for a watchdog that somebody killed, and neither leaves anything running.
+        // Errors are ignored, because a panic in a drop during a panic aborts the process. A kill fails only for a
+        // child that has ended, and a release only for a watchdog that was killed; in both cases no process is left
+        // running.
         drop(self.child.kill());
         drop(self.watchdog.take().map(Watchdog::release));
         drop(self.child.wait());

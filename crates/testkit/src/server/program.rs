@@ -1,4 +1,4 @@
-//! Which server the suites run against, and where its program is.
+//! The server program of the tests.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -8,28 +8,28 @@ use std::sync::OnceLock;
 
 use super::{Installation, StartError};
 
-/// Chooses the server of a whole test run: `keeper` (default) or `zookeeper`.
+/// Selects the server of the whole test run: `keeper` (default) or `zookeeper`.
 const SERVER: &str = "BELLWETHER_TEST_SERVER";
-/// The `bellwether` command, when whoever runs the tests has built it already.
+/// The path of the `bellwether` command, if it is already built.
 const COMMAND: &str = "BELLWETHER_TEST_COMMAND";
 
-/// The `bellwether` command that tests of processes are about, when it is not what cargo built with them.
+/// The `bellwether` command under test, if it is not the one that cargo built with the tests.
 const BINARY: &str = "BELLWETHER_TEST_BINARY";
 
-/// A server that speaks ZooKeeper's protocol.
+/// A server that implements ZooKeeper's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// `bellwether keeper`, as it is shipped: no JVM, up in milliseconds.
+    /// `bellwether keeper` as shipped: no JVM, starts in milliseconds.
     Keeper,
-    /// Apache ZooKeeper, which is what production runs.
+    /// Apache ZooKeeper, as in production.
     Apache,
 }
 
 impl Program {
-    /// The server that this test run is about, by the environment variable `BELLWETHER_TEST_SERVER`.
+    /// Returns the server of this test run, selected by the environment variable `BELLWETHER_TEST_SERVER`.
     ///
     /// # Panics
-    /// When the variable names no server: a run against the wrong one would look like a run against the right one.
+    /// If the variable has an unknown value: a run against the wrong server would not be noticed.
     pub fn chosen() -> Self {
         match env::var(SERVER).as_deref() {
             Err(env::VarError::NotPresent) | Ok("keeper") => Self::Keeper,
@@ -48,18 +48,18 @@ impl Program {
     }
 }
 
-/// A program that can be started.
+/// An executable server.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
     Keeper(PathBuf),
     Apache(Installation),
 }
 
-/// The `bellwether` command beside this test's own binary, built when nobody vouches for it: cargo builds it for the
-/// tests of its own package only, and what lies there may be older than the sources.
+/// Returns the `bellwether` command next to this test's binary. Builds it unless `BELLWETHER_TEST_COMMAND` names one:
+/// cargo builds it only for the tests of its own package, and an existing one can be older than the sources.
 ///
 /// # Errors
-/// When it does not build.
+/// If the build fails.
 pub fn command() -> io::Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| match env::var_os(COMMAND) {
@@ -69,8 +69,8 @@ pub fn command() -> io::Result<PathBuf> {
     built.clone().map_err(io::Error::other)
 }
 
-/// The `bellwether` command that a test of processes is about: the one that whoever runs the tests gives, a shipped build
-/// for instance, or else this, which cargo built with the test.
+/// Returns the `bellwether` command under test: the one named by `BELLWETHER_TEST_BINARY`, such as a shipped build, or
+/// else `built`, which cargo built with the test.
 pub fn binary_or(built: &str) -> PathBuf {
     env::var_os(BINARY).map_or_else(|| built.into(), PathBuf::from)
 }
@@ -89,13 +89,14 @@ fn build() -> io::Result<PathBuf> {
     if let Some(target) = profile.parent() {
         build.arg("--target-dir").arg(target);
     }
-    // Past what the test harness captures: it may take minutes, and looks as if the test hung. Cargo's own lines follow.
+    // Written to stderr directly, which the test harness does not capture: the build can take minutes, and the test
+    // would seem to hang. Cargo's own output follows.
     let told =
-        format!("building the bellwether command for the tests' servers: {COMMAND} may name a built one\n");
+        format!("building the bellwether command for the test servers; set {COMMAND} to use a built one\n");
     io::stderr().write_all(told.as_bytes())?;
     let status = build.status()?;
     if !status.success() {
-        return Err(io::Error::other(format!("the bellwether command does not build: {status}")));
+        return Err(io::Error::other(format!("the build of the bellwether command failed: {status}")));
     }
     Ok(profile.join("bellwether"))
 }

@@ -1,4 +1,4 @@
-//! When a server counts as started.
+//! Detects when a server has started.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -10,13 +10,13 @@ use super::process::Guarded;
 use super::program::Found;
 use crate::fourletter::ask;
 
-/// A start takes 0.3–2 s; many at once on two busy cores were seen to take ten times that.
+/// A start takes 0.3 to 2 s; many concurrent starts on two busy cores took ten times that.
 const DEADLINE: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(20);
-/// A starting server accepts some connections and never answers them: ask again rather than wait.
+/// A starting server accepts some connections and never replies on them: retry instead of waiting.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Waits until this process, and no other, serves on the address.
+/// Waits until this process, and not another one, accepts requests on the address.
 pub(super) fn wait(process: &mut Guarded, home: &Home) -> Result<(), StartError> {
     let start = Instant::now();
     while !(serves(home.address) && is_ours(home, process)) {
@@ -31,12 +31,12 @@ pub(super) fn wait(process: &mut Guarded, home: &Home) -> Result<(), StartError>
     Ok(())
 }
 
-/// `srvr` names a mode only once the server takes requests; before, it says that it is not serving.
+/// Returns whether the server accepts requests: only then `srvr` contains a mode.
 pub(super) fn serves(address: SocketAddr) -> bool {
     ask(address, "srvr", PATIENCE).is_ok_and(|answer| answer.contains("Mode:"))
 }
 
-/// Between the choice of a port and its use another server may have taken it, and would answer in our place.
+/// Returns whether the reply comes from this process. Another server can take the port between its choice and its use.
 fn is_ours(home: &Home, process: &Guarded) -> bool {
     let (word, ours) = match &home.program {
         Found::Keeper(_) => ("envi", format!("process.id={}", process.id())),

@@ -1,9 +1,8 @@
-//! Ends a server when the test process is no longer there to do so.
+//! Kills a server if the test process can no longer do so.
 //!
-//! A shell reads a pipe whose only writer is this process (the descriptor is close-on-exec, so no sibling inherits
-//! it). End of file without the word `released` means that this process died: panic, abort, SIGKILL, or an exit
-//! that drops no statics. The server starts only after the watchdog knows its pid, so there is no moment in which it
-//! is unguarded.
+//! A shell reads a pipe whose only writer is this process (the descriptor is close-on-exec, so no sibling inherits it).
+//! End of file without the line `released` means that this process has ended by panic, abort, SIGKILL, or an exit that
+//! does not drop statics. The server starts only after the watchdog knows its pid, so it is never unguarded.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -22,8 +21,8 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts a watchdog that will wipe `home` if it has to act. It lives in a process group of its own, as Ctrl-C
-    /// must end the tests and not the one who cleans up after them.
+    /// Starts a watchdog that deletes `home` if it has to act. It has its own process group, because Ctrl-C must end
+    /// the tests but not the cleanup.
     pub(super) fn spawn(home: &Path) -> io::Result<Self> {
         let mut shell = Command::new("sh")
             .args(["-c", SCRIPT, "watchdog"])
@@ -33,16 +32,17 @@ impl Watchdog {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()?;
-        let pipe = shell.stdin.take().expect("stdin was asked for as a pipe");
+        let pipe = shell.stdin.take().expect("stdin is piped");
         Ok(Self { shell, pipe })
     }
 
-    /// Names the process to guard.
+    /// Sets the process to guard.
     pub(super) fn guard(&mut self, pid: u32) -> io::Result<()> {
         writeln!(self.pipe, "{pid}")
     }
 
-    /// Sends the watchdog home. Call it before the guarded process is reaped: afterwards its pid may be another's.
+    /// Ends the watchdog. Call it before the guarded process is reaped: afterwards its pid can belong to another
+    /// process.
     pub(super) fn release(mut self) -> io::Result<()> {
         self.pipe.write_all(b"released\n")?;
         drop(self.pipe);

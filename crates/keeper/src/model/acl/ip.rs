@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The highest bits of an address, in the 128 bits of the larger kind.
+/// Parses an address or a network; returns the address and the number of significant bits.
 fn network(expression: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = match expression.split_once('/') {
         Some((address, bits)) => (address, Some(bits.parse::<u32>().ok()?)),
@@ -14,7 +14,7 @@ fn network(expression: &str) -> Option<(IpAddr, u32)> {
     (bits <= width).then_some((address, bits))
 }
 
-/// Leading zeros are no octal numbers to ZooKeeper, and no error.
+/// As in ZooKeeper, leading zeros are allowed and do not mean octal numbers.
 fn parse(address: &str) -> Option<IpAddr> {
     if address.contains(':') {
         return address.parse().ok();
@@ -34,12 +34,12 @@ fn width(address: IpAddr) -> u32 {
     }
 }
 
-/// Whether a list may hold this.
+/// Returns whether an ACL can contain this expression.
 pub(super) fn is_valid(expression: &str) -> bool {
     network(expression).is_some()
 }
 
-/// Whether the address lies in the network.
+/// Returns whether the address is in the network.
 pub(super) fn matches(peer: IpAddr, expression: &str) -> bool {
     let Some((address, bits)) = network(expression) else { return false };
     let differing = match (peer, address) {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_hold_their_addresses() {
+    fn networks_match_their_addresses() {
         for (address, expression) in [
             ("10.1.2.3", "10.1.2.3"),
             ("10.1.2.3", "10.1.2.3/32"),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_told() {
+    fn invalid_networks_are_rejected() {
         for bad in [
             "",
             "10.1.2",

@@ -9,7 +9,7 @@ const DELETE: i32 = 8;
 const ADMIN: i32 = 16;
 const ALL: i32 = 31;
 
-/// `base64(sha1("u:p"))`, as a real server spells it.
+/// The digest of `u:p`, as computed by ZooKeeper.
 const U_P: &str = "u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=";
 
 fn authenticate(stage: &mut Stage, client: ConnectionId, auth: &str) {
@@ -29,7 +29,7 @@ fn set_acl(path: &str, acl: Vec<Acl>, version: i32) -> Request {
 }
 
 #[test]
-fn each_request_asks_for_its_own_permission_on_its_own_znode() {
+fn each_request_needs_its_permission_on_its_znode() {
     let path = || "/p".to_owned();
     let requests: Vec<(Request, i32)> = vec![
         (Request::GetData { path: path(), watch: false }, READ),
@@ -65,7 +65,7 @@ fn each_request_asks_for_its_own_permission_on_its_own_znode() {
 }
 
 #[test]
-fn a_list_that_no_scheme_could_match_is_refused() {
+fn an_acl_that_no_scheme_can_match_is_rejected() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let refused = [
@@ -95,7 +95,7 @@ fn a_list_that_no_scheme_could_match_is_refused() {
 }
 
 #[test]
-fn auth_stands_for_all_that_the_creator_proved() {
+fn auth_is_replaced_by_all_digests_of_the_creator() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     authenticate(&mut stage, client, "u:p");
@@ -103,7 +103,7 @@ fn auth_stands_for_all_that_the_creator_proved() {
     let acl = vec![entry(READ, "auth", "whatever"), world(READ), world(READ)];
     stage.write(client, create_with("/a", CreateMode::Persistent, acl)).expect("created");
     let digest = |id: &str| entry(READ, "digest", id);
-    // Readers see that there are digests, not which.
+    // Readers see the users of digests but not their hashes.
     let seen = get_acl(&mut stage, client, "/a").expect("readable");
     assert_eq!(seen, [digest("u:x"), digest("v:x"), world(READ)]);
     assert_eq!(stage.model.tree.get("/a").expect("created").acl[0], digest(U_P));
@@ -112,7 +112,7 @@ fn auth_stands_for_all_that_the_creator_proved() {
 }
 
 #[test]
-fn a_digest_opens_what_it_closed() {
+fn a_digest_grants_access_after_authentication() {
     let mut stage = Stage::new();
     let (owner, _) = stage.connect();
     let (stranger, _) = stage.connect();
@@ -126,11 +126,11 @@ fn a_digest_opens_what_it_closed() {
     authenticate(&mut stage, stranger, "u:wrong");
     assert_eq!(stage.write(stranger, set("/a", "", -1)), Err(ErrorCode::NoAuth));
     authenticate(&mut stage, stranger, "u:p");
-    stage.write(stranger, set("/a", "", -1)).expect("no stranger any more");
+    stage.write(stranger, set("/a", "", -1)).expect("authenticated");
 }
 
 #[test]
-fn addresses_are_identities_that_need_no_proof() {
+fn an_address_is_an_identity_without_authentication() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     for (id, open) in [("127.0.0.1", true), ("127.0.0.0/8", true), ("10.0.0.0/8", false)] {
@@ -138,12 +138,12 @@ fn addresses_are_identities_that_need_no_proof() {
             .write(client, create_with("/a", CreateMode::Persistent, vec![entry(ALL, "ip", id)]))
             .expect("created");
         assert_eq!(stage.write(client, set("/a", "", -1)).is_ok(), open, "{id}");
-        stage.write(client, delete("/a")).expect("the root's list is asked");
+        stage.write(client, delete("/a")).expect("a deletion needs a permission on the parent");
     }
 }
 
 #[test]
-fn the_super_digest_passes_everything() {
+fn the_super_digest_passes_every_acl() {
     let config = Config { super_digest: Some(U_P.to_owned()), ..Config::default() };
     let mut stage = Stage::with(config);
     let (client, _) = stage.connect();
@@ -155,7 +155,7 @@ fn the_super_digest_passes_everything() {
 }
 
 #[test]
-fn an_unknown_scheme_closes_the_connection_and_not_the_session() {
+fn an_unknown_scheme_closes_the_connection_but_not_the_session() {
     let mut stage = Stage::new();
     let (client, hello) = stage.connect();
     let request = Request::Auth { scheme: "nope".to_owned(), auth: vec![] };
@@ -167,7 +167,7 @@ fn an_unknown_scheme_closes_the_connection_and_not_the_session() {
 }
 
 #[test]
-fn who_am_i_tells_names_and_no_secrets() {
+fn who_am_i_returns_names_without_secrets() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     authenticate(&mut stage, client, "u:p");
@@ -178,7 +178,7 @@ fn who_am_i_tells_names_and_no_secrets() {
 }
 
 #[test]
-fn lists_have_versions_of_their_own() {
+fn acls_have_their_own_version() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/a").expect("created");
@@ -196,7 +196,7 @@ fn lists_have_versions_of_their_own() {
 }
 
 #[test]
-fn a_check_inside_a_multi_asks_for_the_right_to_read() {
+fn a_check_inside_a_multi_needs_the_read_permission() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.write(client, create_with("/a", CreateMode::Persistent, vec![world(WRITE)])).expect("created");
@@ -204,7 +204,7 @@ fn a_check_inside_a_multi_asks_for_the_right_to_read() {
     assert_eq!(results, [crate::proto::OpResult::Error(ErrorCode::NoAuth.number())]);
 }
 
-/// Whether a proof of this user is taken; the connection is closed when it is not.
+/// Adds a digest of this user; returns `false` if it is rejected and the connection is closed.
 fn proves(stage: &mut Stage, client: ConnectionId, user: String) -> bool {
     let auth = Request::Auth { scheme: "digest".to_owned(), auth: user.into_bytes() };
     match stage.input(client, Input::Request { xid: 1, request: auth }).as_slice() {
@@ -218,7 +218,7 @@ fn proves(stage: &mut Stage, client: ConnectionId, user: String) -> bool {
 }
 
 #[test]
-fn identities_and_lists_beyond_their_bound_are_refused() {
+fn identities_and_acls_above_their_limit_are_rejected() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let mut proven = 0;
@@ -226,8 +226,8 @@ fn identities_and_lists_beyond_their_bound_are_refused() {
         proven += 1;
         let mine = vec![entry(ALL, "auth", "")];
         let created = stage.write(client, create_with(&format!("/n{proven}"), CreateMode::Persistent, mine));
-        assert!(created.is_ok(), "what {proven} identities make of `auth` does not fit into a list");
-        assert!(proven < 1_000, "no end");
+        assert!(created.is_ok(), "`auth` with {proven} identities exceeds the limit");
+        assert!(proven < 1_000, "no limit");
     }
     assert!(proven > 50, "{proven}");
 

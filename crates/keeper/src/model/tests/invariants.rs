@@ -1,11 +1,11 @@
-//! What holds after every input.
+//! Invariants that hold after every input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::node::Lifetime;
 use crate::model::{Model, path};
 
-/// Panics unless the tree, its parents' lists, its registers, the sessions and the connections agree.
+/// Panics unless the tree, the child lists, the indexes, the sessions and the connections agree.
 pub(super) fn check(model: &Model) {
     let tree = &model.tree;
     let mut bytes = 0;
@@ -14,13 +14,13 @@ pub(super) fn check(model: &Model) {
     let mut listed = 0;
     for (name, node) in tree.iter() {
         let name: &str = name;
-        assert!(path::is_valid(name), "{name:?} is a path");
+        assert!(path::is_valid(name), "{name:?} is not a valid path");
         bytes += (name.len() + node.data_length()) as u64;
         match node.owner.lifetime() {
             Lifetime::Persistent => {}
             Lifetime::Session(session) => {
-                assert!(model.sessions.get(session).is_some(), "{name} belongs to a session that lives");
-                assert_eq!(node.child_count(), 0, "{name} is ephemeral");
+                assert!(model.sessions.get(session).is_some(), "{name} has no live session");
+                assert_eq!(node.child_count(), 0, "{name} is ephemeral and has children");
                 ephemerals.entry(session).or_default().insert(name);
             }
             Lifetime::Container | Lifetime::Ttl(_) => {
@@ -28,13 +28,13 @@ pub(super) fn check(model: &Model) {
             }
         }
         for child in node.children() {
-            assert_eq!(path::ancestors(child).next(), Some(name), "{child} is listed by its parent");
-            assert!(tree.get(child).is_some(), "{child} is listed and exists");
+            assert_eq!(path::ancestors(child).next(), Some(name), "{child} is in the list of another znode");
+            assert!(tree.get(child).is_some(), "{child} is listed but does not exist");
             listed += 1;
         }
         assert!(node.czxid <= model.zxid && node.mzxid <= model.zxid && node.pzxid <= model.zxid, "{name}");
     }
-    assert_eq!(listed, tree.len() - 1, "everything but the root is listed by somebody");
+    assert_eq!(listed, tree.len() - 1, "every znode except the root is in one list of children");
     assert_eq!(tree.bytes(), bytes);
     assert_eq!(tree.perishable().map(AsRef::as_ref).collect::<BTreeSet<&str>>(), perishable);
     let counted: BTreeMap<i64, usize> = tree.ephemeral_owners().collect();
@@ -44,14 +44,18 @@ pub(super) fn check(model: &Model) {
     }
     for (&connection, known) in &model.connections {
         let session = model.sessions.get(known.session);
-        assert_eq!(session.and_then(|session| session.connection), Some(connection), "they know each other");
+        assert_eq!(
+            session.and_then(|session| session.connection),
+            Some(connection),
+            "session and connection differ"
+        );
     }
     for view in model.sessions() {
         if let Some(connection) = view.connection {
-            assert_eq!(model.session_of(connection), Some(view.id), "they know each other");
+            assert_eq!(model.session_of(connection), Some(view.id), "session and connection differ");
         }
     }
     for (connection, _paths) in model.watches.of_connections() {
-        assert!(model.connections.contains_key(&connection), "watches go with their connection");
+        assert!(model.connections.contains_key(&connection), "a closed connection has watches");
     }
 }

@@ -1,4 +1,4 @@
-//! The model as a client meets it, request by request.
+//! Tests of the model, request by request.
 
 mod acl;
 mod invariants;

@@ -10,7 +10,7 @@ fn with_stat(path: &str) -> Op {
 }
 
 #[test]
-fn operations_see_those_before_them_and_share_one_transaction() {
+fn operations_see_earlier_ones_and_share_one_transaction() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let before = stage.model.zxid();
@@ -43,7 +43,7 @@ fn operations_see_those_before_them_and_share_one_transaction() {
 }
 
 #[test]
-fn a_multi_that_fails_leaves_only_its_number() {
+fn a_failed_multi_changes_only_the_zxid() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/a").expect("created");
@@ -71,7 +71,7 @@ fn a_multi_that_fails_leaves_only_its_number() {
     let after = stage.model.snapshot();
     assert_eq!((after.nodes, after.sessions), (before.nodes, before.sessions));
     let changes = stage.model.take_changes();
-    assert_eq!((changes.zxid, changes.rows), (before.zxid + 1, vec![]), "nothing to store but the number");
+    assert_eq!((changes.zxid, changes.rows), (before.zxid + 1, vec![]), "only the zxid is stored");
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn a_create2_inside_a_multi_has_no_stat_on_3_8_0_only() {
         assert_eq!(results, [expected]);
         let alone = stage.write(client, with_stat("/b"));
         let stat = stage.stat(client, "/b");
-        assert_eq!(alone, Ok(Response::PathStat("/b".to_owned(), stat)), "alone it never is");
+        assert_eq!(alone, Ok(Response::PathStat("/b".to_owned(), stat)), "a single create2 has a stat");
     }
 }
 
 #[test]
-fn reads_of_a_multi_read_fail_one_by_one() {
+fn reads_of_a_multi_read_fail_separately() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/a").expect("created");
@@ -114,11 +114,11 @@ fn reads_of_a_multi_read_fail_one_by_one() {
     ];
     let before = stage.model.zxid();
     let Ok(Response::Multi(results)) = stage.ask(client, Request::MultiRead(reads)) else {
-        panic!("no answer")
+        panic!("no reply")
     };
     assert_eq!(results[0], OpResult::Error(ErrorCode::NoNode.number()));
     assert!(matches!(&results[1], OpResult::GetData { data: Some(data), .. } if data.as_ref() == b"x"));
     assert_eq!(results[2], OpResult::GetChildren(vec!["a".to_owned(), "zookeeper".to_owned()]));
-    assert_eq!(stage.model.zxid(), before, "reads have no number");
-    assert_eq!(stage.model.watch_count(), 0, "and these leave no watch, as on a real server");
+    assert_eq!(stage.model.zxid(), before, "reads consume no zxid");
+    assert_eq!(stage.model.watch_count(), 0, "a multi-read sets no watch, as in ZooKeeper");
 }

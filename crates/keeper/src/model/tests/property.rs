@@ -1,4 +1,4 @@
-//! Whatever clients do.
+//! Property tests with random requests.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,7 +13,7 @@ use crate::store::{Change, Changes, Data, NodeRow, SessionRow, Snapshot};
 
 const CLIENTS: usize = 3;
 
-/// One thing that happens.
+/// One event of a test case.
 #[derive(Debug, Clone)]
 enum Step {
     Ask(usize, Request),
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A store in memory: rows as they were handed over.
+/// An in-memory store: the rows that were handed over.
 #[derive(Debug, Default, PartialEq, Clone)]
 struct Rows {
     nodes: BTreeMap<String, (NodeRow, Data)>,
@@ -47,7 +47,7 @@ impl Rows {
                 Change::PutNode { path, row, data, data_changed } => {
                     let known = self.nodes.insert(path.as_ref().to_owned(), (row, data.clone()));
                     let unchanged = known.is_some_and(|(_row, known)| known == data);
-                    assert!(data_changed || unchanged, "a change of {path}'s data is not told");
+                    assert!(data_changed || unchanged, "the change of the data of {path} is not marked");
                 }
                 Change::DeleteNode(path) => {
                     self.nodes.remove(path.as_ref());
@@ -75,7 +75,7 @@ impl Rows {
     }
 }
 
-/// Clients that come, ask, drop, and come back.
+/// Clients that connect, send requests, disconnect and re-attach.
 struct Crowd {
     stage: Stage,
     clients: Vec<(Option<ConnectionId>, ConnectRequest)>,
@@ -110,13 +110,13 @@ impl Crowd {
         let connection = self.stage.connection();
         let request = self.clients[client].1.clone();
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let password = [u8::try_from(client).expect("few"); 16];
+        let password = [u8::try_from(client).expect("a small index"); 16];
         let effects = self.stage.input(connection, Input::Connect { request, peer, password });
         self.clients[client].0 = Some(connection);
         effects
     }
 
-    /// What drivers do with effects.
+    /// Executes effects as a driver does.
     fn obey(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
@@ -155,15 +155,15 @@ fn failed(effects: &[Effect]) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    /// Invariants hold (the stage looks at them after every input); what failed changed nothing but the number;
-    /// numbers never go back; rows make up the model; and the same inputs give the same effects.
+    /// After every input the invariants hold (checked by the stage), a failed request changes only the zxid, the zxid
+    /// never decreases, and the rows equal the model. The same inputs produce the same effects.
     #[test]
-    fn whatever_clients_do_the_model_and_its_rows_agree(steps in prop::collection::vec(step(), 1..120)) {
+    fn the_model_and_its_rows_agree_after_any_requests(steps in prop::collection::vec(step(), 1..120)) {
         let (mut crowd, mut twin, mut rows) = (Crowd::new(), Crowd::new(), Rows::default());
         for step in steps {
             let before = crowd.stage.model.snapshot();
             let effects = crowd.take(step.clone());
-            prop_assert_eq!(&effects, &twin.take(step.clone()), "the same inputs, the same effects");
+            prop_assert_eq!(&effects, &twin.take(step.clone()), "the same inputs give the same effects");
             crowd.obey(&effects);
             twin.obey(&effects);
             let after = crowd.stage.model.snapshot();

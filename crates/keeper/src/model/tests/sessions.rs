@@ -43,14 +43,14 @@ fn timeouts_are_negotiated_within_the_bounds() {
 }
 
 #[test]
-fn a_session_ends_a_tick_after_its_timeout_with_its_ephemerals_and_their_events() {
+fn a_session_expires_a_tick_after_its_timeout_with_its_ephemerals_and_their_events() {
     let mut stage = Stage::new();
     let (watcher, _) = stage.connect();
     let (mortal, hello) = stage.connect();
     for path in ["/b", "/a"] {
         stage.write(mortal, create(path, CreateMode::Ephemeral)).expect("created");
         assert_eq!(stage.stat(mortal, path).ephemeral_owner, hello.session_id);
-        stage.ask(watcher, Request::Exists { path: path.to_owned(), watch: true }).expect("it exists");
+        stage.ask(watcher, Request::Exists { path: path.to_owned(), watch: true }).expect("the znode exists");
     }
     stage.now_ms = 500;
     stage.ask(watcher, Request::Ping).expect("alive");
@@ -62,11 +62,15 @@ fn a_session_ends_a_tick_after_its_timeout_with_its_ephemerals_and_their_events(
     let gone = |path: &str| (watcher, EventKind::NodeDeleted, path.to_owned(), zxid);
     assert_eq!(heard(effects), [gone("/a"), gone("/b")], "one transaction, in the order of the paths");
     assert!(!stage.exists(watcher, "/a"));
-    assert_eq!(stage.hello(again(&hello)).1, over(ConnectionId(3)), "there is no way back");
+    assert_eq!(
+        stage.hello(again(&hello)).1,
+        over(ConnectionId(3)),
+        "an expired session cannot be re-attached"
+    );
 }
 
 #[test]
-fn whatever_a_client_sends_keeps_its_session_alive() {
+fn every_request_keeps_its_session_alive() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     for (at, input) in [
@@ -83,11 +87,11 @@ fn whatever_a_client_sends_keeps_its_session_alive() {
 }
 
 #[test]
-fn closing_a_session_answers_after_its_events_and_then_closes() {
+fn closing_a_session_sends_its_events_then_the_reply_and_then_closes() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.write(client, create("/e", CreateMode::Ephemeral)).expect("created");
-    stage.ask(client, Request::GetData { path: "/e".to_owned(), watch: true }).expect("it exists");
+    stage.ask(client, Request::GetData { path: "/e".to_owned(), watch: true }).expect("the znode exists");
     let mut effects = stage.input(client, Input::Request { xid: 9, request: Request::CloseSession });
     let zxid = stage.model.zxid();
     assert_eq!(effects.pop(), Some(Effect::Close(client)));
@@ -98,20 +102,20 @@ fn closing_a_session_answers_after_its_events_and_then_closes() {
     assert_eq!(heard(effects), [(client, EventKind::NodeDeleted, "/e".to_owned(), zxid)]);
     assert_eq!(stage.model.sessions().count(), 0);
     let late = Input::Request { xid: 10, request: Request::Ping };
-    assert_eq!(stage.input(client, late), [], "what was on its way is not answered");
+    assert_eq!(stage.input(client, late), [], "a request after the close is ignored");
     assert_eq!(stage.input(client, Input::Disconnected), []);
 }
 
 #[test]
-fn a_session_moves_to_who_knows_its_password_and_leaves_its_watches_behind() {
+fn a_session_moves_with_its_password_and_loses_its_watches() {
     let mut stage = Stage::new();
     let (first, hello) = stage.connect();
     stage.write(first, create("/e", CreateMode::Ephemeral)).expect("created");
-    stage.ask(first, Request::Exists { path: "/e".to_owned(), watch: true }).expect("it exists");
+    stage.ask(first, Request::Exists { path: "/e".to_owned(), watch: true }).expect("the znode exists");
 
     let thief = ConnectRequest { password: vec![1; 16], ..again(&hello) };
     let (connection, effects) = stage.hello(thief);
-    assert_eq!(effects, over(connection), "and the first stays connected");
+    assert_eq!(effects, over(connection), "the first connection is kept");
     stage.ask(first, Request::Ping).expect("still served");
 
     stage.model.take_changes();
@@ -119,12 +123,12 @@ fn a_session_moves_to_who_knows_its_password_and_leaves_its_watches_behind() {
     let rows = stage.model.take_changes().rows;
     assert!(
         matches!(&rows[..], [Change::PutSession(_, row)] if row.timeout_ms == 1500),
-        "a restart knows it, too"
+        "the new timeout is stored"
     );
     let response = ConnectResponse { timeout_ms: 1500, ..hello.clone() };
     assert_eq!(effects, [Effect::Close(first), Effect::Connected(second, response)]);
     assert_eq!(stage.input(first, Input::Request { xid: 1, request: Request::Ping }), []);
-    assert_eq!(stage.input(first, Input::Disconnected), [], "which is not the session's disconnection");
+    assert_eq!(stage.input(first, Input::Disconnected), [], "the session is on another connection");
     assert_eq!(stage.model.watched_paths(), 0);
     let (told, reply) = stage
         .request(second, Request::Write(crate::proto::Op::Delete { path: "/e".to_owned(), version: -1 }));
@@ -133,7 +137,7 @@ fn a_session_moves_to_who_knows_its_password_and_leaves_its_watches_behind() {
 }
 
 #[test]
-fn a_disconnection_leaves_the_session_until_it_ends() {
+fn a_session_is_kept_after_a_disconnect_until_it_expires() {
     let mut stage = Stage::new();
     let (first, hello) = stage.connect();
     stage.input(first, Input::Disconnected);
@@ -145,7 +149,7 @@ fn a_disconnection_leaves_the_session_until_it_ends() {
 }
 
 #[test]
-fn a_client_from_the_future_is_turned_away_without_a_word() {
+fn a_client_with_a_newer_zxid_is_closed_without_a_reply() {
     let mut stage = Stage::new();
     let (connection, effects) = stage.hello(ConnectRequest { last_zxid_seen: 1, ..new_session() });
     assert_eq!(effects, [Effect::Close(connection)]);
@@ -153,14 +157,14 @@ fn a_client_from_the_future_is_turned_away_without_a_word() {
 }
 
 #[test]
-fn an_old_client_gets_the_old_answer() {
+fn an_old_client_gets_the_old_connect_response() {
     let mut stage = Stage::new();
     let (_, effects) = stage.hello(ConnectRequest { read_only: None, ..new_session() });
     assert!(matches!(&effects[..], [Effect::Connected(_, response)] if response.read_only.is_none()));
 }
 
 #[test]
-fn what_nobody_knows_is_refused_and_closes_the_connection() {
+fn unknown_requests_are_rejected_and_close_the_connection() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let request = |code| Input::Request { xid: 3, request: Request::Unsupported { code } };
@@ -175,7 +179,7 @@ fn what_nobody_knows_is_refused_and_closes_the_connection() {
 }
 
 #[test]
-fn what_could_not_be_read_is_refused_as_what_it_was_to_be() {
+fn malformed_requests_are_rejected_by_their_kind() {
     use crate::model::Compat::{V3_8_0, V3_9};
     for (compat, intent, numbers) in [
         (V3_9, Intent::Read, 0),
@@ -202,27 +206,27 @@ fn what_could_not_be_read_is_refused_as_what_it_was_to_be() {
 }
 
 #[test]
-fn a_session_survives_a_restart_with_all_of_its_timeout() {
+fn a_session_survives_a_restart_with_its_full_timeout() {
     let mut stage = Stage::new();
     let (client, hello) = stage.connect();
     stage.write(client, create("/e", CreateMode::Ephemeral)).expect("created");
     let snapshot = stage.model.snapshot();
-    stage.model =
-        Model::restore(Config { tick_ms: 100, ..Config::default() }, snapshot, now(5000)).expect("sound");
+    stage.model = Model::restore(Config { tick_ms: 100, ..Config::default() }, snapshot, now(5000))
+        .expect("a valid snapshot");
     stage.now_ms = 5000;
     assert_eq!(stage.model.next_tick(), Some(6100));
     let (client, effects) = stage.hello(again(&hello));
     assert!(matches!(&effects[..], [Effect::Connected(_, response)] if response == &hello));
     assert!(stage.exists(client, "/e"));
     let (_, other) = stage.connect();
-    assert!(other.session_id > hello.session_id, "ids do not come again");
+    assert!(other.session_id > hello.session_id, "ids are not reused");
 }
 
 #[test]
-fn sessions_have_rows_while_they_live() {
+fn sessions_have_rows_until_they_end() {
     let mut stage = Stage::new();
     let first = stage.model.take_changes();
-    assert_eq!(first.rows.len(), 4, "what a fresh server has is stored, too");
+    assert_eq!(first.rows.len(), 4, "the initial znodes are stored");
     let (client, hello) = stage.connect();
     let rows = stage.model.take_changes().rows;
     assert!(
@@ -235,7 +239,7 @@ fn sessions_have_rows_while_they_live() {
 }
 
 #[test]
-fn what_no_model_wrote_is_not_restored() {
+fn invalid_snapshots_are_not_restored() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/a").expect("created");

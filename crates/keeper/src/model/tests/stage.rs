@@ -1,4 +1,4 @@
-//! One model and the hands that clients have on it.
+//! A test fixture: one model and its clients.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::proto::{
 pub(super) const WALL_MS: i64 = 1_700_000_000_000;
 pub(super) const TICK_MS: i32 = 100;
 
-/// What a connection heard of, apart from answers: kind, path, transaction.
+/// A notification of a connection: kind, path, zxid.
 pub(super) type Heard = (ConnectionId, EventKind, String, i64);
 
 pub(super) struct Stage {
@@ -60,19 +60,19 @@ impl Stage {
         (connection, effects)
     }
 
-    /// A connection with a session of its own.
+    /// Opens a connection with a new session.
     pub(super) fn connect(&mut self) -> (ConnectionId, ConnectResponse) {
         let (connection, effects) = self.hello(new_session());
         match effects.as_slice() {
             [Effect::Connected(_, response)] => (connection, response.clone()),
-            other => panic!("not a welcome: {other:?}"),
+            other => panic!("not a connect response: {other:?}"),
         }
     }
 
-    /// Everything that one request leads to, answer last.
+    /// Returns the notifications and the reply that a request causes.
     pub(super) fn request(&mut self, connection: ConnectionId, request: Request) -> (Vec<Heard>, Reply) {
         let mut effects = self.input(connection, Input::Request { xid: 1, request });
-        let Some(Effect::Reply(to, reply)) = effects.pop() else { panic!("no answer") };
+        let Some(Effect::Reply(to, reply)) = effects.pop() else { panic!("no reply") };
         assert_eq!(to, connection);
         (heard(effects), reply)
     }
@@ -92,7 +92,7 @@ impl Stage {
     pub(super) fn multi(&mut self, connection: ConnectionId, ops: Vec<Op>) -> Vec<OpResult> {
         match self.ask(connection, Request::Multi(ops)) {
             Ok(Response::Multi(results)) => results,
-            other => panic!("not the answer to a multi: {other:?}"),
+            other => panic!("not the reply to a multi: {other:?}"),
         }
     }
 
@@ -130,7 +130,7 @@ pub(super) fn new_session() -> ConnectRequest {
     }
 }
 
-/// Notifications; anything else is not expected.
+/// Returns the notifications; panics on any other effect.
 pub(super) fn heard(effects: Vec<Effect>) -> Vec<Heard> {
     let mut heard = Vec::new();
     for effect in effects {

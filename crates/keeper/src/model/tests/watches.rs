@@ -20,11 +20,11 @@ fn add(path: &str, mode: AddWatchMode) -> Request {
 
 type Told = (EventKind, String);
 
-/// What the one write told, without whom and when.
+/// Returns the kinds and paths of the notifications of one write.
 fn told(stage: &mut Stage, writer: ConnectionId, op: Op) -> Vec<Told> {
     let (heard, reply) = stage.request(writer, Request::Write(op));
     assert!(reply.result.is_ok(), "{reply:?}");
-    assert!(heard.iter().all(|(.., zxid)| *zxid == reply.zxid), "the transaction's number: {heard:?}");
+    assert!(heard.iter().all(|(.., zxid)| *zxid == reply.zxid), "the zxid of the transaction: {heard:?}");
     heard.into_iter().map(|(_, kind, path, _)| (kind, path)).collect()
 }
 
@@ -33,10 +33,10 @@ fn event(kind: EventKind, path: &str) -> Told {
 }
 
 #[test]
-fn one_shot_watches_hear_what_the_real_ones_hear() {
+fn one_shot_watches_fire_as_in_zookeeper() {
     use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
     let persistent = CreateMode::Persistent;
-    // The watch, the write, what is told.
+    // The watch, the write, the notifications.
     let table: Vec<(Request, Op, Vec<Told>)> = vec![
         (exists("/a"), set("/a", "", -1), vec![event(NodeDataChanged, "/a")]),
         (exists("/a/no"), create("/a/no", persistent), vec![event(NodeCreated, "/a/no")]),
@@ -67,7 +67,7 @@ fn one_shot_watches_hear_what_the_real_ones_hear() {
 }
 
 #[test]
-fn a_deletion_is_told_once_and_then_to_the_parents_watchers() {
+fn a_deletion_notifies_once_and_then_the_watchers_of_the_parent() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/a").expect("created");
@@ -79,7 +79,7 @@ fn a_deletion_is_told_once_and_then_to_the_parents_watchers() {
 }
 
 #[test]
-fn persistent_watches_stay() {
+fn persistent_watches_are_kept() {
     use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
@@ -98,7 +98,7 @@ fn persistent_watches_stay() {
 }
 
 #[test]
-fn recursive_watches_hear_of_all_below() {
+fn recursive_watches_fire_for_all_descendants() {
     use EventKind::{NodeCreated, NodeDataChanged, NodeDeleted};
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
@@ -112,12 +112,16 @@ fn recursive_watches_hear_of_all_below() {
         (create("/ab", CreateMode::Persistent), vec![event(NodeCreated, "/ab")]),
         (delete("/a/b/c"), vec![event(NodeDeleted, "/a/b/c")]),
     ] {
-        assert_eq!(told(&mut stage, client, op.clone()), expected, "once, whoever watches twice: {op:?}");
+        assert_eq!(
+            told(&mut stage, client, op.clone()),
+            expected,
+            "one notification for two watches: {op:?}"
+        );
     }
 }
 
 #[test]
-fn a_multi_tells_in_the_order_of_its_operations() {
+fn a_multi_notifies_in_the_order_of_its_operations() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.ask(client, add("/", AddWatchMode::PersistentRecursive)).expect("added");
@@ -128,7 +132,7 @@ fn a_multi_tells_in_the_order_of_its_operations() {
         .to_vec();
     assert_eq!(heard, expected);
     let failing = vec![create("/b", CreateMode::Persistent), delete("/no")];
-    assert_eq!(stage.request(client, Request::Multi(failing)).0, [], "nobody hears of what did not happen");
+    assert_eq!(stage.request(client, Request::Multi(failing)).0, [], "a failed multi causes no notification");
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn watches_are_found_and_removed_by_kind() {
 }
 
 #[test]
-fn an_old_server_finds_lasting_watches_as_one_shot_ones() {
+fn release_3_8_finds_lasting_watches_as_one_shot_ones() {
     let mut stage = Stage::with(Config { compat: Compat::V3_8_0, ..Config::default() });
     let (client, _) = stage.connect();
     stage.ask(client, add("/a", AddWatchMode::Persistent)).expect("added");
@@ -180,7 +184,7 @@ fn an_old_server_finds_lasting_watches_as_one_shot_ones() {
 }
 
 #[test]
-fn a_returning_client_hears_what_it_missed_and_watches_the_rest() {
+fn set_watches_notifies_of_missed_changes_and_sets_the_other_watches() {
     use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
@@ -215,7 +219,7 @@ fn a_returning_client_hears_what_it_missed_and_watches_the_rest() {
 }
 
 #[test]
-fn only_those_who_may_read_hear() {
+fn watchers_without_read_permission_are_not_notified() {
     for compat in [Compat::V3_9, Compat::V3_8_0] {
         let mut stage = Stage::with(Config { compat, ..Config::default() });
         let (client, _) = stage.connect();
@@ -225,13 +229,13 @@ fn only_those_who_may_read_hear() {
         let (heard, _) = stage.request(client, Request::Write(unseen));
         assert_eq!(heard, [], "{compat:?}");
         let (heard, _) = stage.request(client, Request::Write(create("/open", CreateMode::Persistent)));
-        let [(.., zxid)] = heard.as_slice() else { panic!("not one: {heard:?}") };
-        assert_eq!(*zxid == -1, compat == Compat::V3_8_0, "old servers tell no transaction");
+        let [(.., zxid)] = heard.as_slice() else { panic!("not one notification: {heard:?}") };
+        assert_eq!(*zxid == -1, compat == Compat::V3_8_0, "3.8 sends no zxid");
     }
 }
 
 #[test]
-fn watches_go_with_their_connection() {
+fn watches_are_deleted_with_their_connection() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let (writer, _) = stage.connect();
@@ -243,7 +247,7 @@ fn watches_go_with_their_connection() {
 }
 
 #[test]
-fn a_change_that_many_hear_of_is_one_effect() {
+fn a_change_with_many_watchers_is_one_effect() {
     let mut stage = Stage::new();
     let (writer, _) = stage.connect();
     stage.create(writer, "/a").expect("created");
@@ -256,6 +260,6 @@ fn a_change_that_many_hear_of_is_one_effect() {
     }
     let request = Request::Multi(vec![set("/a", "y", -1); 30]);
     let effects = stage.input(writer, Input::Request { xid: 1, request });
-    assert_eq!(effects.len(), 30 + 1, "and the answer");
+    assert_eq!(effects.len(), 30 + 1, "30 notifications and the reply");
     assert!(matches!(&effects[0], Effect::Notify(hearers, _) if hearers == &watchers));
 }

@@ -12,7 +12,7 @@ fn path(result: Result<Response, ErrorCode>) -> String {
 }
 
 #[test]
-fn a_fresh_server_has_what_a_real_one_has() {
+fn a_new_server_has_the_znodes_of_zookeeper() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     let fresh =
@@ -26,7 +26,7 @@ fn a_fresh_server_has_what_a_real_one_has() {
 }
 
 #[test]
-fn a_stat_tells_all_that_happened() {
+fn a_stat_counts_all_changes() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.now_ms = 5;
@@ -54,7 +54,7 @@ fn a_stat_tells_all_that_happened() {
 }
 
 #[test]
-fn errors_come_in_the_real_servers_order() {
+fn errors_have_the_precedence_of_zookeeper() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/a").expect("created");
@@ -90,13 +90,13 @@ fn errors_come_in_the_real_servers_order() {
     ] {
         let before = (stage.model.zxid(), stage.model.snapshot().nodes);
         assert_eq!(stage.write(client, op.clone()), Err(code), "{op:?}");
-        assert_eq!(stage.model.zxid(), before.0 + 1, "a write that failed has a number, too: {op:?}");
+        assert_eq!(stage.model.zxid(), before.0 + 1, "a failed write consumes a zxid: {op:?}");
         assert_eq!(stage.model.snapshot().nodes, before.1, "{op:?}");
     }
 }
 
 #[test]
-fn sequence_numbers_count_creations_and_never_come_again() {
+fn sequence_numbers_count_creations_and_are_never_reused() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/q").expect("created");
@@ -123,7 +123,7 @@ fn sequence_numbers_overflow_into_negative_ones() {
 }
 
 #[test]
-fn a_version_never_becomes_the_one_that_means_any() {
+fn a_version_is_never_minus_one() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     stage.create(client, "/a").expect("created");
@@ -157,11 +157,11 @@ fn ttl_znodes_need_the_extended_types() {
 }
 
 #[test]
-fn containers_and_ttl_znodes_go_when_their_time_has_come() {
+fn empty_containers_and_expired_ttl_znodes_are_removed() {
     let config = Config { tick_ms: TICK_MS, cleaning_interval_ms: 1000, ..Config::default() };
     let mut stage = Stage::with(config);
     let (client, _) = stage.connect();
-    assert_eq!(stage.model.next_tick(), Some(1100), "the session's end");
+    assert_eq!(stage.model.next_tick(), Some(1100), "the expiry of the session");
     for (path, mode) in [
         ("/used", CreateMode::Container),
         ("/fresh", CreateMode::Container),
@@ -183,18 +183,18 @@ fn containers_and_ttl_znodes_go_when_their_time_has_come() {
     assert_eq!(stage.tick(999), [], "nothing is due");
     assert_eq!(stage.tick(1000), []);
     assert_eq!(stage.children(client, "/"), ["fresh", "full", "parent", "young", "zookeeper"]);
-    assert_eq!(stage.model.zxid(), before + 2, "a transaction each");
+    assert_eq!(stage.model.zxid(), before + 2, "one transaction per znode");
     stage.write(client, delete("/parent/a")).expect("deleted");
     stage.tick(2001);
     assert_eq!(
         stage.model.node_count(),
         7,
-        "the session ended; /young and /parent went, containers in use stayed"
+        "the session and /young and /parent were removed; containers in use were kept"
     );
 }
 
 #[test]
-fn everything_below_is_counted() {
+fn all_descendants_are_counted() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();
     for path in ["/a", "/a/b", "/a/b/c", "/a/d", "/ab"] {

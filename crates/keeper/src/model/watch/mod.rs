@@ -1,11 +1,11 @@
-//! Who wants to hear of which znode.
+//! The watches of all connections.
 //!
-//! A watch belongs to a connection and dies with it; clients set theirs again on the next connection. A connection
-//! hears of one change of one znode once, however many of its watches match.
+//! A watch belongs to a connection and is deleted with it; clients set their watches again on the next connection. A
+//! connection is notified once of a change of a znode, even if several of its watches match.
 //!
-//! The real server has two tables, one for data and existence and one for lists of children, and lasting watches are
-//! in both: clients can tell, since they may remove a half. Up to 3.8 a connection has one watch per table and path,
-//! and a later one replaces it; since 3.9 it has any set of them.
+//! A real server has two tables, one for data and existence and one for lists of children. A lasting watch is in both,
+//! which clients can observe because they can remove one half. Up to 3.8 a connection has one watch per table and path,
+//! and a later watch replaces it; since 3.9 it has any set of watches.
 
 mod modes;
 
@@ -19,14 +19,13 @@ use crate::proto::EventKind;
 
 pub(super) use modes::Modes;
 
-/// All watches of all connections.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     by_path: ByPath<BTreeMap<ConnectionId, Modes>>,
     by_connection: BTreeMap<ConnectionId, BTreeSet<Arc<str>>>,
-    /// Paths times connections with a recursive watch: without any, nobody looks at ancestors.
+    /// The number of (path, connection) pairs with a recursive watch. If it is 0, ancestors are not searched.
     recursive: usize,
-    /// Whether a watch replaces what the connection had in the same table on the same path.
+    /// Whether a watch replaces the connection's watch in the same table on the same path (3.8).
     replacing: bool,
 }
 
@@ -56,7 +55,7 @@ impl Watches {
         }
     }
 
-    /// Takes watches away; answers whether there were any.
+    /// Removes watches; returns whether there were any.
     pub(super) fn remove(&mut self, path: &str, connection: ConnectionId, modes: Modes) -> bool {
         let Some(watchers) = self.by_path.get_mut(path) else { return false };
         let Some(own) = watchers.get_mut(&connection) else { return false };
@@ -93,7 +92,7 @@ impl Watches {
         }
     }
 
-    /// Gathers who hears of this, each once and in order, and uses up their one-shot watches.
+    /// Collects the watchers of this event, sorted and without duplicates, and removes their one-shot watches.
     pub(super) fn fire(&mut self, kind: EventKind, path: &str, hearers: &mut Vec<ConnectionId>) {
         hearers.clear();
         let hearing = Modes::that_hear(kind);
@@ -141,12 +140,12 @@ impl Watches {
         }
     }
 
-    /// Watched paths of each connection.
+    /// Returns the watched paths of each connection.
     pub(super) fn of_connections(&self) -> impl Iterator<Item = (ConnectionId, &BTreeSet<Arc<str>>)> {
         self.by_connection.iter().map(|(&connection, paths)| (connection, paths))
     }
 
-    /// How many paths are watched.
+    /// Returns the number of watched paths.
     pub(super) fn paths(&self) -> usize {
         self.by_path.len()
     }
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_one_shot_watch_hears_once_and_leaves_nothing_behind() {
+    fn a_one_shot_watch_fires_once_and_is_removed() {
         let mut watches = Watches::default();
         watches.add("/a", A, Modes::DATA);
         watches.add("/a", A, Modes::CHILD);
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_uses_up_both_one_shot_watches_with_one_notification() {
+    fn a_deletion_fires_both_one_shot_watches_with_one_notification() {
         let mut watches = Watches::default();
         watches.add("/a", A, Modes::DATA.and(Modes::CHILD));
         watches.add("/a", B, Modes::CHILD);
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recursive_watch_hears_of_all_below_but_of_no_lists() {
+    fn a_recursive_watch_fires_for_all_descendants_but_not_for_lists_of_children() {
         let mut watches = Watches::default();
         watches.add("/", A, Modes::RECURSIVE);
         watches.add("/a/b", A, Modes::RECURSIVE.and(Modes::DATA));
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_server_keeps_one_watch_per_table_and_path() {
+    fn release_3_8_keeps_one_watch_per_table_and_path() {
         let recursive = Modes::lasting(AddWatchMode::PersistentRecursive, Compat::V3_8_0);
         let mut watches = Watches::new(Compat::V3_8_0);
         watches.add("/a", A, recursive);
@@ -208,9 +207,9 @@ mod tests {
         assert_eq!(
             fire(&mut watches, EventKind::NodeCreated, "/a/b"),
             [],
-            "the one-shot watch replaced a half"
+            "the one-shot watch replaced one half"
         );
-        assert_eq!(fire(&mut watches, EventKind::NodeDeleted, "/a/b"), [A], "the other half is still there");
+        assert_eq!(fire(&mut watches, EventKind::NodeDeleted, "/a/b"), [A], "the other half is kept");
         assert_eq!(fire(&mut watches, EventKind::NodeDataChanged, "/a"), [A]);
         assert_eq!(fire(&mut watches, EventKind::NodeDataChanged, "/a"), []);
         watches.add("/a", A, recursive);
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_takes_its_watches_along() {
+    fn removing_a_connection_removes_its_watches() {
         let mut watches = Watches::default();
         watches.add("/a", A, Modes::RECURSIVE);
         watches.add("/a", A, Modes::RECURSIVE.and(Modes::PERSISTENT));

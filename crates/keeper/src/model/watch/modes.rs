@@ -1,9 +1,9 @@
-//! Kinds of watches, and what each kind hears.
+//! Kinds of watches, and the events that fire each kind.
 
 use crate::model::Compat;
 use crate::proto::{AddWatchMode, ErrorCode, EventKind, WatcherKind};
 
-/// Kinds of watches, as a set.
+/// A set of kinds of watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) struct Modes(u8);
 
@@ -16,7 +16,7 @@ impl Modes {
     const DATA_PERSISTENT: Self = Self(4);
     const CHILD_PERSISTENT: Self = Self(8);
     const DATA_RECURSIVE: Self = Self(16);
-    /// Hears of nothing that its other half does not hear of, but can be removed without it.
+    /// Fires only for events of its other half, but can be removed without it.
     const CHILD_RECURSIVE: Self = Self(32);
 
     pub(super) const ONE_SHOT: Self = Self::DATA.and(Self::CHILD);
@@ -26,7 +26,7 @@ impl Modes {
     const CHILD_TABLE: Self = Self::CHILD.and(Self::CHILD_PERSISTENT).and(Self::CHILD_RECURSIVE);
     pub(super) const ANY: Self = Self::DATA_TABLE.and(Self::CHILD_TABLE);
 
-    /// What `addWatch` sets.
+    /// Returns the watches set by `addWatch`.
     pub(in crate::model) fn lasting(mode: AddWatchMode, compat: Compat) -> Self {
         match (mode, compat) {
             (AddWatchMode::Persistent, Compat::V3_9 | Compat::V3_8_0) => Self::PERSISTENT,
@@ -35,8 +35,8 @@ impl Modes {
         }
     }
 
-    /// What `checkWatches` and `removeWatches` look for. Up to 3.8 that is a whole table, and lasting watches are no
-    /// kind of their own.
+    /// Returns the watches that `checkWatches` and `removeWatches` refer to. Up to 3.8 that is a whole table, and
+    /// lasting watches have no kind.
     pub(in crate::model) fn of_kind(kind: WatcherKind, compat: Compat) -> Result<Self, ErrorCode> {
         Ok(match (kind, compat) {
             (WatcherKind::Any, Compat::V3_9 | Compat::V3_8_0) => Self::ANY,
@@ -52,7 +52,7 @@ impl Modes {
         })
     }
 
-    /// Both sets together.
+    /// Returns the union.
     pub(in crate::model) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -73,24 +73,25 @@ impl Modes {
         !self.common(other).is_empty()
     }
 
-    /// The whole tables that these watches are in.
+    /// Returns all watches of the tables that contain these watches.
     pub(super) fn tables(self) -> Self {
         let table = |table| if self.intersects(table) { table } else { Self::NONE };
         table(Self::DATA_TABLE).and(table(Self::CHILD_TABLE))
     }
 
-    /// Which watches on the very path hear of this.
+    /// Returns the watches on the path that fire for this event.
     pub(super) fn that_hear(kind: EventKind) -> Self {
         match kind {
             EventKind::NodeCreated | EventKind::NodeDataChanged => Self::DATA_TABLE,
             EventKind::NodeDeleted => Self::ANY,
             EventKind::NodeChildrenChanged => Self::CHILD.and(Self::CHILD_PERSISTENT),
-            // Nothing that happens to a znode.
+            // Not an event of a znode.
             EventKind::PersistentWatchRemoved => Self::NONE,
         }
     }
 
-    /// Which watches on a znode above hear of this. Lists of children follow from what recursive watches are told.
+    /// Returns the watches on ancestors that fire for this event. Recursive watches do not fire for lists of children,
+    /// which follow from the creations and deletions.
     pub(super) fn that_hear_above(kind: EventKind) -> Self {
         Self::that_hear(kind).common(Self::RECURSIVE)
     }

@@ -1,19 +1,19 @@
-//! The thread that makes batches durable, one at a time, while the engine goes on with the next.
+//! The thread that makes batches durable, one at a time, while the engine handles the next batch.
 //!
-//! The store travels: it is with the engine, or out with a batch. So there is no lock, nobody asks the store for
-//! anything while it commits, and a second batch cannot overtake the first.
+//! The store is moved between the two threads: the engine has it, or the committer has it with a batch. So there is no
+//! lock, no access to the store during a commit, and a second batch cannot overtake the first.
 //!
 //! ```text
 //!  engine ── store, changes, letters ──► committer: commit, then deliver the letters
-//!    ▲   └── store, Tidy ──────────────► committer: some of what the store puts off
+//!    ▲   └── store, Tidy ──────────────► committer: part of the store's deferred work
 //!    │                                        │
-//!    └── store, what was done ◄───────────────┘  and a nudge by the inbox, which is where the engine sleeps
+//!    └── store, result ◄───────────────────┘  and a message to the inbox, which wakes the engine
 //! ```
 //!
-//! * **What is delivered is durable:** letters are delivered here, behind the commit, and nowhere else while a batch is
-//!   out.
-//! * **A failed commit delivers nothing;** neither does a panic, which shows as a closed channel.
-//! * **Ending:** dropping it waits for the batch that is out, and for the store to be closed.
+//! * **Every delivered byte is durable:** while a batch is being committed, letters are delivered only here, after the
+//!   commit.
+//! * **A failed commit delivers nothing,** and neither does a panic, which the engine sees as a closed channel.
+//! * **Drop:** dropping the committer waits for the running commit and for the store to be closed.
 
 use std::io;
 use std::sync::Arc;
@@ -26,49 +26,49 @@ use super::super::keeper::StopReason;
 use super::letter::Letter;
 use crate::store::{Changes, Store, StoreError};
 
-/// What the thread is to do.
+/// An order for the thread.
 enum Work {
-    /// Make a batch durable, and deliver its letters.
+    /// Make a batch durable and deliver its letters.
     Commit(Changes, Vec<Letter>),
-    /// Some of what the store puts off.
+    /// Do part of the store's deferred work.
     Tidy,
 }
 
-/// The store, and what came of the work.
+/// The store and the result of an order.
 struct Returned {
     store: Box<dyn Store>,
     done: Result<Done, StoreError>,
 }
 
-/// What was done.
+/// The result of a completed order.
 #[derive(Debug)]
 pub(super) enum Done {
     /// A batch is durable, and its letters were delivered at that time.
     Delivered(Vec<Letter>, Instant),
-    /// The store is tidier; is there more to do?
+    /// Part of the deferred work is done.
     Tidied {
-        /// The store puts off more than that.
+        /// The store has more deferred work.
         more: bool,
     },
 }
 
-/// Which thread has the store.
+/// The thread that has the store.
 enum StoreOwner {
-    /// The engine's.
+    /// The engine thread.
     Engine(Box<dyn Store>),
     /// The committing thread.
     Committer {
-        /// Since then.
+        /// Since this time.
         since: Instant,
-        /// To tidy up, so that nothing that was handled waits for it.
+        /// For deferred work, so no handled request waits for it.
         tidying: bool,
     },
 }
 
-/// The engine's end of it.
+/// The engine's side of the committer.
 pub(super) struct Committer {
     owner: StoreOwner,
-    /// `None` only while it is dropped: the thread ends when nobody can send.
+    /// `None` only during drop: the thread ends when the sender is dropped.
     work: Option<Sender<(Box<dyn Store>, Work)>>,
     returned: Receiver<Returned>,
     thread: Option<JoinHandle<()>>,
@@ -84,17 +84,17 @@ impl Committer {
         Ok(Self { owner: StoreOwner::Engine(store), work: Some(work), returned, thread: Some(thread) })
     }
 
-    /// Whether a batch can be handed over.
+    /// Returns whether a batch can be handed over.
     pub(super) fn is_idle(&self) -> bool {
         matches!(self.owner, StoreOwner::Engine(_))
     }
 
-    /// Whether all that was sent off is durable and delivered.
+    /// Returns whether every batch handed over is durable and delivered.
     pub(super) fn is_clear(&self) -> bool {
         matches!(self.owner, StoreOwner::Engine(_) | StoreOwner::Committer { tidying: true, .. })
     }
 
-    /// Whether the disk takes longer than this.
+    /// Returns whether the current order has taken longer than `than`.
     pub(super) fn takes_longer(&self, than: Duration) -> bool {
         match self.owner {
             StoreOwner::Engine(_) => false,
@@ -102,7 +102,7 @@ impl Committer {
         }
     }
 
-    /// The store, unless it is out.
+    /// Returns the store, if the engine has it.
     pub(super) fn store(&mut self) -> Option<&mut dyn Store> {
         match &mut self.owner {
             StoreOwner::Engine(store) => Some(&mut **store),
@@ -110,18 +110,18 @@ impl Committer {
         }
     }
 
-    /// Sends a batch off.
+    /// Hands over a batch.
     ///
     /// # Panics
-    /// When the store is out.
+    /// If the engine does not have the store.
     pub(super) fn commit(&mut self, changes: Changes, letters: Vec<Letter>) {
         self.send(Work::Commit(changes, letters), false);
     }
 
-    /// Lets the store do what it puts off.
+    /// Lets the store do part of its deferred work.
     ///
     /// # Panics
-    /// When the store is out.
+    /// If the engine does not have the store.
     pub(super) fn tidy(&mut self) {
         self.send(Work::Tidy, true);
     }
@@ -130,14 +130,14 @@ impl Committer {
         let place =
             std::mem::replace(&mut self.owner, StoreOwner::Committer { since: Instant::now(), tidying });
         let StoreOwner::Engine(store) = place else {
-            panic!("whoever sends it off has seen that it is here")
+            panic!("the caller checks that the engine has the store")
         };
-        let work = self.work.as_ref().expect("it is not being dropped");
-        // A thread that is gone took the sender of `returned` along: whoever looks for this learns of it there.
+        let work = self.work.as_ref().expect("`work` is `None` only during drop");
+        // If the thread has ended, `returned` is closed too, and the next `look` or `wait` reports it.
         drop(work.send((store, order)));
     }
 
-    /// What has come back since the last look, if the store was out and is here.
+    /// Returns the result since the last look, if the store has been returned.
     pub(super) fn look(&mut self) -> Result<Option<Done>, StopReason> {
         if self.is_idle() {
             return Ok(None);
@@ -149,7 +149,7 @@ impl Committer {
         }
     }
 
-    /// Waits for the store, if it is out.
+    /// Waits until the engine has the store.
     pub(super) fn wait(&mut self) -> Result<Option<Done>, StopReason> {
         if self.is_idle() {
             return Ok(None);
@@ -168,7 +168,7 @@ impl Drop for Committer {
     fn drop(&mut self) {
         self.work = None;
         if let Some(thread) = self.thread.take() {
-            // A panic was told by the closed channel, to whom it concerned.
+            // A panic was already reported through the closed channel.
             drop(thread.join());
         }
     }
@@ -179,13 +179,13 @@ struct Nudge<'a>(&'a Inbox);
 
 impl Drop for Nudge<'_> {
     fn drop(&mut self) {
-        // An engine that is gone needs not be woken.
+        // If the inbox is closed, the engine has already ended.
         let (Ok(()) | Err(Closed)) = self.0.tell(Message::Committed);
     }
 }
 
 fn serve(orders: &Receiver<(Box<dyn Store>, Work)>, done: Sender<Returned>, inbox: &Inbox) {
-    // Locals are dropped last first, by a panic, too: who is woken finds the channel closed.
+    // Locals are dropped in reverse order, also during a panic: `returned` is closed before `_nudge` wakes the engine.
     let _nudge = Nudge(inbox);
     let returned = done;
     while let Ok((mut store, order)) = orders.recv() {
@@ -205,7 +205,7 @@ fn serve(orders: &Receiver<(Box<dyn Store>, Work)>, done: Sender<Returned>, inbo
             break;
         }
         drop(Nudge(inbox));
-        // Behind the answers: what a large batch takes to be freed is nobody's latency.
+        // After the replies: the time to free a large batch adds to no latency.
         drop(changes);
     }
 }

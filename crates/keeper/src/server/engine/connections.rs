@@ -1,4 +1,4 @@
-//! Who is connected, and what each of them gets when the batch is durable.
+//! The connections, and their replies and notifications of the current batch.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -14,37 +14,37 @@ use super::letter::Letter;
 use crate::model::{ConnectionId, Effect};
 use crate::proto::{self, Id, Reply, Response, WatchedEvent};
 
-/// Why a connection is cut.
+/// The reason why a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in super::super) enum Excess {
     #[error("more than {NOTICE_BYTES} bytes of notifications are unread")]
     Notices,
-    #[error("more than {BATCH_NOTICE_BYTES} bytes of notifications are on their way to all clients at once")]
+    #[error("more than {BATCH_NOTICE_BYTES} bytes of notifications for all clients wait for the disk")]
     AllNotices,
     #[error("a reply would be longer than {REPLY_BYTES} bytes")]
     Reply,
 }
 
-/// One connection, to the engine.
+/// The engine's view of one connection.
 #[derive(Debug)]
 pub(in super::super) struct Connection {
     pub(in super::super) peer: SocketAddr,
     pub(in super::super) outbox: Arc<Outbox>,
     /// Requests that wait until the client reads.
     pub(super) parked: VecDeque<Asked>,
-    /// Encoded in this batch. Encoding goes on in here while the batch before is made durable.
+    /// Bytes encoded in this batch, while the previous batch is being committed.
     pending: Vec<u8>,
-    /// As many of them are notifications.
+    /// The part of `pending` that is notifications.
     notices: usize,
-    /// Closed by the model in this batch.
+    /// The model closed the connection in this batch.
     closing: bool,
-    /// In the list of those that have something to release.
+    /// The connection is in the list `touched`.
     touched: bool,
     done: Done,
     pub(in super::super) record: Record,
 }
 
-/// Requests of this batch.
+/// Counts of this batch.
 #[derive(Debug)]
 struct Done {
     requests: usize,
@@ -53,7 +53,7 @@ struct Done {
     frames: u64,
 }
 
-/// What `cons` tells of a connection.
+/// The data that `cons` reports about a connection.
 #[derive(Debug)]
 pub(in super::super) struct Record {
     pub(in super::super) established: SystemTime,
@@ -92,13 +92,13 @@ impl Connection {
         }
     }
 
-    /// Whether its client reads what it is sent. If not, the writer is asked to tell when it does.
+    /// Returns whether the client reads its replies. If not, the writer will notify the engine when it does.
     pub(super) fn reads(&self) -> bool {
         if self.unsent() <= REPLIES_HIGH {
             return true;
         }
         self.outbox.park();
-        // All may have been written before `park`; then nobody else tells.
+        // All bytes may have been written before `park`; then the writer does not notify.
         self.unsent() <= REPLIES_LOW && self.outbox.unpark()
     }
 
@@ -116,7 +116,7 @@ impl Connection {
         self.record.last_operation = operation(&asked.request);
     }
 
-    /// Takes what this batch left for it.
+    /// Seals the result of this batch.
     fn seal(&mut self, connection: ConnectionId) -> Letter {
         self.touched = false;
         let notices = std::mem::take(&mut self.notices);
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// Notes what was delivered, and keeps the buffer for what comes.
+    /// Records a delivery, and keeps the buffer for the next batch.
     fn delivered(&mut self, letter: Letter, at: Instant) {
         self.record.sent += letter.frames;
         self.record.latency.record(letter.arrivals, at);
@@ -150,14 +150,14 @@ impl Connection {
 #[derive(Debug, Default)]
 pub(in super::super) struct Connections {
     all: HashMap<ConnectionId, Connection>,
-    /// Those with something to release, in the order in which they got it.
+    /// Connections with a result in this batch, in the order of their first one.
     touched: Vec<ConnectionId>,
     cut: Vec<(ConnectionId, Excess)>,
-    /// The notification at hand; kept for its memory.
+    /// The encoded notification; a field to reuse its memory.
     notice: Vec<u8>,
     /// Bytes of notifications in this batch.
     notices: usize,
-    /// And in the one that is being made durable.
+    /// Bytes of notifications in the batch that is being committed.
     sealed_notices: usize,
 }
 
@@ -166,12 +166,12 @@ impl Connections {
         self.all.insert(id, connection);
     }
 
-    /// Of the connections that the model has not closed.
+    /// Returns a connection that the model has not closed.
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.all.get_mut(&id).filter(|connection| !connection.closing)
     }
 
-    /// Notes that it has something to release.
+    /// Marks a connection as having a result in this batch.
     pub(super) fn touch(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let connection = self.all.get_mut(&id).filter(|connection| !connection.closing)?;
         if !connection.touched {
@@ -181,19 +181,19 @@ impl Connections {
         Some(connection)
     }
 
-    /// Forgets it; `None` when the model closed it before, and knows.
+    /// Removes a connection; `None` if the model closed it before and so needs no input.
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
         self.all.remove(&id).filter(|connection| !connection.closing)
     }
 
-    /// By their numbers, which is the order of their arrival.
+    /// Returns the connections by id, which is the order of their arrival.
     pub(in super::super) fn sorted(&self) -> Vec<&Connection> {
         let mut all: Vec<_> = self.all.iter().collect();
         all.sort_unstable_by_key(|(id, _)| **id);
         all.into_iter().map(|(_, connection)| connection).collect()
     }
 
-    /// Appends an effect to its connections' buffers. The effects of one that is gone have nobody to go to.
+    /// Appends an effect to the buffers of its connections. Effects for a removed connection are dropped.
     pub(super) fn encode(&mut self, effect: Effect) {
         match effect {
             Effect::Connected(id, response) => {
@@ -244,34 +244,34 @@ impl Connections {
     }
 
     fn cut(&mut self, id: ConnectionId, excess: Excess) {
-        let connection = self.all.remove(&id).expect("it was touched before it is cut");
+        let connection = self.all.remove(&id).expect("a connection is touched before it is cut");
         connection.outbox.end(End::Cut);
         self.notices = self.notices.saturating_sub(connection.notices);
         self.cut.push((id, excess));
     }
 
-    /// A connection that was cut while encoding: the model does not know yet.
+    /// Returns a connection that was cut during encoding and that the model does not know about yet.
     pub(super) fn take_cut(&mut self) -> Option<(ConnectionId, Excess)> {
         self.cut.pop()
     }
 
-    /// Whether the batch left something for anybody.
+    /// Returns whether this batch has a result for any connection.
     pub(super) fn has_letters(&self) -> bool {
         !self.touched.is_empty()
     }
 
-    /// Takes what the batch left for each of them, and begins the next one.
+    /// Seals the results of this batch and starts the next one.
     pub(super) fn seal(&mut self) -> Vec<Letter> {
         self.sealed_notices = std::mem::take(&mut self.notices);
         let mut letters = Vec::with_capacity(self.touched.len());
         for id in self.touched.drain(..) {
-            // One that was cut or went within the batch is in the list, too.
+            // A connection that was cut or removed within the batch is still in the list.
             letters.extend(self.all.get_mut(&id).map(|connection| connection.seal(id)));
         }
         letters
     }
 
-    /// Notes that sealed letters were delivered; answers the number of frames.
+    /// Records the delivery of sealed letters; returns the number of frames.
     pub(super) fn delivered(&mut self, letters: Vec<Letter>, at: Instant) -> u64 {
         self.sealed_notices = 0;
         let mut sent = 0;
@@ -286,7 +286,7 @@ impl Connections {
         sent
     }
 
-    /// Forgets what `cons` counts.
+    /// Resets the counters of `cons`.
     pub(super) fn reset(&mut self) {
         for connection in self.all.values_mut() {
             connection.record.received = 0;
@@ -297,7 +297,7 @@ impl Connections {
 }
 
 impl Drop for Connections {
-    /// With the engine, also when it panics: what was released is still sent.
+    /// Also runs when the engine panics: replies that were delivered are still sent.
     fn drop(&mut self) {
         for connection in self.all.values() {
             connection.outbox.end(End::Flushed);
@@ -305,14 +305,14 @@ impl Drop for Connections {
     }
 }
 
-/// The part of a reply that can be large: to be known before it is encoded.
+/// Returns the size of the part of a reply that can be large, before it is encoded.
 fn bulk(reply: &Reply) -> usize {
     let Ok(response) = &reply.result else { return 0 };
     match response {
         Response::Names(names) | Response::NamesStat(names, _) => names_bytes(names),
         Response::Acl(acl, _) => acl.iter().map(|entry| id_bytes(&entry.id)).sum(),
         Response::Identities(ids) => ids.iter().map(id_bytes).sum(),
-        // Bounded by the model, by what one request could write, or fixed.
+        // Bounded by the model, by the size of the request that wrote it, or fixed.
         Response::Multi(_)
         | Response::Data(..)
         | Response::Empty
@@ -352,7 +352,7 @@ mod tests {
         Effect::Notify(hearers.to_vec(), event)
     }
 
-    /// A batch of which nothing has to be made durable.
+    /// Seals and delivers a batch without changes.
     fn released(connections: &mut Connections) -> u64 {
         let mut letters = connections.seal();
         letters.iter_mut().for_each(Letter::deliver);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn all_hearers_of_a_change_are_told_the_same_bytes() {
+    fn all_watchers_of_a_change_receive_the_same_bytes() {
         let (a, b, gone) = (ConnectionId(1), ConnectionId(2), ConnectionId(3));
         let mut connections = connections(&[a, b]);
         connections.encode(notify(&[a, gone, b]));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_tells_all_clients_too_much_cuts_those_it_cannot_tell() {
+    fn connections_beyond_the_notification_limit_of_a_batch_are_cut() {
         let (a, b) = (ConnectionId(1), ConnectionId(2));
         let mut connections = connections(&[a, b]);
         connections.encode(notify(&[a]));
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(
             (connections.take_cut(), connections.notices),
             (None, one),
-            "the next batch has its own bound"
+            "the limit applies to each batch"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What one batch has for one connection: sealed by the engine, delivered when the batch is durable.
+//! The result of one batch for one connection: sealed by the engine, delivered when the batch is durable.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use super::super::outbox::{End, Outbox};
 use super::super::stats::Arrivals;
 use crate::model::ConnectionId;
 
-/// Replies and notifications on their way to one connection's outbox.
+/// Replies and notifications for the outbox of one connection.
 #[derive(Debug)]
 pub(super) struct Letter {
     pub(super) connection: ConnectionId,
     pub(super) outbox: Arc<Outbox>,
-    /// Promised to the outbox; empty when they were delivered.
+    /// Promised to the outbox; empty after the delivery.
     pub(super) bytes: Vec<u8>,
-    /// As many of them are notifications.
+    /// The part of `bytes` that is notifications.
     pub(super) notices: usize,
-    /// Requests that they answer, and what those weighed.
+    /// The number of requests that the bytes answer, and the size of those requests.
     pub(super) requests: (usize, usize),
-    /// The connection ends behind them.
+    /// The connection ends after these bytes.
     pub(super) last: bool,
     pub(super) frames: u64,
     pub(super) arrivals: Arrivals,
 }
 
 impl Letter {
-    /// Lets go of what is durable now.
+    /// Delivers the bytes. The batch must be durable.
     pub(super) fn deliver(&mut self) {
         self.outbox.deliver(&mut self.bytes, self.notices);
         let (requests, bytes) = self.requests;

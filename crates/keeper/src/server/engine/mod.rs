@@ -2,29 +2,29 @@
 //!
 //! ```text
 //!        ┌──────────────────── one batch ───────────────────┐
-//!  inbox ─► model.handle × n ─► effects, encoded per connection ─► seal ─► committer: ONE commit ─► deliver ─► outboxes
+//!  inbox ─► model.handle × n ─► effects, encoded per connection ─► seal ─► committer: ONE commit ─► deliver ─► outbox
 //!        └─ tick, when due         the next batch goes on ◄───────────────────┘   │
 //!                                                                                  └─ failed: nothing is delivered,
 //!                                                                                     the server ends
 //! ```
 //!
-//! * **What is delivered is durable,** and all that it stands on: replies and notifications wait in the connections' own
-//!   buffers, then in sealed letters, until the commit of their batch returned. One batch is out at a time, so what a
-//!   reply has seen of an earlier one is durable, too. A batch that changed nothing commits nothing, and waits for the
-//!   one that is out.
-//! * **The store tidies up when nobody comes** for [`TIDY_AFTER`](super::limits::TIDY_AFTER), a little at a time.
-//! * **A failed commit ends the server.** Its outcome is unknown, so nothing may be said about it, to anybody: all
-//!   connections are closed, and clients see the one thing that they must expect at any time, a lost connection.
-//! * **Batches size themselves.** What arrives during a commit is handled meanwhile and is the next batch; a lone
-//!   request is not delayed. A long batch is sealed in parts while the committer is idle ([`SEAL_NODES`]), so that disk
-//!   and model work at the same time; one that gets too long ([`COMMIT_NODES`], [`BATCH_BYTES`]) waits for the disk.
-//! * **A server that was away ends no session for it.** During a long commit, or when the process was stopped, what
-//!   clients sent meanwhile waits in the inbox and in sockets. So time passes for the model only up to a look into the
-//!   inbox behind which the server has caught up (`looks`); an idle server looks again after
-//!   [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
-//! * **A connection that does not read is parked** (see [`Outbox`](super::outbox::Outbox)): its requests wait here,
-//!   in order, unanswered. Each of them keeps its session alive when it comes. One that never reads is not read from
-//!   in the end, and expires.
+//! * **Every delivered byte is durable,** and so is every write that it depends on. Replies and notifications wait in
+//!   the buffers of their connections, then in sealed letters, until the commit of their batch returns. One batch is
+//!   committed at a time, so a reply can only depend on earlier batches that are durable. A batch without changes needs
+//!   no commit, but it waits for the running one.
+//! * **The store does deferred work when the server is idle** for [`TIDY_AFTER`](super::limits::TIDY_AFTER), a little
+//!   at a time.
+//! * **A failed commit ends the server.** Its outcome is unknown, so no reply can be correct. All connections are
+//!   closed, and clients see a lost connection, which they must expect at any time.
+//! * **Batch size adapts to the load.** Requests that arrive during a commit form the next batch; a single request is
+//!   not delayed. A long batch is sealed in parts while the committer is idle ([`SEAL_NODES`]), so that disk and model
+//!   work in parallel; a batch above [`COMMIT_NODES`] or [`BATCH_BYTES`] waits for the disk.
+//! * **A pause of the server expires no session.** During a long commit, or while the process is stopped, requests of
+//!   clients wait in the inbox and in sockets. So the model's time advances only to a look at the inbox after which the
+//!   server has caught up (`looks`). An idle server looks again after [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
+//! * **A connection that does not read is parked** (see [`Outbox`](super::outbox::Outbox)): its requests wait here
+//!   unanswered, in order. Each request keeps the session alive when it arrives. If the client never reads, its socket
+//!   is no longer read and its session expires.
 
 mod committer;
 mod connections;
@@ -51,27 +51,28 @@ use super::stats::{Arrivals, Traffic};
 use crate::model::{ConnectionId, Effect, Input, Model, Now};
 use crate::store::Store;
 
-/// Model, who is connected, and where the store is.
+/// The model, the connections, and the committer, which has the store.
 pub(super) struct Engine {
     model: Model,
-    /// Dropped before the connections: it delivers what is durable, behind which they end.
+    /// Dropped before the connections, because it delivers durable replies, after which connections end.
     committer: Committer,
     inbox: Arc<Inbox>,
     clock: Clock,
     facts: Facts,
     connections: Connections,
     effects: Vec<Effect>,
-    /// What the requests weighed that were handled since the last seal.
+    /// Bytes of the requests handled since the last seal.
     handled_bytes: usize,
-    /// The newest transaction that was sealed.
+    /// The zxid of the newest sealed transaction.
     sealed: i64,
-    /// The store may have put something off.
+    /// The store may have deferred work.
     untidy: bool,
     traffic: Traffic,
     arrivals: Arrivals,
-    /// Of the batch that is out.
+    /// Arrivals of the batch that is being committed.
     sealed_arrivals: Arrivals,
-    /// Words asked within a batch are answered when all is durable that was handled: what they tell is, too.
+    /// Four-letter words are answered when all handled requests are durable, so that the reports only contain durable
+    /// data.
     reports: Vec<(Report, oneshot::Sender<String>)>,
     stopping: bool,
     #[cfg(feature = "testing")]
@@ -79,10 +80,10 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Of a model that was made from what `store` holds up to `committed`.
+    /// Creates an engine for a model restored from `store` with its transactions up to `committed`.
     ///
     /// # Errors
-    /// When there is no thread for the commits.
+    /// If the thread for the commits cannot be started.
     pub(super) fn new(
         model: Model,
         store: Box<dyn Store>,
@@ -112,7 +113,7 @@ impl Engine {
         })
     }
 
-    /// Hands every transaction to a log, before its batch is committed.
+    /// Sends every transaction to `log` before its batch is committed.
     #[cfg(feature = "testing")]
     pub(super) fn log_to(&mut self, mut log: super::testing::Log) {
         self.model.keep_log();
@@ -120,7 +121,7 @@ impl Engine {
         self.log = Some(log);
     }
 
-    /// Serves until it is told to stop, or cannot keep its promise.
+    /// Runs until a stop message, or until a commit fails.
     pub(super) fn run(&mut self) -> Result<(), StopReason> {
         let mut batch = Vec::with_capacity(INBOX_REQUESTS);
         let mut looks = Looks::default();
@@ -141,7 +142,8 @@ impl Engine {
                 }
             }
             self.look()?;
-            // A connection whose requests wait for the disk is not read from: what it sent meanwhile is not here.
+            // While a commit takes long, connections with unanswered requests are not read, so the inbox may lack
+            // requests that their clients have sent.
             if !self.committer.takes_longer(LOOK_AGAIN) {
                 self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full, patience), ..now });
             }
@@ -154,14 +156,14 @@ impl Engine {
         self.flush()
     }
 
-    /// How long to wait for something to come.
+    /// Returns how long to wait for messages.
     fn patience(&self) -> Option<Duration> {
         let tick = self.model.next_tick().map(|due| self.clock.until(due).max(LOOK_AGAIN));
         let tidy = (self.untidy && self.committer.is_idle()).then_some(TIDY_AFTER);
         tick.into_iter().chain(tidy).min()
     }
 
-    /// Lets time pass up to where all that came was handled.
+    /// Advances the model's time to `now`, up to which all received requests are handled.
     fn tick(&mut self, now: Now) {
         if self.model.next_tick().is_some_and(|due| due <= now.monotonic_ms) {
             self.model.tick(now, &mut self.effects);
@@ -171,7 +173,7 @@ impl Engine {
 
     fn accept(&mut self, now: Now, message: Message) -> Result<(), StopReason> {
         match message {
-            // It wakes; whoever wants to seal looks.
+            // Only wakes the engine; the callers of `seal_if_clear` check the committer.
             Message::Committed => {}
             Message::Connect { connection, request, peer, outbox, password, size: _ } => {
                 self.traffic.received += 1;
@@ -205,11 +207,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Handles a request, or parks it when its connection does not read.
+    /// Handles a request, or parks it if its connection does not read.
     ///
-    /// Where something is parked, the writer was asked to tell, or its message is on its way.
+    /// For a connection with parked requests, either the writer will notify the engine or its message is already
+    /// queued.
     fn request(&mut self, now: Now, connection: ConnectionId, asked: Asked) {
-        // A request of a connection that an earlier request of this batch closed has nobody to answer to.
+        // An earlier request of this batch closed the connection, so the reply has no receiver.
         let Some(known) = self.connections.get_mut(connection) else { return };
         if known.parked.is_empty() && known.reads() {
             self.handle(now, connection, asked);
@@ -219,7 +222,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with what was parked, until the client has enough to read again.
+    /// Resumes parked requests until the client has enough to read again.
     fn unpark(&mut self, now: Now, connection: ConnectionId) {
         while let Some(known) = self.connections.get_mut(connection) {
             if known.parked.is_empty() || !known.reads() {
@@ -243,7 +246,8 @@ impl Engine {
         self.perform(now);
     }
 
-    /// Encodes the effects behind their connections' earlier ones. Cutting a connection is an input itself.
+    /// Encodes the effects in order into the buffers of their connections. Cutting a connection is a new input to the
+    /// model.
     fn perform(&mut self, now: Now) {
         while !self.effects.is_empty() {
             for effect in self.effects.drain(..) {
@@ -256,7 +260,7 @@ impl Engine {
         }
     }
 
-    /// Takes note of the batch that came back, if one did.
+    /// Processes the result of the committer, if there is one.
     fn look(&mut self) -> Result<(), StopReason> {
         if let Some(done) = self.committer.look()? {
             self.done(done);
@@ -264,7 +268,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends the batch at hand, if the one before it is durable, and the store is here to take it or not needed.
+    /// Seals the current batch if the previous one is durable and, for a batch with changes, the store is available.
     fn seal_if_clear(&mut self) -> Result<(), StopReason> {
         self.look()?;
         let changed = self.model.changed_since(self.sealed);
@@ -303,22 +307,22 @@ impl Engine {
         }
     }
 
-    /// Waits until the store is here. Whatever was handled since the batch that was out is not sealed.
+    /// Waits until the engine has the store. The requests handled since the last seal are not sealed yet.
     fn await_store(&mut self) -> Result<&mut dyn Store, StopReason> {
         if let Some(done) = self.committer.wait()? {
             self.done(done);
         }
-        Ok(self.committer.store().expect("it was waited for"))
+        Ok(self.committer.store().expect("the wait above returns the store to the engine"))
     }
 
-    /// Waits until all that was handled is durable and delivered.
+    /// Waits until all handled requests are durable and their replies are delivered.
     fn flush(&mut self) -> Result<(), StopReason> {
         self.await_store()?;
         self.seal_if_clear()?;
         self.await_store().map(drop)
     }
 
-    /// Answers the words that were asked.
+    /// Answers the queued four-letter words.
     fn report(&mut self) -> Result<(), StopReason> {
         if self.reports.is_empty() {
             return Ok(());
@@ -346,9 +350,9 @@ impl Engine {
     }
 }
 
-/// Answers who asked; one that no longer waits needs no answer.
+/// Sends an answer; a receiver that no longer waits is ignored.
 fn hand<T>(answer: oneshot::Sender<T>, value: T) {
     if answer.send(value).is_err() {
-        debug!("nobody waits for an answer any more");
+        debug!("an answer was dropped: its receiver no longer waits");
     }
 }

@@ -1,7 +1,8 @@
-//! Four-letter words: how operators and tools ask a ZooKeeper how it is.
+//! Four-letter words: the status commands of ZooKeeper.
 //!
-//! All words are answered to this machine, as Java does with `4lw.commands.whitelist=*`. Others get those that cost
-//! little and change nothing. They are answered by the engine, between batches, so `imok` means that the engine serves.
+//! Clients on this machine can use all words, as with Java's `4lw.commands.whitelist=*`. Remote clients can use the
+//! words that are cheap and change nothing. The engine answers between batches, so `imok` means that the engine is
+//! running.
 
 mod report;
 mod time;
@@ -15,10 +16,10 @@ use super::listener::Admission;
 use crate::model::Config;
 use crate::proto::{Op, Request};
 
-/// Java's words for a server that does not serve.
+/// Java's reply of a server that does not serve.
 pub(super) const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
 
-/// What a server tells that does not change.
+/// Properties of the server that do not change.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) address: SocketAddr,
@@ -27,14 +28,14 @@ pub(super) struct Facts {
     pub(super) admission: Arc<Admission>,
 }
 
-/// A word.
+/// A four-letter word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
     /// `srst`
     ResetServer,
     /// `crst`
     ResetConnections,
-    /// One that changes nothing.
+    /// A word that changes nothing.
     Read(Page),
 }
 
@@ -69,8 +70,8 @@ pub(super) enum Page {
     WatchesByPath,
 }
 
-/// The word that a connection begins with. Read as a length, each is far beyond the longest frame, so no session
-/// begins with one.
+/// Parses the first four bytes of a connection. As a length, each word is far above the limit for frames, so they
+/// cannot be confused with a session's first frame.
 pub(super) fn parse(word: [u8; 4]) -> Option<Report> {
     let page = match &word {
         b"srst" => return Some(Report::ResetServer),
@@ -94,7 +95,7 @@ pub(super) fn parse(word: [u8; 4]) -> Option<Report> {
 }
 
 impl Report {
-    /// Whether only this machine may ask: it changes what everybody sees, or lists every watch there is.
+    /// Returns whether only this machine may use the word: it resets shared statistics or lists every watch.
     fn is_local(self) -> bool {
         match self {
             Self::ResetServer | Self::ResetConnections => true,
@@ -115,7 +116,7 @@ impl Report {
         }
     }
 
-    /// The answer to one that may not ask, in Java's words for it.
+    /// Returns Java's error text if `peer` may not use the word.
     pub(super) fn refused(self, word: [u8; 4], peer: IpAddr) -> Option<String> {
         let word = String::from_utf8_lossy(&word);
         let refused = self.is_local() && !peer.to_canonical().is_loopback();
@@ -123,7 +124,7 @@ impl Report {
     }
 }
 
-/// What `cons` calls a request, as Java does.
+/// Returns the name of a request in `cons`, as in Java.
 pub(super) fn operation(request: &Request) -> &'static str {
     match request {
         Request::Write(Op::Create { .. }) => "CREA",
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_reset_or_list_every_watch_are_for_this_machine() {
+    fn words_that_reset_or_list_every_watch_are_local_only() {
         let refused = |word: &[u8; 4], peer: &str| {
             parse(*word).expect("a word").refused(*word, peer.parse().expect("an address")).is_some()
         };

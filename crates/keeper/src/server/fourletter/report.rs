@@ -1,7 +1,7 @@
-//! The words' answers, laid out as the Java server does: kazoo, exporters and people's scripts read them.
+//! The replies to the words, in the layout of the Java server, which kazoo, exporters and scripts parse.
 //!
-//! What is ours to add stands where parsers look for `key: value` or `key=value` lines, and behind the rest:
-//! [`LOUD`] is one such line.
+//! Lines that Java does not have follow the others, in the `key: value` or `key=value` form that parsers expect.
+//! [`LOUD`] is one of them.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -16,12 +16,12 @@ use super::{Facts, Page, Report};
 use crate::model::{Compat, Model};
 use crate::store::Status;
 
-/// Said wherever an operator looks first.
+/// Shown in each report that an operator checks first.
 const LOUD: &str = "single node, no failover";
-/// Parsers want a date; a build that can be repeated has none.
+/// Parsers expect a date; a reproducible build has none.
 const BUILT: &str = "built on 1970-01-01 00:00 UTC";
 
-/// What a page is made of.
+/// The data of a report.
 pub(in super::super) struct Source<'a> {
     pub(in super::super) facts: &'a Facts,
     pub(in super::super) model: &'a Model,
@@ -31,7 +31,7 @@ pub(in super::super) struct Source<'a> {
     pub(in super::super) clock: &'a Clock,
 }
 
-/// Lays out the answer to a word.
+/// Returns the reply to a word.
 pub(in super::super) fn write(report: Report, source: &Source<'_>) -> String {
     let mut text = String::new();
     let written = match report {
@@ -96,7 +96,7 @@ impl Source<'_> {
         }
     }
 
-    /// Clients decide by the leading digits what they may ask.
+    /// Returns the version. Clients use its leading digits to detect supported operations.
     fn version(&self) -> String {
         let release = match self.facts.config.compat {
             Compat::V3_9 => "3.9.3",
@@ -234,7 +234,7 @@ impl Source<'_> {
     }
 }
 
-/// A line of `stat` and `cons`, as far as it is the same in both.
+/// Writes the part of a line that `stat` and `cons` have in common.
 fn brief(connection: &Connection, to: &mut String) -> fmt::Result {
     let record = &connection.record;
     let readable = u8::from(record.session.is_some());
@@ -257,7 +257,7 @@ fn group(
     lines.into_iter().try_for_each(|line| writeln!(to, "\t{line}"))
 }
 
-/// An address as Java prints it.
+/// An address in the format of Java.
 struct Slashed(SocketAddr);
 
 impl fmt::Display for Slashed {
@@ -278,12 +278,12 @@ fn millis(time: Option<SystemTime>) -> u128 {
     time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).map_or(0, |time| time.as_millis())
 }
 
-/// Descriptors that this process holds, where the system tells.
+/// Returns the number of open file descriptors, where the system provides it.
 fn open_files() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
 }
 
-/// Descriptors that it may hold.
+/// Returns the limit of open file descriptors.
 fn most_files() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;

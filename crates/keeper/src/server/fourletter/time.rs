@@ -1,4 +1,4 @@
-//! A point in time as Java's `Date` prints it, which is what `dump` is made of.
+//! A point in time in the format of Java's `Date`, which `dump` prints.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ const MONTHS: [(&str, i64); 12] = [
     ("Dec", 31),
 ];
 
-/// Milliseconds since 1970, to print: `Sat Nov 21 14:16:05 UTC 2026`.
+/// Milliseconds since 1970, printed as `Sat Nov 21 14:16:05 UTC 2026`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Date(pub(super) i64);
 

@@ -1,8 +1,8 @@
-//! A copy of one commit, and back.
+//! Backup of one commit, and restore.
 //!
-//! A backup is a keeper's file of its own: rows are read from a view and written anew, so it is compact and checked
-//! row by row. Backup and restore both write under another name, sync, rename, and sync the directory: whenever the
-//! power goes, there is a whole file of that name or none.
+//! A backup is a valid keeper file: rows are read from a snapshot and written to a new file, so it is compact and every
+//! row is verified. Backup and restore write to a temporary name, sync, rename, and sync the directory. After a power
+//! loss the target is complete or absent.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ use super::waiting::Sizes;
 use super::{CACHE_BYTES, fault_told, open_checked, open_file, tables, told, waiting};
 use crate::store::{Backup, NodeRow, Reader, SessionRow, Snapshot, StoreError};
 
-/// A commit that stays readable.
+/// A snapshot of a commit.
 pub(super) struct View {
     file: PathBuf,
     transaction: ReadTransaction,
@@ -74,11 +74,11 @@ fn write_backup(
 
 fn discard(unfinished: &Path) {
     if let Err(error) = fs::remove_file(unfinished) {
-        tracing::debug!(file = %unfinished.display(), %error, "an unfinished copy stays behind");
+        tracing::debug!(file = %unfinished.display(), %error, "could not remove an unfinished copy");
     }
 }
 
-/// Rows on their way into a new file.
+/// Writes rows to a new file.
 pub(super) struct Copy<'t> {
     writer: Writer<'t>,
     nodes: u64,
@@ -95,19 +95,19 @@ impl Visitor for Copy<'_> {
     }
 }
 
-/// Writes a whole, closed, synced file of what `fill` puts into it; `fill` answers the newest transaction.
+/// Writes, syncs and closes a new file with the rows from `fill`, which returns the newest transaction.
 pub(super) fn write_new(
     file: &Path,
     fill: impl FnOnce(&mut Copy<'_>) -> Result<i64, StoreError>,
 ) -> Result<Backup, StoreError> {
-    let opened = new_file(file).map_err(|source| StoreError::io(file, "making the file", source))?;
+    let opened = new_file(file).map_err(|source| StoreError::io(file, "creating the file", source))?;
     let failed = |error: redb::Error| told(file, "writing the rows", error);
     let mut database = Builder::new()
         .set_cache_size(CACHE_BYTES)
         .create_file(opened)
         .map_err(|error| failed(error.into()))?;
     let transaction = database.begin_write().map_err(|error| failed(error.into()))?;
-    // One transaction: pages beyond the cache go to the file early, so its length costs no memory.
+    // One transaction: pages beyond the cache are written early, so the size of the file costs no memory.
     let mut copy = Copy { writer: Writer::open(&transaction).map_err(failed)?, nodes: 0 };
     let zxid = fill(&mut copy)?;
     let nodes = copy.nodes;
@@ -129,16 +129,16 @@ fn synced(file: &Path) -> io::Result<u64> {
 fn new_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
-    // Session passwords are in it.
+    // The file contains session passwords.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 
-/// Makes `dir` hold what the backup `from` holds, after reading all of it.
+/// Restores the backup `from` into `dir`, after verifying every row.
 ///
 /// # Errors
-/// When `dir` is not empty or in use, or when the backup fails its checks; `dir` is still empty then.
+/// If `dir` is not empty or in use, or if the backup is damaged; `dir` is still empty in that case.
 pub fn restore(from: &Path, dir: &Path) -> Result<Backup, StoreError> {
     let mut source = File::open(from).map_err(|source| StoreError::io(from, "opening the backup", source))?;
     let directory = Directory::claim(dir)?;
@@ -155,7 +155,8 @@ pub fn restore(from: &Path, dir: &Path) -> Result<Backup, StoreError> {
     Ok(backup)
 }
 
-/// The copy is what will be served, so the copy is what is checked. Errors name the file that the operator gave.
+/// Copies a backup and verifies the copy, because the copy is what the server will use. Errors name the file given by
+/// the operator.
 fn copy_checked(source: &mut File, from: &Path, unfinished: &Path) -> Result<Backup, StoreError> {
     let mut copy = || io::copy(source, &mut new_file(unfinished)?);
     copy().map_err(|source| StoreError::io(unfinished, "copying the backup", source))?;
@@ -172,7 +173,7 @@ fn copy_checked(source: &mut File, from: &Path, unfinished: &Path) -> Result<Bac
     Ok(Backup { zxid, nodes: rows.0, bytes })
 }
 
-/// Rows that were read for their checks alone.
+/// Counts znodes while the rows are verified.
 struct Count(u64);
 
 impl Visitor for Count {

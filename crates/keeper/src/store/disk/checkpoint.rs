@@ -1,13 +1,13 @@
-//! The way of entries into the rows' tables.
+//! Moves the entries of waiting batches into the tables of the rows.
 //!
-//! A checkpoint writes the last entry of many batches for each row to the tables, a share at a time, in the order of the
-//! paths: siblings share pages, so a page that many entries are for is written once or twice. When all are there, the
-//! batches are removed, the oldest first, each as a whole.
+//! A checkpoint writes the last entry of many batches for each row to the tables. It works in parts, in the order of
+//! the paths: siblings share pages, so a page with many entries is written once or twice. After the last entry the
+//! batches are removed, oldest first, each as a whole.
 //!
-//! A crash in between does no harm, though the tables are then at no one transaction: they may have newer rows than the
-//! oldest batches that still wait. Whatever is newer waits, too, since a batch is removed when the entries of all that
-//! came before it are in the tables; an entry is a whole row, or that there is none; and all that waits is taken to the
-//! tables, in order, before they are read. So the last entry for each row wins again.
+//! A crash in between is safe, although the tables then match no single transaction: they can contain newer rows than
+//! the oldest waiting batches. Every newer batch is also still waiting, because a batch is only removed when the
+//! entries of all earlier batches are in the tables. An entry is a complete row or a deletion. All waiting batches are
+//! folded into the tables, in order, before the tables are read. So the last entry for each row wins again.
 
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
@@ -17,7 +17,7 @@ use super::entries::{Batch, Run, Sessions};
 use super::row;
 use super::tables::{Fault, Writer};
 
-/// What it costs to write or remove a row, in bytes of long rows that take as long.
+/// Cost of writing or removing a row, as the number of bytes of long rows that take the same time.
 const ROW_COST: usize = 256;
 
 #[derive(Debug)]
@@ -30,17 +30,18 @@ pub(super) struct Checkpoint {
     left: usize,
 }
 
-/// A run, and its next entry: there is one. The greatest has the first path, and is the newest of those that have it.
+/// A run that is not at its end, and its next entry. The greatest cursor has the first path and, among equal paths, the
+/// newest run.
 #[derive(Debug)]
 struct Cursor {
     run: Run,
     entry: usize,
-    /// Its place among the runs, the oldest 0.
+    /// The position among the runs; the oldest is 0.
     age: usize,
 }
 
 impl Checkpoint {
-    /// Of sorted runs and their batches, the oldest first.
+    /// Creates a checkpoint of sorted runs and their batches, oldest first.
     pub(super) fn new(runs: Vec<Run>, sessions: Sessions, zxid: i64, batches: VecDeque<Batch>) -> Self {
         let cursors = (0..).zip(runs).filter(|(_, run)| run.len() > 0);
         let runs = cursors.map(|(age, run)| Cursor { run, entry: 0, age }).collect::<BinaryHeap<_>>();
@@ -52,17 +53,17 @@ impl Checkpoint {
         Self { runs, sessions, zxid, batches, all, left: all }
     }
 
-    /// What all of it costs.
+    /// Returns the total cost.
     pub(super) fn all(&self) -> usize {
         self.all
     }
 
-    /// What is left to be done.
+    /// Returns the remaining cost.
     pub(super) fn left(&self) -> usize {
         self.left
     }
 
-    /// Does so much of it, or what one row more costs, or what is left.
+    /// Does work of at least `budget`, exceeding it by at most one row, or all of the remaining work.
     pub(super) fn run(&mut self, budget: usize, writer: &mut Writer<'_>) -> Result<(), Fault> {
         let end = self.left.saturating_sub(budget);
         while self.left > end {
@@ -84,7 +85,7 @@ impl Checkpoint {
         }
     }
 
-    /// Writes the newest entry for a znode, and passes over the others.
+    /// Writes the newest entry for a znode and skips the older ones.
     fn write(&mut self, mut newest: Cursor, writer: &mut Writer<'_>) -> Result<(), Fault> {
         self.left -= newest.cost();
         let wants_data =
@@ -113,7 +114,7 @@ fn cost(run: &Run, entry: usize) -> usize {
     ROW_COST + run.bytes_of(entry)
 }
 
-/// A part is a row. It is read to be removed, which is a fraction of what writing takes.
+/// A part is a row. It is read before it is removed, which costs a fraction of a write.
 fn removal(batch: &Batch) -> usize {
     batch.keys.clone().count() * ROW_COST + batch.bytes / 8
 }
@@ -135,7 +136,7 @@ impl Cursor {
         cost(&self.run, self.entry)
     }
 
-    /// Goes to the next entry; `None` is the end.
+    /// Moves to the next entry; `None` at the end.
     fn pass(&mut self) -> Option<()> {
         self.entry += 1;
         (self.entry < self.run.len()).then_some(())

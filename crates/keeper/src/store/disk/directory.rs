@@ -1,13 +1,13 @@
-//! The data directory: made, recognized, and held by one process.
+//! The data directory: created, verified, and locked by one process.
 //!
 //! ```text
-//!  keeper.lock       held while a process serves; its text is that process's id, for people
-//!  keeper.redb       everything
-//!  keeper.redb.new   an unfinished start or restore: removed by the next one
+//!  keeper.lock       locked while a process uses the directory; contains its process id, for operators
+//!  keeper.redb       all data
+//!  keeper.redb.new   an unfinished start or restore; removed by the next one
 //! ```
 //!
-//! The lock is the kernel's (`flock`), on a file that is never removed: it goes with the process however that ends,
-//! and removing it would let two processes lock two files of one name.
+//! The lock is a kernel lock (`flock`) on a file that is never removed. The kernel releases it when the process ends
+//! for any reason. If the file were removed, two processes could lock two files of the same name.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -18,12 +18,12 @@ use crate::store::StoreError;
 const FILE: &str = "keeper.redb";
 const UNFINISHED: &str = "keeper.redb.new";
 const LOCK: &str = "keeper.lock";
-/// What a ZooKeeper's own data directory holds.
+/// A directory that exists in the data directory of ZooKeeper.
 const ZOOKEEPERS: &str = "version-2";
-/// Longer than any process id: what else the lock file may hold is not read.
+/// Longer than any process id; the rest of the lock file is not read.
 const MOST_PID_BYTES: u64 = 16;
 
-/// A data directory that no other process has, until this is dropped.
+/// A data directory locked by this process until the value is dropped.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -31,23 +31,24 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Makes the directory if there is none, and locks it.
+    /// Creates the directory if it does not exist, and locks it.
     pub(super) fn claim(path: &Path) -> Result<Self, StoreError> {
-        make(path).map_err(|source| StoreError::io(path, "making the data directory", source))?;
+        make(path).map_err(|source| StoreError::io(path, "creating the data directory", source))?;
         if path.join(ZOOKEEPERS).exists() {
-            let found = format!("it holds {ZOOKEEPERS}, the data of a ZooKeeper, which cannot be taken over");
+            let found =
+                format!("it contains {ZOOKEEPERS}, the data of a ZooKeeper, which cannot be imported");
             return Err(StoreError::Foreign { path: path.to_owned(), found });
         }
         let lock = lock(path)?;
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    /// The file that holds everything.
+    /// Returns the path of the data file.
     pub(super) fn file(&self) -> PathBuf {
         self.path.join(FILE)
     }
 
-    /// Where a file is written before it is whole; whatever an earlier attempt left there is removed.
+    /// Returns the path for an unfinished file; removes the file of an earlier attempt.
     pub(super) fn unfinished(&self) -> Result<PathBuf, StoreError> {
         let path = self.path.join(UNFINISHED);
         match fs::remove_file(&path) {
@@ -57,7 +58,7 @@ impl Directory {
         }
     }
 
-    /// Whether nothing but this module's lock is in it.
+    /// Returns whether the directory contains no files except those of this module.
     pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
         let list = || -> io::Result<bool> {
             for entry in fs::read_dir(&self.path)? {
@@ -72,15 +73,15 @@ impl Directory {
     }
 }
 
-/// Makes `path` for this user alone, and has every directory remember the one that was made in it.
+/// Creates `path` with permissions for this user only, and syncs the parent of each created directory.
 ///
-/// A directory that is there may be one whose maker lost its power before its parent was synced, so that is done
-/// at every start.
+/// An existing directory may have been created before a power loss and before its parent was synced, so the parent is
+/// synced at every start.
 fn make(path: &Path) -> io::Result<()> {
     let made = missing(path);
     if made.is_empty() {
         return match sync_parent(&path.canonicalize()?) {
-            // One may serve in a directory whose parent one may not read: whoever made it answers for its name.
+            // This user may not be allowed to read the parent. Then the creator of the directory must have synced it.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             synced => synced,
         };
@@ -93,7 +94,7 @@ fn make(path: &Path) -> io::Result<()> {
     made.into_iter().try_for_each(sync_parent)
 }
 
-/// The directories that have to be made for `path`, itself first.
+/// Returns the directories that must be created for `path`, starting with itself.
 fn missing(path: &Path) -> Vec<&Path> {
     path.ancestors().take_while(|level| !level.as_os_str().is_empty() && !level.is_dir()).collect()
 }
@@ -111,7 +112,7 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
-            // The holder's id is a courtesy: a text that cannot be read leaves it out.
+            // The holder's id is optional information: it is omitted if the text cannot be read.
             let holder = match file.take(MOST_PID_BYTES).read_to_string(&mut text) {
                 Ok(_) => text.trim().parse().ok(),
                 Err(_) => None,
@@ -133,14 +134,14 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// Gives a whole, synced file its name; the name survives a power loss, too. An existing file is replaced.
+/// Renames a complete, synced file; the name survives a power loss. An existing file is replaced.
 pub(super) fn publish(unfinished: &Path, file: &Path) -> Result<(), StoreError> {
     fs::rename(unfinished, file)
         .and_then(|()| sync_parent(file))
         .map_err(|source| StoreError::io(file, "naming the finished file", source))
 }
 
-/// As [`publish`], but an existing file stays: a link fails where a rename replaces.
+/// As [`publish`], but an existing file is kept: a hard link fails where a rename replaces.
 pub(super) fn publish_new(unfinished: &Path, file: &Path) -> Result<(), StoreError> {
     match fs::hard_link(unfinished, file) {
         Ok(()) => fs::remove_file(unfinished)
@@ -149,7 +150,7 @@ pub(super) fn publish_new(unfinished: &Path, file: &Path) -> Result<(), StoreErr
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(StoreError::Exists { path: file.to_owned() })
         }
-        // Some file systems have no links; the name was free when the copy began.
+        // Some file systems do not support links; the name was free when the copy started.
         Err(_) => publish(unfinished, file),
     }
 }
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_level_that_is_made_is_known_to_the_one_that_syncs_it() {
+    fn every_created_directory_is_listed_for_its_sync() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/c");
         let levels = ["a/b/c", "a/b", "a"].map(|level| dir.path().join(level));

@@ -1,13 +1,13 @@
-//! Batches as bytes, and the last entry of some of them for each row.
+//! The encoding of batches, and an index of the last entry per row.
 //!
 //! ```text
 //!  batch    version │ zxid │ change, …
-//!  change   1 node │ path │ row      2 data of a row of its own, behind its znode │ path │ bytes
+//!  change   1 node │ path │ row      2 separate data, after its znode │ path │ bytes
 //!           3 deleted │ path         4 session │ id │ row         5 session ended │ id
 //! ```
 //!
-//! Entries are where they stand in their batches. They are sorted a [`Run`] at a time, while it is small enough for the
-//! processor's cache and nobody waits long; a [`Checkpoint`] merges the runs.
+//! Entries refer to the bytes of their batches. They are sorted in [`Run`]s: small enough for the processor's cache,
+//! and fast enough that no commit waits long. A [`Checkpoint`] merges the runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -22,37 +22,37 @@ const DELETED: u8 = 3;
 const SESSION: u8 = 4;
 const SESSION_ENDED: u8 = 5;
 
-/// What an entry takes of memory beside its bytes.
+/// Memory of an entry in addition to its bytes.
 pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
 
-/// Sessions' rows; `None` has ended.
+/// Rows of sessions; `None` for an ended session.
 pub(super) type Sessions = BTreeMap<i64, Option<Vec<u8>>>;
 
-/// Those of some batches.
+/// The entries of a sequence of batches.
 #[derive(Debug)]
 pub(super) struct Entries {
-    /// Runs that are sorted, the oldest first.
+    /// Sorted runs, oldest first.
     sorted: Vec<Run>,
-    /// The run at hand.
+    /// The current run.
     run: Run,
-    /// With so many bytes a run is sorted, and another begins.
+    /// Size at which a run is sorted and a new one starts.
     run_bytes: usize,
     sessions: Sessions,
     zxid: i64,
-    /// The oldest first.
+    /// Oldest first.
     batches: VecDeque<Batch>,
 }
 
-/// A batch that waits.
+/// A batch in the table of waiting batches.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Of its parts.
+    /// The keys of its parts.
     pub(super) keys: Range<u64>,
-    /// Of all of them.
+    /// The bytes of all parts.
     pub(super) bytes: usize,
 }
 
-/// Some batches, and their entries for znodes.
+/// The bytes of some batches, and their entries for znodes.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     bytes: Vec<u8>,
@@ -67,7 +67,7 @@ struct Entry {
     data: Option<Span>,
 }
 
-/// Where something stands in a run's bytes.
+/// A range in the bytes of a run.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     at: usize,
@@ -86,12 +86,12 @@ impl Entries {
         }
     }
 
-    /// Whether no batch [waits](Self::wait).
+    /// Returns whether no batch [waits](Self::wait).
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// Adds a later batch, and answers it as bytes.
+    /// Appends a batch; returns its encoding.
     pub(super) fn add(&mut self, changes: &Changes) -> Result<&[u8], RowError> {
         self.begin_batch();
         let from = self.run.bytes.len();
@@ -100,7 +100,7 @@ impl Entries {
         Ok(&self.run.bytes[from..])
     }
 
-    /// Adds a later batch that was read.
+    /// Appends a batch that was read from the file.
     pub(super) fn read(&mut self, batch: &[u8]) -> Result<(), RowError> {
         self.begin_batch();
         let from = self.run.bytes.len();
@@ -108,7 +108,7 @@ impl Entries {
         self.index(from)
     }
 
-    /// The batch that was added last waits.
+    /// Records that the last appended batch is in the table of waiting batches.
     pub(super) fn wait(&mut self, batch: Batch) {
         self.batches.push_back(batch);
     }
@@ -118,7 +118,8 @@ impl Entries {
         Checkpoint::new(self.sorted, self.sessions, self.zxid, self.batches)
     }
 
-    /// Sorts a run that is long enough: not behind the batch that made it so, whose clients wait for their answers.
+    /// Sorts the current run if it is long enough. Called before a batch and not after the one that filled the run,
+    /// whose clients wait for their replies.
     fn begin_batch(&mut self) {
         if self.run.bytes.len() >= self.run_bytes {
             self.end_run();
@@ -133,7 +134,7 @@ impl Entries {
         }
     }
 
-    /// Notes the entries of the batch that begins there. Its rows are checked when they are read from their tables.
+    /// Indexes the batch that starts at `from`. Rows are verified when they are read from their tables.
     fn index(&mut self, from: usize) -> Result<(), RowError> {
         let Run { bytes, entries } = &mut self.run;
         let (end, before) = (bytes.len(), entries.len());
@@ -147,7 +148,7 @@ impl Entries {
             match change {
                 NODE => entries.push(Entry { path: next("path")?, row: Some(next("row")?), data: None }),
                 DELETED => entries.push(Entry { path: next("path")?, row: None, data: None }),
-                // It stands behind its znode.
+                // Follows the entry of its znode.
                 DATA => {
                     let path = next("path")?;
                     let data = next("data")?;
@@ -168,7 +169,7 @@ impl Entries {
 }
 
 impl Run {
-    /// Leaves the last entry for each path, sorted by path, and nothing else.
+    /// Keeps only the last entry for each path, sorted by path.
     fn sort(&mut self) {
         let Self { bytes, entries } = self;
         let path = |entry: &Entry| &bytes[entry.path.range()];
@@ -181,7 +182,7 @@ impl Run {
             same
         });
         entries.shrink_to_fit();
-        // Only what they tell is kept, in their order: a checkpoint reads it once, from the beginning to the end.
+        // Only the bytes of the kept entries remain, in order: a checkpoint reads them once, sequentially.
         let lengths = entries.iter().map(|entry| entry.spans().map(|span| span.length).sum::<usize>());
         let mut kept = Vec::with_capacity(lengths.sum());
         for entry in entries {
@@ -192,12 +193,12 @@ impl Run {
         *bytes = kept;
     }
 
-    /// For how many znodes there are entries.
+    /// Returns the number of znodes with an entry.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Bytes of this entry.
+    /// Returns the bytes of an entry.
     pub(super) fn bytes_of(&self, entry: usize) -> usize {
         self.entries[entry].spans().map(|span| span.length).sum()
     }
@@ -206,12 +207,12 @@ impl Run {
         &self.bytes[self.entries[entry].path.range()]
     }
 
-    /// `None` is a znode that was deleted.
+    /// Returns the row; `None` for a deleted znode.
     pub(super) fn row(&self, entry: usize) -> Option<&[u8]> {
         Some(&self.bytes[self.entries[entry].row?.range()])
     }
 
-    /// The last data that was written to a row of its own. It counts only if the znode's row tells of it.
+    /// Returns the last data written to a separate row. It is only valid if the znode's row has separate data.
     pub(super) fn data(&self, entry: usize) -> Option<&[u8]> {
         Some(&self.bytes[self.entries[entry].data?.range()])
     }
@@ -224,7 +225,7 @@ impl Entry {
 }
 
 impl Span {
-    /// Copies what stands here behind `to`.
+    /// Appends the range to `to`.
     fn moved(self, from: &[u8], to: &mut Vec<u8>) -> Self {
         let at = to.len();
         to.extend_from_slice(&from[self.range()]);
@@ -305,15 +306,15 @@ mod tests {
     fn run(batches: impl IntoIterator<Item = Vec<Change>>) -> Run {
         let mut entries = Entries::none(usize::MAX);
         for rows in batches {
-            entries.add(&Changes { zxid: 7, rows }).expect("it was encoded");
+            entries.add(&Changes { zxid: 7, rows }).expect("a valid batch");
         }
         entries.run.sort();
         entries.run
     }
 
-    /// A row's data, as the row has it.
+    /// Returns the data stored in a row.
     fn data(row: Option<&[u8]>) -> RowData<'_> {
-        row::decode_node(row.expect("it is there"), &mut row::AclPool::default()).expect("it was encoded").1
+        row::decode_node(row.expect("the row exists"), &mut row::AclPool::default()).expect("a valid row").1
     }
 
     #[test]
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn long_data_is_kept_by_later_entries_that_do_not_have_it() {
+    fn later_entries_without_data_keep_earlier_long_data() {
         let touched = || match put("/a", &[2; LARGE]) {
             Change::PutNode { path, row, data, .. } => {
                 Change::PutNode { path, row, data, data_changed: false }
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_znode_is_gone_and_a_session_ends() {
+    fn deleted_znodes_and_ended_sessions_have_no_row() {
         let session = SessionRow { timeout_ms: 4_000, password: vec![1; 16] };
         let rows = vec![
             put("/a", b"1"),
@@ -350,14 +351,14 @@ mod tests {
             Change::DeleteSession(7),
         ];
         let mut entries = Entries::none(usize::MAX);
-        entries.add(&Changes { zxid: 7, rows }).expect("it was encoded");
+        entries.add(&Changes { zxid: 7, rows }).expect("a valid batch");
         assert_eq!((entries.zxid, entries.sessions.get(&7)), (7, Some(&None)));
         entries.run.sort();
         assert_eq!((entries.run.len(), entries.run.row(0)), (1, None));
     }
 
     #[test]
-    fn a_batch_that_cannot_be_read_is_an_error() {
+    fn an_invalid_batch_is_an_error() {
         let whole = encoded(vec![put("/a", &[1; LARGE])]);
         let read = |batch: &[u8]| Entries::none(0).read(batch);
         assert_eq!(read(&whole), Ok(()));
@@ -370,6 +371,6 @@ mod tests {
         row::bytes(b"/a", &mut alone);
         row::bytes(b"x", &mut alone);
         assert_eq!(read(&alone), Err(RowError::Orphan));
-        assert_eq!(read(&[&whole[..], &alone[2..]].concat()), Ok(()), "it stands behind its znode");
+        assert_eq!(read(&[&whole[..], &alone[2..]].concat()), Ok(()), "the data follows its znode");
     }
 }

@@ -1,15 +1,15 @@
-//! A file's length is durable before anything counts on it.
+//! Makes the length of a file durable before its use.
 //!
-//! redb grows its file and writes a header that names the new length, and syncs both at once. Within one sync a file
-//! system may write the header first: a power loss then leaves a header that promises more than there is, and redb
-//! 4.1 refuses such a file for good. (The power-loss test finds this within a few hundred cases.) Files grow rarely,
-//! so a sync of its own costs nothing that can be measured.
+//! redb grows its file, writes a header with the new length, and syncs both together. Within one sync a file system may
+//! write the header first. A power loss then leaves a header with a length beyond the end of the file, and redb 4.1
+//! permanently rejects such a file (the power-loss test finds this within a few hundred cases). Files rarely grow, so
+//! an additional sync has no measurable cost.
 
 use std::io;
 
 use redb::StorageBackend;
 
-/// A backend whose growth is synced at once.
+/// A backend that syncs growth immediately.
 #[derive(Debug)]
 pub(super) struct SyncedGrowth<B>(pub(super) B);
 
@@ -25,7 +25,7 @@ impl<B: StorageBackend> StorageBackend for SyncedGrowth<B> {
     fn set_len(&self, length: u64) -> io::Result<()> {
         let grows = length > self.0.len()?;
         self.0.set_len(length)?;
-        // A file that is longer than its header says is repaired: shrinking can wait for the next sync.
+        // A file longer than its header says is repaired, so shrinking does not need a sync here.
         if grows { self.0.sync_data() } else { Ok(()) }
     }
 

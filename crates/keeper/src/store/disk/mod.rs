@@ -1,20 +1,21 @@
-//! Rows in one file that survives kills and power losses.
+//! Storage in one file that survives process kills and power losses.
 //!
 //! ```text
 //!  commit ──► one redb transaction: the batch in a row of `waiting` ──► fdatasync ──► Ok
-//!                │                                                    └── any failure ──► Failed, for good
-//!                └── when many wait: some of their last entries for rows, into the rows' own tables
-//!  tidy ────► more of these, when nobody waits for a commit
+//!                │                                                    └── any failure ──► Failed, permanently
+//!                └── above a limit of unfolded bytes: part of a checkpoint, into the tables of the rows
+//!  tidy ────► further parts of a checkpoint, when no commit is waiting
 //! ```
 //!
-//! * **Recovery:** redb is copy-on-write. A commit writes new pages and a checksummed root beside the old one, and
-//!   syncs once. After a crash, a root whose pages do not all carry their checksums is one whose sync had not
-//!   returned, and the root before it counts. So nothing is half there. What waited is folded before it is read.
-//! * **Start:** a file that was closed in order is checked against its checksums; one that was not is repaired, which
-//!   checks them too. Then every row is decoded and matched.
-//! * **Limits:** the file does not shrink below what it needed at its largest. A restart reads all of it.
+//! * **Recovery:** redb is copy-on-write. A commit writes new pages and a checksummed root next to the old one, and
+//!   syncs once. After a crash, a root with a page that does not match its checksum belongs to a commit whose sync had
+//!   not returned; then the previous root is used. So no commit is visible in part. Unfolded batches are folded before
+//!   the tables are read.
+//! * **Start:** after an orderly close, the checksums of the file are verified; otherwise the file is repaired, which
+//!   verifies them too. Then every row is decoded and cross-checked.
+//! * **Limits:** the file never shrinks below its largest size. A restart reads the whole file.
 //!
-//! docs/adr/0011-keeper-store.md says why the log is a table of this file.
+//! docs/adr/0011-keeper-store.md gives the reason why the log is a table of this file.
 
 mod backup;
 mod checkpoint;
@@ -47,34 +48,34 @@ pub(super) use self::backup::backup_snapshot;
 pub use self::backup::restore;
 pub use self::row::RowError;
 
-/// The model has the tree in memory and the kernel has the file's pages: this holds the inner pages of the trees and
-/// the pages that a checkpoint is at.
+/// The model has the tree in memory and the kernel caches the pages of the file. This cache holds the inner pages of
+/// the tables and the pages that a checkpoint is writing.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// A store in a data directory, which it holds alone.
+/// A store in a data directory, to which it has exclusive access.
 #[derive(Debug)]
 pub struct Disk {
     file: PathBuf,
     state: State,
     commits: u64,
     waiting: UnfoldedBatches,
-    // Behind the state: the file is closed before another process may have the directory.
+    // Dropped after `state`: the file is closed before the directory is unlocked.
     _directory: Option<Directory>,
 }
 
 #[derive(Debug)]
 enum State {
     Open(Database),
-    /// A commit failed: what the file holds is known when it is opened again.
+    /// A commit failed: the content of the file is unknown until it is opened again.
     Failed,
 }
 
 impl Disk {
-    /// Opens the store in `dir`; makes both if they are not there.
+    /// Opens the store in `dir`; creates the directory and the file if they do not exist.
     ///
     /// # Errors
-    /// When another process has the directory, when it or the file is not a keeper's, when another version wrote it,
-    /// or when it fails its checks.
+    /// If another process uses the directory, if the directory or the file was not created by a keeper, if another
+    /// version wrote the file, or if the file is damaged.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let directory = Directory::claim(dir)?;
         let file = directory.file();
@@ -87,7 +88,7 @@ impl Disk {
         Self::of(file, database, Sizes::USUAL, Some(directory))
     }
 
-    /// A store on a disk that a test made.
+    /// Opens a store on a simulated disk.
     #[cfg(test)]
     fn on(backend: impl StorageBackend + Clone, sizes: Sizes) -> Result<Self, StoreError> {
         let file = PathBuf::from("simulated");
@@ -95,14 +96,14 @@ impl Disk {
             backend.len().map_err(|source| StoreError::io(&file, "asking for the length", source))? == 0;
         if fresh {
             let database = Builder::new().create_with_backend(backend.clone());
-            tables::create(&database.expect("no test disturbs the first start"))
-                .expect("no test disturbs the first start");
+            tables::create(&database.expect("the first start has no faults"))
+                .expect("the first start has no faults");
         }
         let database = open_checked(&file, || Ok(backend))?;
         Self::of(file, database, sizes, None)
     }
 
-    /// Folds what waits, so that the rows' tables are all there is to read.
+    /// Folds the waiting batches, so that the tables of the rows are complete.
     fn of(
         file: PathBuf,
         database: Database,
@@ -115,7 +116,7 @@ impl Disk {
         Ok(Self { file, state: State::Open(database), commits: 0, waiting, _directory: directory })
     }
 
-    /// Runs a write transaction. Whatever fails in it, the store has failed.
+    /// Runs a write transaction. Any error makes the store fail permanently.
     fn write(
         &mut self,
         doing: &'static str,
@@ -177,7 +178,7 @@ impl Store for Disk {
     }
 
     fn status(&self) -> Status {
-        // A length that the system does not tell is shown as none: the next commit will say why.
+        // If the length cannot be read, 0 is reported; the next commit returns the error.
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         Status { file: Some(self.file.clone()), bytes, commits: self.commits }
     }
@@ -186,25 +187,25 @@ impl Store for Disk {
 fn open_file(file: &Path) -> Result<FileBackend, redb::DatabaseError> {
     let opened = OpenOptions::new().read(true).write(true).open(file)?;
     if opened.metadata()?.len() == 0 {
-        // redb would take it for a new one.
+        // redb would treat an empty file as a new database.
         return Err(io::Error::from(io::ErrorKind::InvalidData).into());
     }
     FileBackend::new(opened)
 }
 
-/// Opens a file and verifies the checksums of all its pages, once.
+/// Opens a file and verifies the checksums of all its pages.
 ///
-/// redb follows some pages before it has checked them, so a damaged one may end it in a panic: that is an answer, too,
-/// and must not take down a server that could tell which file it was.
+/// redb follows some pages before it verifies them, so a damaged page can make it panic. The panic is converted to an
+/// error that names the file and does not end the server.
 fn open_checked<B: StorageBackend>(
     file: &Path,
     open: impl FnOnce() -> Result<B, redb::DatabaseError>,
 ) -> Result<Database, StoreError> {
     let backend = open().map_err(|error| told(file, "opening the file", error.into()))?;
-    // Nothing of a failed attempt is used again, so nothing of it can be seen half done.
+    // No state of a failed attempt is used after the panic.
     match catch_unwind(AssertUnwindSafe(|| open_trusting(file, SyncedGrowth(backend)))) {
         Ok(opened) => opened,
-        Err(_) => Err(corrupt(file, "a page of the database", "the database stopped over it".into())),
+        Err(_) => Err(corrupt(file, "a page of the database", "the database panicked on it".into())),
     }
 }
 
@@ -219,10 +220,10 @@ fn open_trusting(file: &Path, backend: impl StorageBackend) -> Result<Database, 
     let opened = builder.create_with_backend(backend);
     let mut database = opened.map_err(|error| told(file, "opening the file", error.into()))?;
     if !repaired.get() {
-        // A page without its checksum is an error, for an orderly close synced everything. What it answers is whether
-        // the free pages had to be counted anew, which is no loss.
+        // A page that does not match its checksum is an error, because an orderly close has synced everything. The
+        // returned value only says whether the list of free pages had to be rebuilt, which is harmless.
         if let Err(error) = database.check_integrity() {
-            // Closing a file that failed its check panics in redb. The process is about to end anyway.
+            // redb panics when it closes a file that failed its check. The process is about to end anyway.
             std::mem::forget(database);
             return Err(told(file, "checking the file", error.into()));
         }
@@ -248,15 +249,15 @@ fn corrupt(file: &Path, row: &str, source: Box<dyn std::error::Error + Send + Sy
     StoreError::Corrupt { file: file.to_owned(), row: row.to_owned(), source }
 }
 
-/// Sorts the database's failures into ours.
+/// Converts errors of the database.
 fn told(file: &Path, doing: &'static str, error: redb::Error) -> StoreError {
     match error {
-        // redb's word for a file that does not begin as its own do.
+        // redb's error for a file without its header.
         redb::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
             StoreError::Foreign { path: file.to_owned(), found: "not a redb file".to_owned() }
         }
         redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
-            corrupt(file, "a page of the database", "it is said to be behind the end of the file".into())
+            corrupt(file, "a page of the database", "it lies beyond the end of the file".into())
         }
         redb::Error::Io(source) => StoreError::io(file, doing, source),
         redb::Error::Corrupted(why) => corrupt(file, "a page of the database", why.into()),
@@ -268,7 +269,7 @@ fn told(file: &Path, doing: &'static str, error: redb::Error) -> StoreError {
             let dir = file.parent().unwrap_or(file).to_owned();
             StoreError::Locked { dir, holder: None }
         }
-        // Its other failures are misuse of its interface, told as it words them; more may be added.
+        // Other errors are misuse of redb's API and are reported with their text; later versions may add more.
         other => StoreError::Database { file: file.to_owned(), doing, source: other.to_string().into() },
     }
 }

@@ -1,48 +1,49 @@
-//! Rows as bytes.
+//! The encoding of rows.
 //!
 //! ```text
 //!  node row     version │ data │ czxid │ mzxid−czxid │ pzxid−czxid │ ctime │ mtime−ctime │ version │ creates
 //!               │ aversion │ owner │ ACL
-//!  data         0: null │ 1: in a row of its own │ n+2, then n bytes
-//!  ACL          0: world:anyone may do everything │ n+1, then n × (permissions │ scheme │ id)
+//!  data         0: null │ 1: in a separate row │ n+2, then n bytes
+//!  ACL          0: world:anyone with all permissions │ n+1, then n × (permissions │ scheme │ id)
 //!  session row  version │ timeout │ password
 //!  text, bytes  length │ bytes
 //! ```
 //!
-//! Numbers are zigzag LEB128: a usual row takes 26 bytes instead of 86, and a batch dirties fewer pages. The first
-//! byte is the row's own version: a later layout can stand beside this one without a rewrite of the file.
+//! Numbers are zigzag LEB128: a typical row takes 26 bytes instead of 86, and a batch changes fewer pages. The first
+//! byte is the version of the row, so that a later layout can coexist with this one without a rewrite of the file.
 //!
-//! Decoding is hostile ground. It never panics, allocates no more than the row is long, and takes exactly what
-//! encoding makes: no trailing bytes, no value out of range.
+//! The decoder is safe for hostile input. It never panics, allocates no more than the length of the row, and accepts
+//! exactly the output of the encoder: no trailing bytes, no value out of range.
 
 use std::sync::Arc;
 
 use crate::proto::{Acl, Id};
 use crate::store::{NodeRow, SessionRow};
 
-/// The layout above.
+/// The version of the layout above.
 pub(super) const ROW_VERSION: u8 = 2;
 /// A 64-bit number takes at most ten groups of seven bits.
 const MAX_GROUPS: u32 = 10;
-/// Permissions, scheme and id take at least a byte each: the bound on what a count may promise.
+/// Permissions, scheme and id take at least one byte each; this limits the count of entries that is accepted.
 const MIN_ACL_ENTRY: usize = 3;
 
-/// Data up to this length stands in its znode's row: making or removing a znode is one row, and not two in two tables.
-/// More of it has a row of its own, so that a parent whose children come and go does not rewrite it for each.
+/// Data up to this length is part of the znode's row: creating or deleting a znode changes one row instead of one in
+/// each of two tables. Longer data has a separate row, so that a parent whose children are created and deleted does not
+/// rewrite it each time.
 pub(super) const INLINE_BYTES: usize = 1_024;
 
 const NO_DATA: usize = 0;
 const DATA_APART: usize = 1;
 const DATA_INLINE: usize = 2;
 
-/// A znode's data, as its row tells of it.
+/// The data of a znode, as stored in its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowData<'a> {
     /// The null buffer.
     Null,
-    /// Here.
+    /// In the row.
     Inline(&'a [u8]),
-    /// In a row of its own.
+    /// In a separate row.
     Apart,
 }
 
@@ -56,42 +57,42 @@ impl<'a> RowData<'a> {
     }
 }
 
-/// Why a row cannot be read.
+/// The reason why a row cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
-    /// Another version of this program wrote it, or it is no row.
+    /// Another version of this program wrote the row, or it is not a row.
     #[error("row version {0} is unknown; this program reads version {ROW_VERSION}")]
     Version(u8),
-    /// It ends inside a field.
-    #[error("the row ends inside its {0}")]
+    /// The row ends inside a field.
+    #[error("the row ends inside the field {0}")]
     Short(&'static str),
-    /// A number is longer or larger than its field.
+    /// A number is too long or too large for its field.
     #[error("{0} is out of range")]
     Range(&'static str),
     /// Text is not UTF-8.
     #[error("{0} is not UTF-8")]
     NotUtf8(&'static str),
-    /// Something follows the last field.
+    /// Bytes follow the last field.
     #[error("{0} bytes follow the last field")]
     Trailing(usize),
-    /// A table holds a key that its rows cannot have.
+    /// A table contains an invalid key.
     #[error("the key is malformed")]
     Key,
-    /// Data that no znode's row tells of.
-    #[error("there is data, but no znode of this path that has it here")]
+    /// Separate data that no znode's row refers to.
+    #[error("the data belongs to no znode with separate data")]
     Orphan,
-    /// A znode's data is not where its row says.
-    #[error("the data has no row")]
+    /// The separate data of a znode is missing.
+    #[error("the data row is missing")]
     NoData,
-    /// A change of a kind that nobody knows.
+    /// A change of an unknown type.
     #[error("change {0} is unknown")]
     Change(u8),
-    /// A row that every file has is missing.
+    /// A mandatory row is missing.
     #[error("the row is missing")]
     Missing,
 }
 
-/// Appends a znode's row.
+/// Appends the row of a znode.
 pub(super) fn encode_node(row: &NodeRow, data: RowData<'_>, to: &mut Vec<u8>) {
     to.push(ROW_VERSION);
     match data {
@@ -114,7 +115,7 @@ pub(super) fn encode_node(row: &NodeRow, data: RowData<'_>, to: &mut Vec<u8>) {
     encode_acl(&row.acl, to);
 }
 
-/// Reads a znode's row. Equal lists are shared through `acls`, for there are few of them.
+/// Decodes the row of a znode. Equal ACLs are shared through `acls`, because few different ones exist.
 pub(super) fn decode_node<'a>(
     bytes: &'a [u8],
     acls: &mut AclPool,
@@ -142,19 +143,19 @@ pub(super) fn decode_node<'a>(
     Ok((row, data))
 }
 
-/// Whether a row tells of data in a row of its own.
+/// Returns whether a row has separate data.
 pub(super) fn is_apart(bytes: &[u8]) -> Result<bool, RowError> {
     Ok(Input::versioned(bytes)?.data()? == RowData::Apart)
 }
 
-/// Appends a session's row.
+/// Appends the row of a session.
 pub(super) fn encode_session(row: &SessionRow, to: &mut Vec<u8>) {
     to.push(ROW_VERSION);
     number(row.timeout_ms.into(), to);
     bytes(&row.password, to);
 }
 
-/// Reads a session's row.
+/// Decodes the row of a session.
 pub(super) fn decode_session(bytes: &[u8]) -> Result<SessionRow, RowError> {
     let mut from = Input::versioned(bytes)?;
     let row = SessionRow { timeout_ms: from.small("timeout")?, password: from.bytes("password")?.to_vec() };
@@ -162,7 +163,7 @@ pub(super) fn decode_session(bytes: &[u8]) -> Result<SessionRow, RowError> {
     Ok(row)
 }
 
-/// Lists that were read before.
+/// ACLs that were decoded before.
 #[derive(Debug, Default)]
 pub(super) struct AclPool(std::collections::HashSet<Arc<[Acl]>>);
 
@@ -177,7 +178,7 @@ impl AclPool {
     }
 }
 
-/// World, anyone, everything: the list that nearly every znode has.
+/// All permissions for world:anyone, the ACL of nearly every znode.
 fn open_acl() -> Acl {
     Acl { permissions: 31, id: Id { scheme: "world".to_owned(), id: "anyone".to_owned() } }
 }
@@ -208,7 +209,7 @@ pub(super) fn number(value: i64, to: &mut Vec<u8>) {
 }
 
 fn length(value: usize, to: &mut Vec<u8>) {
-    number(i64::try_from(value).expect("nothing in memory is longer than an i64 counts"), to);
+    number(i64::try_from(value).expect("a length in memory fits into an i64"), to);
 }
 
 pub(super) fn bytes(value: &[u8], to: &mut Vec<u8>) {
@@ -216,7 +217,7 @@ pub(super) fn bytes(value: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(value);
 }
 
-/// What is left to read.
+/// The bytes left to read.
 pub(super) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -233,13 +234,13 @@ impl<'a> Input<'a> {
         for group in 0..MAX_GROUPS {
             let (&byte, rest) = self.0.split_first().ok_or(RowError::Short(field))?;
             self.0 = rest;
-            // The tenth group has room for one bit.
+            // The tenth group has one bit.
             if group == MAX_GROUPS - 1 && byte > 1 {
                 return Err(RowError::Range(field));
             }
             value |= u64::from(byte & 0x7f) << (7 * group);
             if byte < 0x80 {
-                // A last group of nothing is a second spelling of a shorter number.
+                // A last group of zero is a second encoding of a shorter number.
                 if byte == 0 && group > 0 {
                     return Err(RowError::Range(field));
                 }
@@ -300,14 +301,14 @@ impl<'a> Input<'a> {
             .collect()
     }
 
-    /// The next byte, or `None` at the end.
+    /// Returns the next byte; `None` at the end.
     pub(super) fn byte(&mut self) -> Option<u8> {
         let (&byte, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(byte)
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub(super) fn rest(&self) -> usize {
         self.0.len()
     }

@@ -1,6 +1,6 @@
-//! The tables of a file, and how a snapshot is read from them and a batch written to them.
+//! The tables of a file: reads snapshots and writes rows.
 //!
-//! Keys and values are plain bytes: the database's own text type panics on what is not UTF-8.
+//! Keys and values are plain bytes, because redb's text type panics on invalid UTF-8.
 
 use std::ops::Range;
 
@@ -15,30 +15,30 @@ type Bytes = &'static [u8];
 const META: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.meta");
 /// Path → stat, ACL, and short data.
 const NODES: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.nodes");
-/// Path → long data, of those znodes whose row says so: a parent of 100,000 children does not rewrite it for each.
+/// Path → long data of znodes with separate data: a parent of 100,000 children does not rewrite it for each of them.
 const DATA: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.data");
 /// Session → timeout and password.
 const SESSIONS: TableDefinition<'_, i64, Bytes> = TableDefinition::new("keeper.sessions");
 
-/// Number → a part of a batch that is not in the other tables yet; see [`waiting`](super::waiting).
+/// Number → part of a batch that is not folded yet; see [`waiting`](super::waiting).
 const WAITING: TableDefinition<'_, u64, Bytes> = TableDefinition::new("keeper.waiting");
 
 const FORMAT_KEY: &[u8] = b"format";
 const ZXID_KEY: &[u8] = b"zxid";
 
-/// The layout of the tables. Rows have a version of their own.
+/// The layout of the tables. Rows have their own version.
 pub(super) const FORMAT: u32 = 2;
 
-/// Why a file's tables cannot be read.
+/// The reason why the tables of a file cannot be read.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It has no format version.
+    /// The file has no format version.
     Foreign,
-    /// It is of another version of this program.
+    /// Another version of this program wrote the file.
     Format(u32),
-    /// A row.
+    /// A row is invalid.
     Row(String, RowError),
-    /// The database.
+    /// The database returned an error.
     Database(redb::Error),
 }
 
@@ -48,19 +48,19 @@ impl<E: Into<redb::Error>> From<E> for Fault {
     }
 }
 
-/// The tables of a file, open for one transaction.
+/// The tables of a file, opened in one transaction.
 pub(super) struct Writer<'t> {
     meta: Table<'t, Bytes, Bytes>,
     nodes: Table<'t, Bytes, Bytes>,
     data: Table<'t, Bytes, Bytes>,
     sessions: Table<'t, i64, Bytes>,
     waiting: Table<'t, u64, Bytes>,
-    /// The row at hand.
+    /// The current row, encoded.
     encoded: Vec<u8>,
 }
 
 impl<'t> Writer<'t> {
-    /// Opens the tables, and makes those that are not there.
+    /// Opens the tables; creates missing ones.
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
         Ok(Self {
             meta: transaction.open_table(META)?,
@@ -72,19 +72,19 @@ impl<'t> Writer<'t> {
         })
     }
 
-    /// Marks a new file as ours.
+    /// Writes the format version to a new file.
     pub(super) fn format(&mut self) -> Result<(), redb::Error> {
         self.meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
         Ok(())
     }
 
-    /// Adds a part of a batch to those that wait.
+    /// Adds a part of a waiting batch.
     pub(super) fn wait(&mut self, key: u64, part: &[u8]) -> Result<(), redb::Error> {
         self.waiting.insert(key, part)?;
         Ok(())
     }
 
-    /// Removes a batch: the rows' tables have what it says.
+    /// Removes a batch whose entries are all in the tables of the rows.
     pub(super) fn remove_waiting(&mut self, parts: Range<u64>) -> Result<(), redb::Error> {
         for part in parts {
             self.waiting.remove(part)?;
@@ -92,8 +92,8 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Writes a znode's row, or removes it. Of data in a row of its own, what is given is written if the row tells of it,
-    /// and what was there goes if the row does not.
+    /// Writes or removes the row of a znode. Separate data is written if `data` is given and the row refers to it, and
+    /// removed if the new row no longer refers to it.
     pub(super) fn put_or_remove(
         &mut self,
         path: &[u8],
@@ -104,7 +104,7 @@ impl<'t> Writer<'t> {
             Some(row) => self.nodes.insert(path, row)?,
             None => self.nodes.remove(path)?,
         };
-        // A row that tells of data in a row of its own is the only sign of one.
+        // Separate data exists only if the znode's row refers to it.
         let had = old.is_some_and(|old| row::is_apart(old.value()) == Ok(true));
         let has = row.map_or(Ok(false), row::is_apart);
         let has = has.map_err(|error| Fault::Row("a waiting batch".to_owned(), error))?;
@@ -116,7 +116,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Writes a session's row, or removes it.
+    /// Writes or removes the row of a session.
     pub(super) fn put_or_remove_session(&mut self, id: i64, row: Option<&[u8]>) -> Result<(), redb::Error> {
         match row {
             Some(row) => drop(self.sessions.insert(id, row)?),
@@ -149,7 +149,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Takes all that waits, in order.
+/// Removes all parts of waiting batches and passes them to `take`, in order.
 pub(super) fn take_all_waiting(
     transaction: &WriteTransaction,
     mut take: impl FnMut(u64, &[u8]) -> Result<(), Fault>,
@@ -160,12 +160,12 @@ pub(super) fn take_all_waiting(
         take(key.value(), part.value())?;
     }
     drop(waiting);
-    // All at once: taking them one by one would rewrite the pages between.
+    // The whole table is deleted: removing the rows one by one would rewrite the pages in between.
     transaction.delete_table(WAITING)?;
     Ok(())
 }
 
-/// Makes the tables of a new file.
+/// Creates the tables of a new file.
 #[cfg(test)]
 pub(super) fn create(database: &redb::Database) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
@@ -176,7 +176,7 @@ pub(super) fn create(database: &redb::Database) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-/// Checks that the file is a keeper's, and one that this program reads.
+/// Checks that a keeper wrote the file, in a format that this program can read.
 pub(super) fn check_format(transaction: &ReadTransaction) -> Result<(), Fault> {
     let meta = match transaction.open_table(META) {
         Ok(meta) => meta,
@@ -196,13 +196,13 @@ pub(super) fn check_format(transaction: &ReadTransaction) -> Result<(), Fault> {
     }
 }
 
-/// Takes rows as they are read.
+/// Receives rows as they are read.
 pub(super) trait Visitor {
     fn node(&mut self, path: &str, row: NodeRow, data: Option<&[u8]>) -> Result<(), Fault>;
     fn session(&mut self, id: i64, row: SessionRow) -> Result<(), Fault>;
 }
 
-/// Reads and checks every row, and answers the newest transaction.
+/// Reads and verifies every row; returns the newest transaction.
 pub(super) fn walk(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<i64, Fault> {
     check_format(transaction)?;
     walk_nodes(transaction, visitor)?;
@@ -219,7 +219,7 @@ pub(super) fn walk(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> 
     Ok(i64::from_le_bytes(bytes))
 }
 
-/// Both tables are sorted by path, so each znode whose data is apart finds it next.
+/// Reads the znodes. Both tables are sorted by path, so the separate data of a znode is always the next row.
 fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<(), Fault> {
     let nodes = transaction.open_table(NODES)?;
     let data = transaction.open_table(DATA)?;

@@ -1,22 +1,22 @@
-//! Batches that wait to be folded into the rows' own tables.
+//! Batches that are not yet folded into the tables of the rows.
 //!
-//! A batch changes rows all over the tree. Written to the rows' tables at once, each row costs its page and the pages
-//! above it; written to a table of batches, it costs what it is long. So batches are kept whole until they are many. Then
-//! the last entry of all of them for each row is taken to the tables: a row that changed in a hundred batches is written
-//! once. That is a [`Checkpoint`]. It is spread over the commits that come meanwhile, in proportion to what they bring;
-//! when nobody waits for a commit, it goes on by itself.
+//! A batch changes rows all over the tree. Written directly to the tables of the rows, each row costs its page and the
+//! inner pages above it; written to a table of batches, it costs its length. So batches are first stored whole. Once
+//! there are enough of them, the last entry of all of them for each row is written to the tables: a row that changed in
+//! a hundred batches is written once. This is a [`Checkpoint`]. It is spread over later commits, in proportion to their
+//! size; while no commit is waiting, it continues alone.
 //!
 //! ```text
 //!  batch ──► the table of batches, and its entries ──► the entries since the last checkpoint began
-//!                                                          │ enough of them, or nobody waits
+//!                                                          │ enough bytes, or no waiting commit
 //!                                                          ▼
-//!               a share in each commit ◄── checkpoint ──► at its end, its batches are removed
+//!            part of it in each commit ◄── checkpoint ──► its batches are removed when it ends
 //! ```
 //!
-//! This is a log, and a checkpoint that is fuzzy while it is under way, in one file and by its transactions. So there is no
-//! torn tail, and a batch is there or removed, whole; what is left to get right is that a checkpoint can be cut anywhere,
-//! which [`checkpoint`](super::checkpoint) tells. The tables are folded when a store is opened and before they are read, so
-//! nobody but this module knows that batches wait.
+//! This is a log with a fuzzy checkpoint, in one file and its transactions. So there is no torn tail, and a batch is
+//! either present or removed as a whole. The remaining requirement is that a checkpoint can be interrupted anywhere;
+//! see [`checkpoint`](super::checkpoint). Waiting batches are folded when a store is opened and before its tables are
+//! read, so no other module depends on them.
 
 use std::ops::Range;
 
@@ -28,49 +28,52 @@ use super::row::RowError;
 use super::tables::{self, Fault, Writer};
 use crate::store::Changes;
 
-/// A store's measures, in bytes.
+/// Size parameters of a store, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// Batches after which a checkpoint begins. It has ended when half as much came again.
+    /// Size of the batches at which a checkpoint starts. It ends when half as much has been added.
     pub(super) fold: usize,
-    /// Batches whose entries are sorted at once.
+    /// Size of the batches whose entries are sorted together.
     pub(super) run: usize,
-    /// What of a checkpoint is not worth a go, since each writes the inner pages of the tables: it waits for the next commit.
+    /// A part of a checkpoint below this size waits for the next commit, because each part writes the inner pages of
+    /// the tables.
     pub(super) stride: usize,
-    /// What of a checkpoint is done in one go when nobody waits: whoever comes then waits for it.
+    /// Size of the part that is written in one transaction while no commit is waiting: a commit that arrives then waits
+    /// for it.
     pub(super) tidy: usize,
-    /// A part of a batch, which is a row.
+    /// Size of a part of a batch, which is a row of the table.
     pub(super) part: usize,
 }
 
 impl Sizes {
     pub(super) const USUAL: Self = Self {
-        // Some 120,000 changed rows of 200 bytes. The start after a crash folds half as many more: 16 MiB took some 200 ms.
+        // About 120,000 changed rows of 200 bytes. A start after a crash folds this and up to half as much again;
+        // folding 16 MiB took about 200 ms.
         fold: 32 << 20,
-        // Some 4,000, sorted in the processor's cache within milliseconds.
+        // About 4,000 rows, sorted in the processor's cache within milliseconds.
         run: 1 << 20,
-        // Some 1,000 rows.
+        // About 1,000 rows.
         stride: 512 << 10,
         tidy: 2 << 20,
-        // The database gives a long row a power of two of pages, which this fills, with its key and the page's header.
+        // redb stores a long row in a power of two of pages; a part with its key and the page header fills them.
         part: (32 << 10) - 64,
     };
 }
 
-/// What a batch costs beside its bytes and its entries, so that many small ones count, too.
+/// Cost of a batch in addition to its bytes and entries, so that many small batches count as well.
 const BATCH_BYTES: usize = 64;
-/// A row's key: the batch's number, and the part's below it.
+/// Bits of a row's key for the part; the bits above are the batch number.
 const PART_BITS: u32 = 20;
 
-/// What waits.
+/// The batches that are not folded yet.
 #[derive(Debug)]
 pub(super) struct UnfoldedBatches {
     sizes: Sizes,
     /// The number of the next batch.
     next: u64,
-    /// Of the batches since the last checkpoint began.
+    /// Entries of the batches since the start of the last checkpoint.
     entries: Entries,
-    /// Their bytes, here and in the file.
+    /// Their bytes, in memory and in the file.
     bytes: usize,
     checkpoint: Option<Checkpoint>,
 }
@@ -80,10 +83,10 @@ impl UnfoldedBatches {
         Self { sizes, next: 0, entries: Entries::none(sizes.run), bytes: 0, checkpoint: None }
     }
 
-    /// Writes a batch, and returns when it is durable. If it does not become that, the store has failed, and this is not
-    /// used again.
+    /// Writes a batch; returns when it is durable. After an error the store has failed and this value must not be used
+    /// again.
     pub(super) fn commit(&mut self, database: &Database, changes: &Changes) -> Result<(), Fault> {
-        // Not behind the batch that made them too many, whose clients wait for their answers.
+        // Checked before a batch and not after the one that exceeded the limit, whose clients wait for their replies.
         if self.bytes > self.sizes.fold {
             self.begin_checkpoint();
         }
@@ -105,7 +108,7 @@ impl UnfoldedBatches {
         Ok(())
     }
 
-    /// Goes on with the checkpoint, or begins one, if anything waits; answers whether something still does.
+    /// Continues or starts a checkpoint if batches wait; returns whether some still wait.
     pub(super) fn tidy(&mut self, database: &Database) -> Result<bool, Fault> {
         self.begin_checkpoint();
         let Some(checkpoint) = &mut self.checkpoint else { return Ok(false) };
@@ -114,7 +117,7 @@ impl UnfoldedBatches {
         Ok(self.checkpoint.is_some() || !self.entries.is_empty())
     }
 
-    /// Leaves nothing waiting.
+    /// Folds all waiting batches.
     pub(super) fn fold(&mut self, database: &Database) -> Result<(), Fault> {
         let unfinished = self.checkpoint.take();
         self.begin_checkpoint();
@@ -125,7 +128,7 @@ impl UnfoldedBatches {
         transact(database, |writer| both.try_for_each(|mut checkpoint| checkpoint.run(usize::MAX, writer)))
     }
 
-    /// Begins a checkpoint of all that waits, if there is none.
+    /// Starts a checkpoint of all waiting batches, unless one is running.
     fn begin_checkpoint(&mut self) {
         if self.checkpoint.is_none() && !self.entries.is_empty() {
             let none = Entries::none(self.sizes.run);
@@ -139,7 +142,7 @@ impl UnfoldedBatches {
     }
 }
 
-/// What of a checkpoint a commit has to do, when so many bytes have come since it began.
+/// Returns the part of a checkpoint that a commit must do when `bytes` have been added since its start.
 fn owed(all: usize, left: usize, bytes: usize, sizes: Sizes) -> usize {
     let end = sizes.fold / 2;
     if bytes >= end {
@@ -150,7 +153,7 @@ fn owed(all: usize, left: usize, bytes: usize, sizes: Sizes) -> usize {
     if owed < sizes.stride { 0 } else { owed }
 }
 
-/// Of the parts of a batch.
+/// Returns the keys of the parts of a batch.
 fn keys(batch: u64, parts: usize) -> Range<u64> {
     let first = batch << PART_BITS;
     first..first + parts as u64
@@ -169,7 +172,7 @@ fn transact(
     Ok(transaction.commit()?)
 }
 
-/// Folds what waits in a file.
+/// Folds the waiting batches of a file.
 pub(super) fn fold(database: &Database, sizes: Sizes) -> Result<(), Fault> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
@@ -183,7 +186,7 @@ pub(super) fn fold(database: &Database, sizes: Sizes) -> Result<(), Fault> {
                 batch.clear();
             }
         } else if last != Some(key - 1) {
-            // Batches are removed as they were written, whole.
+            // Batches are removed in the order of their numbers, as a whole.
             return Err(Fault::Row(format!("part {key:#x} of a waiting batch"), RowError::Missing));
         }
         batch.extend_from_slice(part);
@@ -209,13 +212,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_owes_as_much_of_a_checkpoint_as_it_brings_and_all_when_half_has_come() {
+    fn a_commit_owes_a_proportional_part_of_a_checkpoint_and_all_of_it_at_half_the_limit() {
         let sizes = Sizes { fold: 1 << 20, stride: 1_000, ..Sizes::USUAL };
         let owed = |left, bytes| owed(100_000, left, bytes, sizes);
         assert_eq!(owed(100_000, 0), 0);
-        assert_eq!(owed(100_000, 5_000), 0, "953 are not worth a go");
+        assert_eq!(owed(100_000, 5_000), 0, "953 bytes are below the stride");
         assert_eq!(owed(100_000, 1 << 17), 25_000);
-        assert_eq!(owed(90_000, 1 << 17), 15_000, "some is done");
+        assert_eq!(owed(90_000, 1 << 17), 15_000, "a part is done");
         assert_eq!(owed(70_000, 1 << 17), 0, "more is done");
         assert_eq!(owed(90_000, 1 << 19), 90_000);
         assert_eq!(owed(90_000, usize::MAX), 90_000);

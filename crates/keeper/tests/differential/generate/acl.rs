@@ -1,22 +1,22 @@
-//! Access control lists and credentials.
+//! ACLs and credentials.
 
 use fastrand::Rng;
 
 use crate::wire::Writer;
 
-/// `user:password` → `user:base64(sha1(user:password))`, as ZooKeeper's digest scheme spells them.
+/// Returns the digest of `user:password`: `user:base64(sha1(user:password))`.
 const DIGESTS: [(&str, &str); 3] = [
     ("alice:secret", "alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E="),
     ("bob:secret", "bob:fyVmFCwVbTJYrznoSu1koqYEYF0="),
     ("carol:x", "carol:4ruPyIpMGhVrX6y0MJFb3MqVepY="),
 ];
 
-/// Entries: permissions, scheme, id.
+/// The entries of an ACL: permissions, scheme, id.
 type Entry = (i32, &'static str, &'static str);
 
 const OPEN: Entry = (31, "world", "anyone");
 
-/// Lists that a server takes, of the kinds that people use.
+/// Valid ACLs of common kinds.
 const GOOD: &[&[Entry]] = &[
     &[OPEN],
     &[(1, "world", "anyone")],
@@ -34,7 +34,7 @@ const GOOD: &[&[Entry]] = &[
     &[(30, "world", "anyone")],
 ];
 
-/// Lists that a server should refuse, or that show how little it checks.
+/// ACLs that a server should reject, or that show how little it validates.
 const ODD: &[&[Entry]] = &[
     &[],
     &[(31, "world", "someone")],
@@ -61,7 +61,7 @@ const ODD: &[&[Entry]] = &[
     &[OPEN, (31, "world", "someone")],
 ];
 
-/// A list's bytes and how people read it. Mostly open, so that a run does not lock itself out.
+/// Returns the bytes and the description of an ACL. Mostly open ACLs, so that a run does not lock itself out.
 pub(super) fn acl(rng: &mut Rng) -> (Vec<u8>, String) {
     let entries = match rng.u32(..100) {
         0..78 => &[OPEN],
@@ -72,7 +72,7 @@ pub(super) fn acl(rng: &mut Rng) -> (Vec<u8>, String) {
     list(entries)
 }
 
-/// A list for `setACL`, which is about lists that differ.
+/// Returns an ACL for `setACL`, more often restricted.
 pub(super) fn changed_acl(rng: &mut Rng) -> (Vec<u8>, String) {
     match rng.u32(..10) {
         0..5 => list(&[OPEN]),
@@ -82,14 +82,14 @@ pub(super) fn changed_acl(rng: &mut Rng) -> (Vec<u8>, String) {
 }
 
 fn list(entries: &[Entry]) -> (Vec<u8>, String) {
-    let count = i32::try_from(entries.len()).expect("a handful");
+    let count = i32::try_from(entries.len()).expect("a small number");
     let bytes = entries.iter().fold(Writer::default().int(count), |writer, (permissions, scheme, id)| {
         writer.int(*permissions).buffer(Some(scheme.as_bytes())).buffer(Some(id.as_bytes()))
     });
     (bytes.0, if entries == [OPEN] { "open".to_owned() } else { format!("acl {entries:?}") })
 }
 
-/// What an `auth` request says. One in four is refused, and that ends the connection.
+/// Returns the credentials of an `auth` request. One in four is rejected, which closes the connection.
 pub(super) fn credentials(rng: &mut Rng) -> (&'static str, Vec<u8>) {
     const ODD: [(&str, &[u8]); 9] = [
         ("nobody", b"x"),

@@ -1,5 +1,5 @@
-//! What no client library sends: requests with bytes missing, added or changed, unknown operations, and no requests
-//! at all.
+//! Bytes that no client library sends: requests with missing, additional or changed bytes, unknown operations, and
+//! bytes that are not requests.
 
 use fastrand::Rng;
 
@@ -7,12 +7,12 @@ use super::pick::odd_int;
 use crate::script::Call;
 use crate::wire::Writer;
 
-/// ZooKeeper's `jute.maxbuffer`: a frame as long as this is too long.
+/// ZooKeeper's `jute.maxbuffer`: a frame of this length is too long.
 const MAX_FRAME: i32 = 0xf_ffff;
 
 const RECONFIG: i32 = 16;
 
-/// A request, damaged.
+/// Returns a damaged request.
 pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
     let length = call.body.len();
     match rng.u32(..5) {
@@ -20,7 +20,7 @@ pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
         1 => call.body.extend((0..rng.usize(1..9)).map(|_| rng.u8(..))),
         2 if length > 0 => call.body[rng.usize(..length)] = rng.u8(..),
         3 if length >= 4 => {
-            // Lengths stand at the beginning more often than anywhere else.
+            // Lengths are more frequent at the start than elsewhere.
             let at = if rng.bool() { 0 } else { rng.usize(..=length - 4) };
             call.body[at..at + 4].copy_from_slice(&odd_int(rng).to_be_bytes());
         }
@@ -31,7 +31,7 @@ pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
     call
 }
 
-/// An operation that is for servers among themselves, for other kinds of server, or nobody's.
+/// Returns an operation that is internal, belongs to another kind of server, or is unknown.
 pub(super) fn unknown(rng: &mut Rng) -> Call {
     const OPS: [i32; 16] = [-2, -1, 0, 10, 13, 16, 23, 24, 99, 108, 200, 1_000, i32::MIN, i32::MAX, -12, -9];
     let op = OPS[rng.usize(..OPS.len())];
@@ -47,14 +47,14 @@ pub(super) fn unknown(rng: &mut Rng) -> Call {
     Call::new(op, body, format!("op {op} body {hex}"))
 }
 
-/// Bytes on a connection with a session that are no frame, or a frame without a header.
+/// Returns bytes for a connection with a session that are not a frame, or a frame without a header.
 pub(super) fn garbage(rng: &mut Rng) -> Vec<u8> {
     let lengths = [-1, i32::MIN, i32::MAX, MAX_FRAME, MAX_FRAME + 1, 0, 1, 4, 7];
     let length = lengths[rng.usize(..lengths.len())];
     Writer::default().int(length).bytes(&vec![0; rng.usize(..8)]).0
 }
 
-/// The first bytes of a connection, and no connect request. Never letters alone: those are commands.
+/// Returns the first bytes of a connection that are not a connect request. Never only letters: those are commands.
 pub(super) fn stranger(rng: &mut Rng) -> Vec<u8> {
     let hello = Writer::default().int(0).long(0).int(60_000).long(0).buffer(Some(&[0; 16])).bool(false).0;
     let length = i32::try_from(hello.len()).expect("45 bytes");

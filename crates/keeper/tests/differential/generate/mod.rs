@@ -1,4 +1,4 @@
-//! Random scripts: the same seed, the same script.
+//! Random scripts. The same seed gives the same script.
 
 mod acl;
 mod hostile;
@@ -40,10 +40,10 @@ const WHO_AM_I: i32 = 107;
 const CLOSE_SESSION: i32 = -11;
 
 const PING_XID: i32 = -2;
-/// Long enough for a server to gather several in one batch.
+/// Long enough for a server to handle several requests in one batch.
 const BURST: usize = 12;
 
-/// A script of at least `requests` requests.
+/// Returns a script of at least `requests` requests.
 pub(crate) fn script(seed: u64, requests: usize) -> Vec<Step> {
     let mut rng = Rng::with_seed(seed);
     let mut steps: Vec<Step> = (0..CLIENTS).map(|client| Step::Connect(client, plain())).collect();
@@ -66,7 +66,7 @@ fn step(rng: &mut Rng) -> Step {
         0..850 => Step::Request(client, call(rng)),
         850..900 => Step::Burst(client, (0..rng.usize(2..BURST)).map(|_| pipelined(rng)).collect()),
         900..925 => {
-            // The answer to these does not wait for its turn behind others, so they are not part of a burst.
+            // The replies to these can overtake others, so they are not part of a burst.
             let call = match rng.u32(..3) {
                 0 => hostile::unknown(rng),
                 _ => read::auth(rng),
@@ -85,7 +85,7 @@ fn step(rng: &mut Rng) -> Step {
     }
 }
 
-/// A request whose effect and whose answer's place do not depend on how far those before it got.
+/// Returns a request whose effect and whose position of the reply do not depend on the progress of earlier requests.
 fn pipelined(rng: &mut Rng) -> Call {
     match rng.u32(..100) {
         0..70 => write(rng),
@@ -137,7 +137,7 @@ fn connect(rng: &mut Rng) -> Connect {
         14..18 => SessionChoice::Of(pick::client(rng)),
         _ => SessionChoice::Unknown,
     };
-    // All of them longer than a run, whatever the server makes of them: it allows 60 s to 600 s.
+    // Every granted timeout is longer than a run: the server allows 60 s to 600 s.
     let timeout_ms = [-1, 0, 1, 60_000, 61_234, 300_000, 600_000, 600_001, i32::MAX][rng.usize(..9)];
     let ahead = match rng.u32(..20) {
         0 => 1,

@@ -1,11 +1,11 @@
-//! Small pools to pick from, so that requests meet: the same few paths, identities and versions again and again.
+//! Small pools of values, so that requests interact: few paths, identities and versions.
 
 use fastrand::Rng;
 
 use crate::script::ClientNumber;
 use crate::wire::readable;
 
-/// Paths that no client library lets through, and some that only look so.
+/// Paths that no client library accepts, and some that only look like it.
 const HOSTILE: &[&[u8]] = &[
     b"",
     b"a",
@@ -64,12 +64,12 @@ const HOSTILE: &[&[u8]] = &[
     b"/missing/parent",
 ];
 
-/// Twice as deep as anything sensible.
+/// Twice as deep as any realistic path.
 const DEEP: usize = 200;
-/// A name that a file system would refuse.
+/// A name that a file system would reject.
 const LONG: usize = 5_000;
 
-/// A path: mostly one of ten that exist or may, one in fifty hostile.
+/// Returns a path: mostly one of ten that exist or may exist, in one of fifty cases a hostile one.
 pub(super) fn path(rng: &mut Rng) -> Vec<u8> {
     const TOP: [&str; 2] = ["/a", "/b"];
     const BELOW: [&str; 2] = ["/x", "/y"];
@@ -86,13 +86,13 @@ pub(super) fn path(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// The name that a sequential create may have got.
+/// Returns a name that a sequential create may have produced.
 fn numbered(rng: &mut Rng) -> Vec<u8> {
     const STEMS: [&str; 3] = ["/a/s", "/a/x/s", "/b/"];
     format!("{}{:010}", STEMS[rng.usize(..STEMS.len())], rng.u32(..6)).into()
 }
 
-/// The path that a sequential create asks for.
+/// Returns a path for a sequential create.
 pub(super) fn stem(rng: &mut Rng) -> Vec<u8> {
     const STEMS: [&str; 5] = ["/a/s", "/a/x/s", "/b/", "/a/x", "/s"];
     match rng.u32(..20) {
@@ -101,7 +101,7 @@ pub(super) fn stem(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// A path made to be refused.
+/// Returns an invalid path.
 pub(super) fn hostile(rng: &mut Rng) -> Vec<u8> {
     match rng.u32(..20) {
         0 => [b"/a/".as_slice(), &vec![b'n'; LONG]].concat(),
@@ -110,7 +110,7 @@ pub(super) fn hostile(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// Data; `None` is the null buffer.
+/// Returns data; `None` is the null buffer.
 pub(super) fn data(rng: &mut Rng) -> Option<Vec<u8>> {
     match rng.u32(..100) {
         0..8 => None,
@@ -121,7 +121,7 @@ pub(super) fn data(rng: &mut Rng) -> Option<Vec<u8>> {
     }
 }
 
-/// A version to expect.
+/// Returns an expected version.
 pub(super) fn version(rng: &mut Rng) -> i32 {
     match rng.u32(..20) {
         0..11 => -1,
@@ -130,17 +130,17 @@ pub(super) fn version(rng: &mut Rng) -> i32 {
     }
 }
 
-/// A client.
+/// Returns a client.
 pub(super) fn client(rng: &mut Rng) -> ClientNumber {
     rng.usize(..crate::run::CLIENTS)
 }
 
-/// A number that is no small one.
+/// Returns a number that is not small.
 pub(super) fn odd_int(rng: &mut Rng) -> i32 {
     [-1, -2, 0, 7, 99, 255, 65_536, i32::MIN, i32::MAX, 0x7fff_fff0][rng.usize(..10)]
 }
 
-/// A path as people read it.
+/// Formats a path for reports.
 pub(super) fn shown(path: &[u8]) -> String {
     readable(path)
 }

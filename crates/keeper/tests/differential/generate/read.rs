@@ -1,4 +1,4 @@
-//! Requests that read, and those about watches and the session.
+//! Read requests, and requests for watches and sessions.
 
 use fastrand::Rng;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::script::Call;
 use crate::wire::{Writer, readable};
 
-/// `auth` and `setWatches` are numbered so by every client.
+/// The fixed xids of `auth` and `setWatches`, as in every client library.
 const AUTH_XID: i32 = -4;
 const SET_WATCHES_XID: i32 = -8;
 
@@ -38,7 +38,7 @@ fn watched(rng: &mut Rng, op: i32, name: &str) -> Call {
     Call::new(op, body, format!("{name} {} watch {watch}", shown(&path)))
 }
 
-/// Requests that have nothing but a path.
+/// Requests whose only field is a path.
 pub(super) fn of_path(rng: &mut Rng) -> Call {
     const OPS: [(i32, &str); 4] = [
         (GET_ACL, "getACL"),

@@ -1,4 +1,4 @@
-//! Requests that write, alone and inside a multi.
+//! Write requests, single and in multis.
 
 use fastrand::Rng;
 
@@ -8,12 +8,12 @@ use super::{CHECK, CREATE, CREATE_CONTAINER, CREATE_TTL, CREATE2, DELETE, MULTI,
 use crate::script::Call;
 use crate::wire::{Writer, readable};
 
-/// The largest time to live that the mark in `ephemeralOwner` has room for.
+/// The largest TTL that fits into `ephemeralOwner`.
 const MAX_TTL_MS: i64 = 0xff_ffff_ffff;
-/// Longer than any run, so that neither server gets to delete anything.
+/// Longer than any run, so that no server removes a TTL znode.
 const TTL_MS: i64 = 1_000_000_000;
 
-/// Flags that no mode has.
+/// Flags that are not a valid mode.
 const NOBODYS_FLAGS: i32 = 99;
 
 pub(super) fn create(rng: &mut Rng) -> Call {
@@ -32,7 +32,7 @@ pub(super) fn create(rng: &mut Rng) -> Call {
     if rng.u32(..40) == 0 {
         flags = if rng.bool() { rng.i32(0..8) } else { odd_int(rng) };
         if op == CREATE_TTL && (0..5).contains(&flags) {
-            // ZooKeeper takes the flags of other modes with a negative TTL, and fails once it is written.
+            // With a negative TTL, ZooKeeper accepts the flags of other modes and fails when it writes the znode.
             flags = NOBODYS_FLAGS;
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn multi(rng: &mut Rng) -> Call {
     enclose(rng, MULTI, "multi", &calls)
 }
 
-/// ZooKeeper fails over a TTL's flags in a create without a TTL, and forgets to take back what came before it.
+/// ZooKeeper fails on the flags of a TTL in a create without a TTL, and does not revert the operations before it.
 fn create_in_multi(rng: &mut Rng) -> Call {
     loop {
         let call = create(rng);
@@ -107,7 +107,7 @@ fn create_in_multi(rng: &mut Rng) -> Call {
     }
 }
 
-/// Operations in the frame of a multi: a header before each, and one that says done.
+/// Encodes the operations of a multi: a header before each, and an end marker.
 pub(super) fn enclose(rng: &mut Rng, op: i32, name: &str, calls: &[Call]) -> Call {
     let body = calls
         .iter()

@@ -1,7 +1,7 @@
-//! Power losses and full disks at any step: what was acknowledged is there, and nothing is half there.
+//! Power losses and full disks at any step: acknowledged batches are kept, and no batch is kept in part.
 //!
-//! Each case is a few lives of one store on one simulated disk. The model is [`Memory`]: after a crash in the middle
-//! of a batch, the file holds the state before it or the state after it, never anything else.
+//! Each case is a sequence of runs of one store on one simulated disk. The reference is [`Memory`]: after a crash
+//! within a commit, the file must contain the state before or after the batch.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::device::Device;
 use super::{SMALL, batch, put, row, session};
 use crate::store::{Change, Changes, Disk, Memory, Store as _, StoreError};
 
-/// Cases per run; each prints its seed when it fails.
+/// Cases per test; a failing case prints its seed.
 const CASES: u64 = 100;
-/// Enough for a torn recovery of a torn recovery.
+/// Enough to interrupt the recovery of an interrupted recovery.
 const LIVES: usize = 6;
 
-/// Runs cases with seeds that differ from run to run; `KEEPER_SEED` runs one again.
+/// Runs cases with different seeds in each run; `KEEPER_SEED` repeats one case.
 fn cases(case: impl Fn(u64) + std::panic::RefUnwindSafe) {
     let named = std::env::var("KEEPER_SEED").ok().map(|seed| seed.parse().expect("KEEPER_SEED is a number"));
     let seeds: Vec<u64> = named.map_or_else(
@@ -36,7 +36,8 @@ fn cases(case: impl Fn(u64) + std::panic::RefUnwindSafe) {
     }
 }
 
-/// From a checkpoint with each batch to none in a life, in many goes or in one, of batches in many parts or in one.
+/// Returns random sizes: from one checkpoint per batch to none at all, in many parts or in one, with batches of many
+/// parts or of one.
 fn any_sizes(random: &mut Rng) -> Sizes {
     Sizes {
         fold: [0, 5_000, 50_000, Sizes::USUAL.fold][random.usize(..4)],
@@ -51,7 +52,7 @@ fn any_batch(random: &mut Rng, zxid: i64, acknowledged: &Memory) -> Changes {
     any_batch_of(random, 20, zxid, acknowledged)
 }
 
-/// Of fewer changes than this.
+/// Returns a batch of fewer than `most` changes.
 fn any_batch_of(random: &mut Rng, most: usize, zxid: i64, acknowledged: &Memory) -> Changes {
     let mut after = acknowledged.clone();
     let mut rows = Vec::new();
@@ -67,7 +68,7 @@ fn any_change(random: &mut Rng, before: &Memory) -> Change {
     let path: Arc<str> = format!("/{}/{}", random.u8(..4), random.u8(..20)).into();
     match random.u8(..10) {
         choice @ 0..7 => {
-            // Some rows need pages of their own.
+            // Some rows need their own pages.
             let length = if random.u8(..8) == 0 { random.usize(..20_000) } else { random.usize(..300) };
             let (data, data_changed) = match before.data(&path).filter(|_| choice >= 4) {
                 Some(known) => (known, false),
@@ -82,7 +83,7 @@ fn any_change(random: &mut Rng, before: &Memory) -> Change {
     }
 }
 
-/// A store on the device after as many power losses as its opening takes.
+/// Opens a store on the device, with any number of power losses during the recovery.
 fn reopened(device: &Device, random: &mut Rng, sizes: Sizes) -> Disk {
     loop {
         if random.bool() {
@@ -92,13 +93,16 @@ fn reopened(device: &Device, random: &mut Rng, sizes: Sizes) -> Disk {
             Ok(store) => return store,
             Err(StoreError::Io { .. } | StoreError::Database { .. }) => device.power_cycle(random),
             Err(error) => {
-                panic!("a crash is not a corruption: {error} {:?}", std::error::Error::source(&error))
+                panic!(
+                    "a crash was reported as a corruption: {error} {:?}",
+                    std::error::Error::source(&error)
+                )
             }
         }
     }
 }
 
-/// Checks that the store holds `acknowledged` or `attempted`, and answers which.
+/// Checks that the store contains `acknowledged` or `attempted`; returns the one that matches.
 fn matched(store: &mut Disk, acknowledged: Memory, attempted: Memory) -> Result<Memory, StoreError> {
     let found = store.load()?;
     for mut model in [acknowledged, attempted] {
@@ -106,24 +110,27 @@ fn matched(store: &mut Disk, acknowledged: Memory, attempted: Memory) -> Result<
             return Ok(model);
         }
     }
-    panic!("the file holds neither the state before the crash nor the one after it: zxid {}", found.zxid);
+    panic!(
+        "the file contains neither the state before the crash nor the state after it: zxid {}",
+        found.zxid
+    );
 }
 
 #[test]
-fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
+fn a_power_loss_keeps_acknowledged_batches_and_no_partial_ones() {
     let crashes = std::sync::atomic::AtomicU64::new(0);
     cases(|seed| {
         let random = &mut Rng::with_seed(seed);
         let sizes = any_sizes(random);
         let device = Device::new();
-        drop(Disk::on(device.clone(), sizes).expect("the first start is undisturbed"));
+        drop(Disk::on(device.clone(), sizes).expect("the first start has no faults"));
         let mut acknowledged = Memory::new();
         let mut attempted = Memory::new();
         let mut zxid = 0;
         for _ in 0..LIVES {
             let mut store = reopened(&device, random, sizes);
             let Ok(model) = matched(&mut store, acknowledged.clone(), attempted.clone()) else {
-                // The power went while the rows were read.
+                // The power loss happened while the rows were read.
                 drop(store);
                 device.power_cycle(random);
                 continue;
@@ -150,7 +157,7 @@ fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
                     break;
                 }
             }
-            // A kill leaves what the kernel has, a power loss what the disk has; an orderly end closes the file.
+            // A kill keeps the kernel's state, a power loss the disk's state, and an orderly end closes the file.
             match random.u8(..3) {
                 0 => drop(store),
                 _ => {
@@ -168,13 +175,13 @@ fn a_power_loss_at_any_step_keeps_every_acknowledged_batch_and_halves_none() {
 }
 
 #[test]
-fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
+fn a_full_disk_fails_the_batch_and_keeps_acknowledged_ones() {
     let failures = std::sync::atomic::AtomicU64::new(0);
     cases(|seed| {
         let random = &mut Rng::with_seed(seed);
         let sizes = any_sizes(random);
         let device = Device::new();
-        let mut store = Disk::on(device.clone(), sizes).expect("there is space for the start");
+        let mut store = Disk::on(device.clone(), sizes).expect("the disk has space for the start");
         device.set_free_blocks(Some(random.usize(..60)));
         let mut acknowledged = Memory::new();
         let mut attempted = Memory::new();
@@ -188,21 +195,21 @@ fn a_full_disk_fails_the_batch_and_keeps_every_acknowledged_one() {
                     assert!(matches!(store.commit(&changes), Err(StoreError::Failed { .. })));
                     break;
                 }
-                Err(error) => panic!("a full disk is told as {error}"),
+                Err(error) => panic!("a full disk was reported as {error}"),
             }
         }
         drop(store);
         if random.bool() {
             device.power_cycle(random);
         }
-        // While the disk is still full, the store says so or serves.
+        // While the disk is still full, opening succeeds or reports a full disk.
         match Disk::on(device.clone(), sizes) {
             Ok(mut store) => drop(matched(&mut store, acknowledged.clone(), attempted.clone())),
             Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{error}"),
         }
         device.set_free_blocks(None);
-        let mut store = Disk::on(device.clone(), sizes).expect("there is space again");
-        matched(&mut store, acknowledged, attempted).expect("there is space again");
+        let mut store = Disk::on(device.clone(), sizes).expect("the disk has space again");
+        matched(&mut store, acknowledged, attempted).expect("the disk has space again");
     });
     assert!(
         failures.into_inner() > 0 || std::env::var_os("KEEPER_SEED").is_some(),
@@ -222,14 +229,14 @@ fn a_batch_is_durable_after_one_sync() {
     assert!(device.steps() > 0);
 }
 
-/// A put of a row whose data is as it was.
+/// Returns a put with unchanged data.
 fn touched(path: &str, version: i32, data: &[u8]) -> Change {
     Change::PutNode { path: path.into(), row: row(version), data: Some(data.into()), data_changed: false }
 }
 
-/// A kill between any two of its goes, among them those that remove batches, leaves what was committed.
+/// A kill between any two parts of a checkpoint, including those that remove batches, keeps all committed changes.
 #[test]
-fn a_checkpoint_may_be_cut_anywhere() {
+fn a_checkpoint_can_be_interrupted_anywhere() {
     let device = Device::new();
     let sizes = Sizes { fold: 50_000, ..SMALL };
     let mut store = Disk::on(device.clone(), sizes).unwrap();
@@ -244,22 +251,22 @@ fn a_checkpoint_may_be_cut_anywhere() {
         store.commit(&changes).unwrap();
     }
     let committed = model.load().unwrap();
-    let mut goes = 0;
+    let mut parts = 0;
     loop {
-        let found = Disk::on(device.copied(), sizes).expect("nothing is damaged").load().unwrap();
-        assert_eq!(found, committed, "after {goes} goes");
+        let found = Disk::on(device.copied(), sizes).expect("the copy is valid").load().unwrap();
+        assert_eq!(found, committed, "after {parts} parts");
         if !store.tidy().unwrap() {
             break;
         }
-        goes += 1;
+        parts += 1;
     }
-    assert!(goes > 6, "{goes}");
+    assert!(parts > 6, "{parts}");
 }
 
-/// As above, between batches that each do a share of it, while newer entries for the same rows wait. Now and then it is
-/// folded in the middle, as for a backup.
+/// As above, but between batches that each do a part of the checkpoint, while newer entries for the same rows wait.
+/// Sometimes all waiting batches are folded in between, as for a backup.
 #[test]
-fn a_checkpoint_may_be_cut_while_newer_batches_wait() {
+fn a_checkpoint_can_be_interrupted_while_newer_batches_wait() {
     let random = &mut Rng::with_seed(7);
     let device = Device::new();
     let sizes = Sizes { fold: 12_000, ..SMALL };
@@ -270,7 +277,7 @@ fn a_checkpoint_may_be_cut_while_newer_batches_wait() {
         model.commit(&changes).unwrap();
         store.commit(&changes).unwrap();
         let committed = model.load().unwrap();
-        let found = Disk::on(device.copied(), sizes).expect("nothing is damaged").load().unwrap();
+        let found = Disk::on(device.copied(), sizes).expect("the copy is valid").load().unwrap();
         assert_eq!(found, committed, "found after {zxid}");
         if random.u8(..10) == 0 {
             assert_eq!(store.load().unwrap(), committed, "folded after {zxid}");

@@ -1,9 +1,9 @@
-//! A disk that loses power, and a disk that fills up.
+//! A simulated disk that can lose power or become full.
 //!
-//! Between two syncs a real disk may write any part of what it was given, in any order. This one keeps what was
-//! synced apart from what was written since, and at a power loss each written piece stays or goes by chance: whole
-//! writes, single sectors of them, or a cut in the middle of one. It is harsher than a page cache, which at least
-//! never keeps a later byte of a sector without the earlier ones.
+//! Between two syncs a real disk can write any part of its pending writes, in any order. This one separates synced from
+//! pending writes. At a power loss each pending write is kept or lost at random: whole writes, single sectors, or a
+//! write cut in the middle. This is harsher than a page cache, which never keeps a later byte of a sector without the
+//! earlier ones.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,30 +12,30 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use fastrand::Rng;
 use redb::StorageBackend;
 
-/// What a disk is said to write as one.
+/// The size that a disk is assumed to write atomically.
 const SECTOR: usize = 512;
-/// What a file system gives a file at a time.
+/// The allocation unit of the file system.
 const BLOCK: u64 = 4_096;
 
-/// A disk of one file. Clones are the same disk.
+/// A disk with one file. Clones share the disk.
 #[derive(Debug, Clone)]
 pub(super) struct Device(Arc<Mutex<Platter>>);
 
 #[derive(Debug)]
 struct Platter {
-    /// What survives.
+    /// The content that survives a power loss.
     durable: Vec<u8>,
-    /// What a reader sees.
+    /// The content that a reader sees.
     current: Vec<u8>,
-    /// What was done since the last sync.
+    /// Steps since the last sync.
     pending: Vec<Step>,
-    /// Steps until the power goes.
+    /// Steps until the power loss.
     fuse: Option<u64>,
-    /// The power is gone: nothing is answered.
+    /// The power is off: every call fails.
     dead: bool,
-    /// Blocks that the file has.
+    /// Blocks allocated to the file.
     blocks: HashSet<u64>,
-    /// Blocks that it may have.
+    /// Limit of allocated blocks.
     capacity: Option<usize>,
     steps: u64,
 }
@@ -64,23 +64,23 @@ impl Device {
         self.0.lock().expect("no test panics while it holds the platter")
     }
 
-    /// The power goes at the `steps`th write, sync or change of length from now.
+    /// Schedules a power loss at the `steps`th write, sync or change of length from now.
     pub(super) fn light_fuse(&self, steps: u64) {
         self.platter().fuse = Some(steps);
     }
 
-    /// Lets the file have `more` blocks than it has now; `None` is a large disk.
+    /// Limits the file to `more` additional blocks; `None` removes the limit.
     pub(super) fn set_free_blocks(&self, more: Option<usize>) {
         let mut platter = self.platter();
         platter.capacity = more.map(|more| platter.blocks.len() + more);
     }
 
-    /// Writes, syncs and changes of length so far.
+    /// Returns the number of writes, syncs and changes of length so far.
     pub(super) fn steps(&self) -> u64 {
         self.platter().steps
     }
 
-    /// The power goes, if it has not, and comes back.
+    /// Turns the power off, if it is on, and on again.
     pub(super) fn power_cycle(&self, random: &mut Rng) {
         let mut platter = self.platter();
         let platter = &mut *platter;
@@ -114,7 +114,7 @@ impl Device {
         platter.dead = false;
     }
 
-    /// Overwrites one byte behind everybody's back.
+    /// Flips bits of one byte, without a step.
     pub(super) fn flip(&self, at: usize, mask: u8) {
         let mut platter = self.platter();
         platter.current[at] ^= mask;
@@ -125,7 +125,7 @@ impl Device {
         self.platter().current.len()
     }
 
-    /// Another disk with the same bytes.
+    /// Returns another disk with the same content.
     pub(super) fn copied(&self) -> Self {
         let copy = Self::new();
         {
@@ -137,17 +137,17 @@ impl Device {
     }
 }
 
-/// How a power loss treats what was not synced.
+/// The effect of a power loss on pending steps.
 enum Manner {
-    /// Everything is lost.
+    /// All are lost.
     Drop,
-    /// Everything is there.
+    /// All are kept.
     Keep,
-    /// Steps before this one are there, this one is torn, later ones are lost.
+    /// Steps before this one are kept, this one is torn, later ones are lost.
     CutAt(usize),
-    /// Whole steps stay with this chance.
+    /// Each step is kept with this probability.
     Steps(f32),
-    /// Single sectors stay with this chance.
+    /// Each sector is kept with this probability.
     Sectors(f32),
 }
 
@@ -171,8 +171,8 @@ impl Manner {
         }
     }
 
-    /// How many bytes of a sector stay. A step's sectors share their fate where the manner says so, by sharing the
-    /// step's own dice.
+    /// Returns how many bytes of a sector are kept. For `Steps` the random generator is seeded by the step, so that all
+    /// sectors of a step have the same result.
     fn kept_of(&self, index: usize, length: usize, random: &mut Rng) -> usize {
         match self {
             Self::CutAt(cut) if index == *cut => random.usize(..=length),
@@ -192,7 +192,7 @@ impl Manner {
 }
 
 impl Platter {
-    /// Burns the fuse by one step.
+    /// Counts one step towards the power loss.
     fn step(&mut self) -> io::Result<()> {
         self.alive()?;
         self.steps += 1;
@@ -208,12 +208,12 @@ impl Platter {
 
     fn alive(&self) -> io::Result<()> {
         match self.dead {
-            true => Err(io::Error::other("the power is gone")),
+            true => Err(io::Error::other("the power is off")),
             false => Ok(()),
         }
     }
 
-    /// Takes the blocks of a write, or as many as there are.
+    /// Allocates the blocks of a write, as many as are free.
     fn allocate(&mut self, at: u64, length: u64) -> io::Result<()> {
         for block in at / BLOCK..(at + length).div_ceil(BLOCK) {
             let full = self.capacity.is_some_and(|capacity| self.blocks.len() >= capacity);

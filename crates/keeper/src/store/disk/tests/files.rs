@@ -1,4 +1,4 @@
-//! A data directory over its life.
+//! Tests of a data directory on a real file system.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use super::{batch, put, row, session};
 use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
 
 #[test]
-fn a_new_store_is_empty_and_a_closed_one_is_read_again() {
+fn a_new_store_is_empty_and_a_closed_one_can_be_reopened() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("a/b");
     let mut store = Disk::open(&dir).unwrap();
@@ -28,7 +28,7 @@ fn a_new_store_is_empty_and_a_closed_one_is_read_again() {
 }
 
 #[test]
-fn deleted_rows_are_gone_and_a_batch_without_rows_moves_the_number() {
+fn deletions_remove_rows_and_a_batch_without_rows_advances_the_zxid() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Disk::open(dir.path()).unwrap();
     let begin = [put("/a", 0, b"x"), put("/long", 0, &[7; 5_000]), Change::PutSession(1, session(1))];
@@ -43,7 +43,7 @@ fn deleted_rows_are_gone_and_a_batch_without_rows_moves_the_number() {
 }
 
 #[test]
-fn data_may_grow_long_and_short_again_and_stays_when_it_is_not_told() {
+fn data_can_change_between_short_and_long_and_is_kept_when_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Disk::open(dir.path()).unwrap();
     let long: Arc<[u8]> = [7; 5_000].into();
@@ -64,7 +64,7 @@ fn data_may_grow_long_and_short_again_and_stays_when_it_is_not_told() {
 }
 
 #[test]
-fn a_directory_that_it_makes_is_its_users_alone() {
+fn a_created_directory_is_accessible_to_its_user_only() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("data");
     let _store = Disk::open(&dir).unwrap();
@@ -73,7 +73,7 @@ fn a_directory_that_it_makes_is_its_users_alone() {
 }
 
 #[test]
-fn a_second_store_on_a_directory_is_refused_until_the_first_is_closed() {
+fn a_second_store_on_a_directory_is_rejected_until_the_first_is_closed() {
     let dir = tempfile::tempdir().unwrap();
     let first = Disk::open(dir.path()).unwrap();
     let error = Disk::open(dir.path()).unwrap_err();
@@ -87,7 +87,7 @@ fn a_second_store_on_a_directory_is_refused_until_the_first_is_closed() {
 }
 
 #[test]
-fn a_backup_holds_the_commit_at_which_it_began_and_is_restored_elsewhere() {
+fn a_backup_contains_the_commit_at_its_start_and_can_be_restored() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Disk::open(&dir.path().join("data")).unwrap();
     let rows = [put("/a", 3, b"x"), Change::PutSession(-8, session(4_000))];

@@ -1,4 +1,4 @@
-//! Files that are damaged, foreign, or newer.
+//! Files that are damaged, foreign, or written by another version.
 
 use std::fs;
 
@@ -10,18 +10,18 @@ use super::{SMALL, batch, put, session};
 use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
 
 fn filled(device: &Device) -> Snapshot {
-    let mut store = Disk::on(device.clone(), SMALL).expect("an undisturbed start");
+    let mut store = Disk::on(device.clone(), SMALL).expect("the start has no faults");
     for zxid in 1..20 {
         let rows = (0..10).map(|n| put(&format!("/{zxid}/{n}"), n, &[7; 900]));
         store
             .commit(&batch(zxid, rows.chain([Change::PutSession(zxid, session(5))])))
-            .expect("an undisturbed disk");
+            .expect("the disk has no faults");
     }
-    store.load().expect("an undisturbed disk")
+    store.load().expect("the disk has no faults")
 }
 
 #[test]
-fn a_damaged_page_is_refused_or_was_not_in_use() {
+fn a_damaged_page_is_rejected_or_unused() {
     let device = Device::new();
     let whole = filled(&device);
     let seed = fastrand::u64(..);
@@ -35,36 +35,36 @@ fn a_damaged_page_is_refused_or_was_not_in_use() {
         match Disk::on(damaged, SMALL).and_then(|mut store| store.load()) {
             Ok(found) => assert!(found == whole, "byte {at} changed what is read"),
             Err(StoreError::Corrupt { .. } | StoreError::Foreign { .. }) => refused += 1,
-            Err(error) => panic!("byte {at} is told as {error:?}"),
+            Err(error) => panic!("byte {at} was reported as {error:?}"),
         }
     }
     assert!(refused > 0);
 }
 
-/// Writes a row into a store's file as somebody else would.
+/// Writes a row directly into the file of a store.
 fn tamper(file: &std::path::Path, table: &str, key: &[u8], value: &[u8]) {
     let definition: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(table);
-    let database = Database::open(file).expect("nobody else has it");
-    let transaction = database.begin_write().expect("nobody else has it");
+    let database = Database::open(file).expect("the file is not in use");
+    let transaction = database.begin_write().expect("the file is not in use");
     transaction
         .open_table(definition)
-        .expect("the table is there")
+        .expect("the table exists")
         .insert(key, value)
-        .expect("it is writable");
-    transaction.commit().expect("it is writable");
+        .expect("the table is writable");
+    transaction.commit().expect("the file is writable");
 }
 
 fn closed_store(dir: &std::path::Path) -> std::path::PathBuf {
     let mut store = Disk::open(dir).expect("a new directory");
     store.commit(&batch(1, [put("/a", 1, b"x")])).expect("a healthy disk");
     drop(store);
-    // Opening folds what waits, so that nothing overwrites what a test puts there.
-    drop(Disk::open(dir).expect("it is whole"));
+    // Opening folds the waiting batches, so that they do not overwrite the rows written by a test.
+    drop(Disk::open(dir).expect("the file is valid"));
     dir.join("keeper.redb")
 }
 
 #[test]
-fn another_format_is_refused_with_both_versions() {
+fn another_format_is_rejected_with_both_versions() {
     let dir = tempfile::tempdir().unwrap();
     let file = closed_store(dir.path());
     for other in [1_u32, 7] {
@@ -76,11 +76,11 @@ fn another_format_is_refused_with_both_versions() {
     }
 }
 
-/// A row whose data has a row of its own.
+/// A row with separate data.
 const APART: &[u8] = &[2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 #[test]
-fn a_row_that_cannot_be_read_is_named() {
+fn an_invalid_row_is_named() {
     for (table, key, value, named) in [
         ("keeper.nodes", b"/bad".as_slice(), b"\x02\x00".as_slice(), "node \"/bad\""),
         ("keeper.nodes", b"/new", b"\x63", "node \"/new\""),
@@ -103,13 +103,13 @@ fn a_row_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_waiting_batch_without_one_of_its_parts_is_refused() {
+fn a_waiting_batch_with_a_missing_part_is_rejected() {
     for (missing, named) in [(0, 1), (1, 2)] {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Disk::open(dir.path()).expect("a new directory");
         store.commit(&batch(1, [put("/a", 1, &[2; 100_000])])).expect("a healthy disk");
         drop(store);
-        let database = Database::open(dir.path().join("keeper.redb")).expect("nobody else has it");
+        let database = Database::open(dir.path().join("keeper.redb")).expect("the file is not in use");
         let transaction = database.begin_write().unwrap();
         let waiting = TableDefinition::<u64, &[u8]>::new("keeper.waiting");
         assert!(transaction.open_table(waiting).unwrap().remove(missing).unwrap().is_some());
@@ -125,7 +125,7 @@ fn a_waiting_batch_without_one_of_its_parts_is_refused() {
 }
 
 #[test]
-fn what_is_not_a_keepers_is_refused_and_left_alone() {
+fn foreign_files_are_rejected_and_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("keeper.redb");
     for foreign in [b"".as_slice(), b"not a database", &[0; 5_000]] {
@@ -147,7 +147,7 @@ fn what_is_not_a_keepers_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_restore_into_a_directory_in_use_is_refused() {
+fn restore_into_a_directory_in_use_is_rejected() {
     let parent = tempfile::tempdir().unwrap();
     let backup = parent.path().join("backup");
     let dir = parent.path().join("data");
@@ -177,7 +177,7 @@ fn a_damaged_backup_restores_nothing() {
         let error = restore(&backup, &target).unwrap_err();
         assert!(matches!(error, StoreError::Corrupt { .. } | StoreError::Foreign { .. }), "{error}");
         assert!(error.to_string().contains(&backup.display().to_string()), "{error}");
-        assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "the lock alone");
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "only the lock file");
     }
     fs::write(&backup, &whole).unwrap();
     assert_eq!(restore(&backup, &target).unwrap().zxid, 1);

@@ -1,4 +1,4 @@
-//! What a store promises, asked of real files and of a disk that fails.
+//! The guarantees of a store, tested on real files and on a simulated disk with faults.
 
 mod crash;
 mod device;
@@ -12,10 +12,10 @@ use super::waiting::Sizes;
 use crate::proto::{Acl, Id};
 use crate::store::{Change, Changes, NodeRow, SessionRow};
 
-/// As little at once as can be: batches of many parts, checkpoints of many runs and many goes.
+/// The smallest possible steps: batches of many parts, checkpoints of many runs in many transactions.
 const SMALL: Sizes = Sizes { fold: 5_000, run: 500, stride: 0, tidy: 1, part: 1_000 };
 
-/// A row in which every field is something else.
+/// Returns a row with a different value in every field.
 fn row(version: i32) -> NodeRow {
     NodeRow {
         czxid: 0x10,

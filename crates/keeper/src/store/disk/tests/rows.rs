@@ -1,4 +1,4 @@
-//! Rows as bytes, there and back.
+//! Tests of the encoding of rows.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn any_i64(random: &mut Rng) -> i64 {
         1 => i64::MAX,
         2 => 0,
         3 => -1,
-        // Every length.
+        // Numbers of every length.
         _ => random.i64(..) >> random.u8(..64),
     }
 }
@@ -55,7 +55,7 @@ fn any_row(random: &mut Rng) -> NodeRow {
 }
 
 #[test]
-fn every_row_is_read_as_it_was_written() {
+fn rows_are_decoded_as_they_were_encoded() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);
@@ -88,7 +88,7 @@ fn damaged_rows_are_errors_or_other_rows_but_never_panics() {
             }
         }
         match decode_node(&bytes, &mut acls) {
-            // There is one spelling of each row, so what was read is what stands there.
+            // Each row has exactly one encoding, so re-encoding must return the same bytes.
             Ok((row, data)) => assert_eq!(encoded(&row, data), bytes),
             Err(_) => refused += 1,
         }
@@ -97,7 +97,7 @@ fn damaged_rows_are_errors_or_other_rows_but_never_panics() {
 }
 
 #[test]
-fn each_fault_of_a_row_is_told() {
+fn each_invalid_row_has_its_error() {
     let whole = encoded(&row(1), RowData::Null);
     let mut acls = AclPool::default();
     let mut read = |bytes: &[u8]| decode_node(bytes, &mut acls).map(|_| ());
@@ -107,8 +107,8 @@ fn each_fault_of_a_row_is_told() {
     assert_eq!(read(&whole[..2]), Err(RowError::Short("czxid")));
     assert_eq!(read(&[&whole[..], b"x"].concat()), Err(RowError::Trailing(1)));
     assert_eq!(read(&[[2, 0].as_slice(), &[0xff; 10]].concat()), Err(RowError::Range("czxid")));
-    assert_eq!(read(&[2, 0, 0x80, 0]), Err(RowError::Range("czxid")), "a second spelling of 0");
-    assert_eq!(read(&[2, 8, b'x']), Err(RowError::Short("data")), "two bytes, of which one is there");
+    assert_eq!(read(&[2, 0, 0x80, 0]), Err(RowError::Range("czxid")), "a second encoding of 0");
+    assert_eq!(read(&[2, 8, b'x']), Err(RowError::Short("data")), "one of two bytes is missing");
     let long = vec![b'x'; INLINE_BYTES + 1];
     assert_eq!(read(&encoded(&row(1), RowData::Inline(&long))), Err(RowError::Range("data")));
 
@@ -120,7 +120,7 @@ fn each_fault_of_a_row_is_told() {
 }
 
 #[test]
-fn a_count_that_lies_costs_no_memory() {
+fn an_excessive_count_allocates_no_memory() {
     // No data, eight zeros, an owner, and a list of 2^60 entries.
     let mut bytes = vec![2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes.extend([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20]);
@@ -128,7 +128,7 @@ fn a_count_that_lies_costs_no_memory() {
 }
 
 #[test]
-fn the_usual_row_is_short_and_its_list_is_shared() {
+fn a_typical_row_is_short_and_its_acl_is_shared() {
     let usual = NodeRow { ephemeral_owner: 0, ..row(1) };
     let bytes = encoded(&usual, RowData::Null);
     assert!(bytes.len() <= 26, "{}", bytes.len());
