@@ -12,26 +12,26 @@ use super::results::Results;
 const FILE: &str = "docs/mutation.md";
 
 /// Written above the table.
-const PREFACE: &str = "# Which test notices that a fence is gone
+const PREFACE: &str = "# Which tests detect a removed fence
 
-Each row takes one fence out of the product, by an exact change of its source (`xtask/mutations.toml`), and each column
-is a layer of tests that is then run. A layer that stays green would not notice if somebody took the fence out. Every
-mutation is caught by at least one layer: `cargo test --package xtask` fails while one is not.
+Each row removes one fence from the product, by an exact change of its source (`xtask/mutations.toml`). Each column is a
+layer of tests that runs on the changed source. A layer that passes would not detect the removal of this fence. Every
+mutation is caught by at least one layer: `cargo test --package xtask` fails as long as one is not.
 
-This page is written by `cargo xtask mutate --write`, which works on a copy of the last commit; `--only NAME` and
-`--layer NAME` run a part of it and keep the rest, and `--missing` runs what was not run yet. One build of a layer holds all
-mutations; an environment variable activates one of them. The few that do not build beside the others are built one by one.
+`cargo xtask mutate --write` writes this page. It works on a copy of the last commit. `--only NAME` and `--layer NAME` run
+a part of it and keep the other results; `--missing` runs the layers without a result. One build of a layer contains all
+mutations, and an environment variable activates one of them. The few mutations that cannot be built together with the
+others are built one at a time.
 
-A layer on servers and processes (all but `unit`, `model` and
-`simulator`) meets a mutation by chance of timing: what it caught it caught, and what it did not catch once, another run
-might.
+Whether a layer that uses servers and processes (all but `unit`, `model` and `simulator`) catches a mutation may depend on
+timing: a mutation that survived one run may be caught by another.
 
-* **caught**: a test failed, and the layer was stopped; the next table names it. Others might have failed, too.
+* **caught**: a test failed, and the layer was stopped; the second table names the test. Other tests might have failed, too.
 * **–**: survived.
 * **·**: the layer does not run that code.
 * Empty: not run.
 
-A fence that comes with something new is one more entry of `xtask/mutations.toml`.
+A new fence needs a new entry in `xtask/mutations.toml`.
 
 ";
 
@@ -45,7 +45,7 @@ pub(super) fn write(root: &Path, mutations: &[Mutation], results: &Results) -> R
 fn page(mutations: &[Mutation], results: &Results) -> String {
     let mut page = PREFACE.to_owned();
     page.push_str(&table(mutations, results));
-    page.push_str("\n## What notices\n\n| mutation | layer | test |\n| --- | --- | --- |\n");
+    page.push_str("\n## Tests that caught a mutation\n\n| mutation | layer | test |\n| --- | --- | --- |\n");
     for mutation in mutations {
         for layer in Layer::ALL {
             if let Some(Verdict::Caught { by, seconds }) = results.get(mutation, layer) {

@@ -87,7 +87,7 @@ pub const RULES: &[Rule] = &[
         new::<places::Places>,
     ),
     rule("S2", "a job ends once per generation", new::<one_end::OneEnd>),
-    rule("S3", "a leader's transaction checks the epoch of its own session", new::<fenced::Fenced>),
+    rule("S3", "a leader's transaction checks the epoch of its session", new::<fenced::Fenced>),
     rule("S4", "epochs increase, and each belongs to the session that claimed it", new::<epochs::Epochs>),
     rule("S5", "two running nodes are never active at the same time", new::<one_leader::OneLeader>),
     rule("S5", "a leader that has noticed its lost connection does not act", new::<cut_off::CutOff>),
