@@ -97,7 +97,11 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Fou
             JobState::Terminal { verdict: Verdict::Succeeded(_), .. } | JobState::Open { .. } => false,
         };
         if counts(after) != counts(before) || after.last != before.last || !(ended || after == before) {
-            found.push(format!("{job} went from {:?} to {:?}", counts(before), counts(after)));
+            found.push(format!(
+                "the record of {job} changed outside an attempt: counts {:?}, then {:?}",
+                counts(before),
+                counts(after)
+            ));
         }
     }
 }
