@@ -1,4 +1,4 @@
-//! Runs simulations, a seed each, until one breaks an invariant.
+//! Runs one simulation per seed, until one breaks an invariant.
 #![expect(clippy::print_stdout, reason = "the report of a command is its output")]
 
 use std::collections::BTreeMap;
@@ -12,42 +12,42 @@ use bellwether_sim::{Report, Stats, Trace, minimise, simulate};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Simulates Bellwether, and checks its invariants after every step.
+/// Simulates Bellwether and checks its invariants after every step.
 #[derive(Parser)]
 struct Args {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, default_value_t = 1_000)]
     seeds: u64,
-    /// The first seed.
+    /// First seed.
     #[arg(long, default_value_t = 0, value_name = "SEED")]
     from: u64,
-    /// Most nodes of a simulation.
+    /// Maximum number of nodes per simulation.
     #[arg(long, default_value_t = Size::default().nodes)]
     nodes: usize,
-    /// Most clients of a simulation.
+    /// Maximum number of clients per simulation.
     #[arg(long, default_value_t = Size::default().clients)]
     clients: usize,
-    /// Most jobs of a simulation.
+    /// Maximum number of jobs per simulation.
     #[arg(long, default_value_t = Size::default().jobs)]
     jobs: usize,
-    /// Print the hash of each seed's trace. Two builds that print the same hashes behave the same.
+    /// Print the trace hash of each seed. Two builds that print the same hashes behave the same.
     #[arg(long)]
     hashes: bool,
 }
 
-/// How many lines of a failure's trace are printed. A minimised one is seldom longer.
+/// Maximum number of printed trace lines of a failure. A minimised trace is rarely longer.
 const LINES: usize = 250;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // A panic inside a simulation is a violation and is reported as one.
+    // A panic inside a simulation is caught and reported as a violation, so it is not printed here.
     std::panic::set_hook(Box::new(|_| {}));
     let size = Size { nodes: args.nodes, clients: args.clients, jobs: args.jobs };
     let began = Instant::now();
     let bar = ProgressBar::new(args.seeds);
     bar.set_style(
         ProgressStyle::with_template("{bar:30} {pos}/{len} seeds, {per_sec}, {eta} left")
-            .expect("a template without mistakes"),
+            .expect("the template is valid"),
     );
     bar.enable_steady_tick(Duration::from_millis(500));
     let (next, stop) = (AtomicU64::new(args.from), AtomicBool::new(false));
@@ -67,25 +67,25 @@ fn main() -> ExitCode {
                     bar.inc(1);
                     if args.hashes {
                         let hash = report.trace.hash();
-                        hashes.lock().expect("nobody panics with it").insert(seed, hash);
+                        hashes.lock().expect("the lock is not poisoned").insert(seed, hash);
                     }
-                    let mut total = total.lock().expect("nobody panics with it");
+                    let mut total = total.lock().expect("the lock is not poisoned");
                     total.0 += 1;
                     total.1.add(&report.stats);
                     if !report.violations.is_empty() {
                         stop.store(true, Ordering::Relaxed);
-                        failed.lock().expect("nobody panics with it").insert(seed, report.violations);
+                        failed.lock().expect("the lock is not poisoned").insert(seed, report.violations);
                     }
                 }
             });
         }
     });
     bar.finish_and_clear();
-    for (seed, hash) in hashes.into_inner().expect("nobody panicked with it") {
+    for (seed, hash) in hashes.into_inner().expect("the lock is not poisoned") {
         println!("{seed} {hash}");
     }
-    let (seeds, stats) = total.into_inner().expect("nobody panicked with it");
-    let failed = failed.into_inner().expect("nobody panicked with it");
+    let (seeds, stats) = total.into_inner().expect("the lock is not poisoned");
+    let failed = failed.into_inner().expect("the lock is not poisoned");
     print_stats(seeds, &stats, began.elapsed());
     let Some((seed, violations)) = failed.first_key_value() else {
         println!("violations 0");
@@ -109,7 +109,7 @@ fn print_stats(seeds: u64, stats: &Stats, took: Duration) {
         stats.steps
     );
     println!(
-        "{} transactions and {} refused; {} groups, taken on {} times; {} told to drain; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} answers lost",
+        "{} transactions, {} rejected; {} groups, {} stage changes; {} drain requests; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} replies lost",
         stats.transactions,
         stats.refused,
         stats.groups,
@@ -127,9 +127,9 @@ fn print_stats(seeds: u64, stats: &Stats, took: Duration) {
 }
 
 fn print_failure(least: &Plan, report: &Report) {
-    println!("the least plan that breaks the same:\n{least}");
+    println!("the smallest plan that breaks the same invariant:\n{least}");
     let lines = report.trace.lines();
-    println!("its last {} steps of {}:", lines.len().min(LINES), lines.len());
+    println!("the last {} of its {} steps:", lines.len().min(LINES), lines.len());
     for line in &lines[lines.len().saturating_sub(LINES)..] {
         println!("{line}");
     }

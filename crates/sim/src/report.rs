@@ -1,4 +1,4 @@
-//! What a simulation came to.
+//! The result of a simulation.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,36 @@ use bellwether_core::path::{self, EPOCH, GroupPlace, Place};
 use crate::history::{Answer, EventKind, Leading, RunStep, TxnOp, Violation};
 use crate::trace::Trace;
 
-/// What happened how often.
+/// Counters of a simulation.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
-    /// Events of the queue.
+    /// Events taken from the queue.
     pub steps: u64,
     /// Virtual time, in microseconds.
     pub virtual_us: u64,
     /// Transactions that the server committed.
     pub transactions: u64,
-    /// Transactions that it refused.
+    /// Transactions that the server rejected.
     pub refused: u64,
-    /// Groups that were made, sub-jobs' among them, and stages that a leader took them to.
+    /// Groups created, including groups of sub-jobs.
     pub groups: u64,
-    /// See there.
+    /// Stage changes of groups that a leader committed.
     pub stages: u64,
-    /// Times that a client was told that a worker drains.
+    /// Drain requests of clients that were acknowledged.
     pub drains: u64,
-    /// Runs that handlers began.
+    /// Handler runs that started.
     pub runs: u64,
-    /// Times that a node became the leader, or leads again after a pause.
+    /// Times that a node became the leader or resumed leading after a pause.
     pub terms: u64,
-    /// Sessions that were made.
+    /// Sessions created.
     pub sessions: u64,
-    /// Sessions that their clients saw end.
+    /// Sessions whose client saw them end.
     pub expirations: u64,
-    /// Times that a session outlived its connection.
+    /// Times that a session continued on a new connection.
     pub reconnections: u64,
-    /// Requests whose answer was lost with their connection.
+    /// Requests whose reply was lost with their connection.
     pub lost_replies: u64,
-    /// Faults by their names.
+    /// Faults by name.
     pub faults: BTreeMap<&'static str, u64>,
 }
 
@@ -68,7 +68,7 @@ impl Stats {
         }
     }
 
-    /// Adds another simulation's.
+    /// Adds the counters of another simulation.
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.virtual_us += other.virtual_us;
@@ -89,15 +89,15 @@ impl Stats {
     }
 }
 
-/// One simulation.
+/// The outcome of one simulation.
 #[derive(Debug)]
 pub struct Report {
-    /// Its seed.
+    /// The seed of its plan.
     pub seed: u64,
-    /// What was broken: nothing, or what one event, or the end, broke.
+    /// The invariants that one event, or the final check, broke; usually empty.
     pub violations: Vec<Violation>,
-    /// What happened how often.
+    /// Counters.
     pub stats: Stats,
-    /// What happened.
+    /// The trace of the run.
     pub trace: Trace,
 }

@@ -1,4 +1,4 @@
-//! What happened, for people, and its hash, for a test.
+//! A readable trace of a run, and its hash, which tests compare.
 
 use bellwether_core::path::{self, Place};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::history::truth::{Spot, Value};
 use crate::history::{EventKind, RunStep, TxnOp};
 
-/// A trace: always its hash, and its lines if they are wanted.
+/// A trace: always its hash, and optionally its lines.
 #[derive(Debug, Default)]
 pub struct Trace {
     hash: u64,
@@ -14,25 +14,25 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The hash alone.
+    /// Keeps the hash only.
     #[must_use]
     pub fn hashed() -> Self {
         Self::default()
     }
 
-    /// The lines, too.
+    /// Keeps the hash and the lines.
     #[must_use]
     pub fn told() -> Self {
         Self { hash: 0, lines: Some(Vec::new()) }
     }
 
-    /// The same for the same run.
+    /// Returns the hash, which is equal for equal runs.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// The lines, if they were kept.
+    /// Returns the lines, or nothing if they were not kept.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         self.lines.as_deref().unwrap_or_default()
@@ -69,8 +69,8 @@ fn told(event: &EventKind) -> String {
         EventKind::Node { node, is } => format!("{node}: {is:?}"),
         EventKind::Run { worker, job, generation, attempt, step, .. } => {
             let step = match step {
-                RunStep::Started => "begins".to_owned(),
-                RunStep::Said(checkpoint) => format!("says {checkpoint}"),
+                RunStep::Started => "starts".to_owned(),
+                RunStep::Said(checkpoint) => format!("reports checkpoint {checkpoint}"),
                 RunStep::Ended => "ends".to_owned(),
             };
             format!(
@@ -83,12 +83,12 @@ fn told(event: &EventKind) -> String {
             format!("commit {zxid:#x} of session {}: {}", tail(*session), ops.join("; "))
         }
         EventKind::Refused { zxid, session, why } => {
-            format!("refused {zxid:#x} of session {}: {}", tail(*session), abbreviated(why))
+            format!("rejected {zxid:#x} of session {}: {}", tail(*session), abbreviated(why))
         }
         EventKind::Link { node, up, .. } => {
             format!("{node}: the session is {}", if *up { "connected" } else { "cut off" })
         }
-        EventKind::Evicted { session } => format!("session {} is ended before its time", tail(*session)),
+        EventKind::Evicted { session } => format!("session {} is expired before its timeout", tail(*session)),
         EventKind::Healed => "healed".to_owned(),
     }
 }
@@ -101,18 +101,18 @@ fn op(op: &TxnOp) -> String {
             format!("set {} to {version}{}", abbreviated(path), value(path, &data.0))
         }
         TxnOp::Delete { path } => format!("- {}", abbreviated(path)),
-        TxnOp::CloseSession => "the session ends".to_owned(),
+        TxnOp::CloseSession => "close the session".to_owned(),
     }
 }
 
-/// What matters of what is stored.
+/// Formats the fields of a stored value that help to read a trace.
 fn value(path: &str, data: &[u8]) -> String {
     let spot = Spot::of(path);
     match &*Value::decode(&spot, data) {
         Value::Record(record) => {
             let (n, failures, losses) = (record.attempts, record.failures, record.losses);
             let last = record.last.map_or(String::new(), |last| format!(", last {:?}", last.how));
-            let state = if record.is_terminal() { "over" } else { "open" };
+            let state = if record.is_terminal() { "terminal" } else { "open" };
             format!(" [{state}, attempts {n}, failures {failures}, losses {losses}{last}]")
         }
         Value::Assignment(it) => {
@@ -136,7 +136,7 @@ fn value(path: &str, data: &[u8]) -> String {
     }
 }
 
-/// With worker ids in eight digits.
+/// Shortens worker ids to eight digits.
 fn abbreviated(text: &str) -> String {
     let mut words = Vec::new();
     for word in text.split('/') {

@@ -1,11 +1,11 @@
-//! Simulations: a fixed set of seeds, some fresh ones, and the proof that a seed is one run.
+//! Simulations: a fixed set of seeds, some fresh seeds, and the proof that a seed always gives the same run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bellwether_sim::plan::{Plan, Size};
 use bellwether_sim::{Trace, minimise, simulate};
 
-/// Runs a seed; what breaks an invariant is printed with the least plan that does, and how it went.
+/// Runs a seed. A broken invariant is printed with the smallest plan that breaks it and the last lines of its trace.
 #[track_caller]
 fn holds(seed: u64) {
     let plan = Plan::generate(seed, Size::default());
@@ -26,7 +26,7 @@ fn the_invariants_hold_for_a_fixed_set_of_seeds() {
 #[test]
 fn the_invariants_hold_for_fresh_seeds() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    // Short enough to be typed.
+    // Short enough to type.
     let first = now.as_micros() as u64 % 1_000_000_000;
     println!("fresh seeds from {first}");
     (first..first + 40).for_each(holds);

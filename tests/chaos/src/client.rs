@@ -1,7 +1,7 @@
-//! A client that asks for everything a client can ask for, at random, and records what it asked and was told.
+//! A client that makes every kind of call at random, and records the calls and their answers.
 //!
-//! Its calls overlap. Ids are used again, with the same payload and with another one; jobs that are known are cancelled,
-//! retried, read and waited for. The answers are recorded as they are; the checker knows what they mean.
+//! Its calls overlap. Ids are reused, with the same payload and with another one. Known jobs are cancelled, retried,
+//! read and waited for. The answers are recorded as they are; the checker interprets them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -26,35 +26,35 @@ use crate::record::{Recorder, now};
 use crate::roster::{self, Roster, Sealed};
 use crate::work::{BLOCK, Task, WORK};
 
-/// After which every call but a wait has to be answered.
+/// Deadline of every call except a wait.
 const DEADLINE: Duration = Duration::from_secs(6);
-/// What a machine that runs all of this at once may be late by.
+/// Additional delay on a machine that runs all processes of a run.
 const LATE: Duration = Duration::from_millis(750);
-/// How long a job is waited for.
+/// Time limit of a wait for a job.
 const WAIT: Duration = Duration::from_secs(4);
 const SESSION: Duration = Duration::from_secs(4);
-/// Calls at a time; more wait for their turn.
+/// Maximum number of concurrent calls; others are queued.
 const OPEN_CALLS: usize = 48;
-/// Lanes that all clients share.
+/// Number of lanes, shared by all clients.
 const LANES: u32 = 6;
-/// Jobs that a client remembers to ask about.
+/// Number of jobs that a client remembers for later calls.
 const KNOWN: usize = 400;
-/// Groups that a client remembers, the newest: one is open for seconds, and most is of interest then.
+/// Number of groups that a client remembers. A group is open for seconds, so only the newest ones are of use.
 const GROUPS_KNOWN: usize = 4;
 
 /// A client process of a chaos run.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where ZooKeeper is.
+    /// ZooKeeper connect string.
     #[arg(long)]
     pub(crate) zookeeper: String,
-    /// Where to record.
+    /// File for the records.
     #[arg(long)]
     pub(crate) records: PathBuf,
-    /// Its number.
+    /// Number of the client.
     #[arg(long)]
     pub(crate) number: u32,
-    /// What it asks.
+    /// Seed of its calls.
     #[arg(long)]
     pub(crate) seed: u64,
     /// Calls per second.
@@ -73,14 +73,14 @@ pub(crate) async fn process(arguments: Arguments) -> Result<(), Failure> {
     run.await?
 }
 
-/// Runs until it is told to stop, and then until its last call is answered.
+/// Runs until it is stopped, and then until its last call is answered.
 pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result<(), Failure> {
     let mut rng = Rng::with_seed(arguments.seed);
     let caller = loop {
         match Caller::connect(&arguments.zookeeper, &arguments.records, arguments.number).await {
             Ok(caller) => break Arc::new(caller),
-            // Nobody was asked anything; a fault is on.
-            Err(error) => tracing::info!(%error, "no client yet"),
+            // No call was made yet; a fault is active.
+            Err(error) => tracing::info!(%error, "the client cannot connect yet"),
         }
         if stop.is_cancelled() {
             return Ok(());
@@ -110,7 +110,7 @@ pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result
     Ok(())
 }
 
-/// A job that is asked for.
+/// A job to submit.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) id: JobId,
@@ -130,7 +130,7 @@ impl Wish {
     pub(crate) fn new(id: &str, kind: &'static str, ms: u64, fails: u32) -> Self {
         let task = Task::new(ms, fails);
         Self {
-            id: JobId::new(id).expect("letters, digits and dashes"),
+            id: JobId::new(id).expect("the id has valid characters"),
             kind,
             payload: serde_json::to_string(&task).expect("plain fields are JSON"),
             lane: None,
@@ -145,7 +145,7 @@ impl Wish {
     }
 }
 
-/// A client whose calls are on record.
+/// A client that records its calls.
 pub(crate) struct Caller {
     pub(crate) client: Client,
     recorder: Recorder,
@@ -184,7 +184,7 @@ impl Caller {
                 self.submit(Wish { payload: format!("{} ", wish.payload), if_exists, ..wish }).await;
             }
             (70..72, Some(wish)) => {
-                // What is opened again is not put off.
+                // A new generation cannot be delayed.
                 self.submit(Wish { if_exists: IfExists::Again, delay: None, ..wish }).await;
             }
             (72..80, Some(wish)) => self.cancel(wish.id).await,
@@ -203,7 +203,7 @@ impl Caller {
         }
     }
 
-    /// Does something of a group that is known.
+    /// Makes a random call about a known group.
     async fn call_group(&self, rng: &mut Rng) {
         let known = {
             let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,7 +217,7 @@ impl Caller {
             }
             3..6 => {
                 self.cancel(job.clone()).await;
-                // The group waits for it again if that is soon enough.
+                // If the group is still open, it waits for the member again.
                 self.retry(job).await;
             }
             6 => self.cancel(job).await,
@@ -240,7 +240,7 @@ impl Caller {
         let padding = (0..rng.usize(0..200)).map(|_| rng.alphanumeric()).collect();
         let kind = if rng.u32(0..12) == 0 { BLOCK } else { WORK };
         let lane = (kind == WORK && rng.u32(0..6) == 0).then(|| rng.u32(0..LANES));
-        // One that holds up its lane for long would only make everybody wait.
+        // A long job would block its lane.
         let ms = if lane.is_some() { ms.min(100) } else { ms };
         let payload =
             serde_json::to_string(&Task { padding, ..Task::new(ms, fails) }).expect("plain fields are JSON");
@@ -253,7 +253,7 @@ impl Caller {
             backoff: Duration::from_millis(rng.u64(20..400)),
             priority: rng.u8(..10),
             delay: (rng.u32(0..10) == 0).then(|| Duration::from_millis(rng.u64(50..5_000))),
-            // Longer than any delay, and now and then shorter than a fault.
+            // Longer than any delay, and sometimes shorter than a fault.
             expires_in: (rng.u32(0..10) == 0).then(|| Duration::from_millis(rng.u64(6_000..30_000))),
             ..Wish::new(&id, kind, 0, 0)
         }
@@ -287,7 +287,7 @@ impl Caller {
         self.recorder.record(EventKind::Return { call, answer });
     }
 
-    /// `true` if it was accepted.
+    /// Submits a job. Returns `true` if it was accepted.
     pub(crate) async fn submit(&self, wish: Wish) -> bool {
         let lane = wish.lane.map(|lane| Lane::new(format!("lane-{lane}")).expect("letters and digits"));
         let kind = Kind::new(wish.kind).expect("letters only");
@@ -309,7 +309,7 @@ impl Caller {
         accepted
     }
 
-    /// Makes a group and submits all of its members, again or for the first time. `true` if it needs no more of that.
+    /// Creates a group and submits all its members, for the first time or again. Returns `true` if nothing is missing.
     pub(crate) async fn generate(&self, roster: &Roster) -> bool {
         let group = roster.group().expect("short names and few members");
         let group = match self.client.group(group).await {
@@ -326,17 +326,17 @@ impl Caller {
                 payload: Digest::of(payload.as_bytes()),
                 lane: None,
             };
-            // The last one is two calls.
+            // The last member takes two calls.
             let call = self.invoke(what, Some(if last { 2 * DEADLINE } else { DEADLINE }));
             let done =
                 if last { group.submit_last(number, job).await } else { group.submit(number, job).await };
             self.told(call, submitted(&done));
-            // A group that takes no more has ended, or will, without it.
+            // A closed group ends without this member.
             all &= matches!(done, Ok(_) | Err(SubmitError::Group(GroupError::Closed { .. })));
         }
         match roster.sealed {
             Sealed::First | Sealed::WithLast => all,
-            // Not before all are there: it would wait for those that are not.
+            // The group must be complete first: a sealed group waits for all its members.
             Sealed::After if !all => false,
             Sealed::After => match group.seal(roster.total()).await {
                 Ok(()) => true,
@@ -345,14 +345,17 @@ impl Caller {
         }
     }
 
-    /// Nobody who draws it from its name asks for anything else of it.
+    /// Handles an error of a call for a group. All clients derive a group from its name, so another error is a
+    /// violation.
     fn no_group(&self, roster: &Roster, error: &Error) -> bool {
         let id = &roster.id;
-        tracing::info!(%id, %error, "not all of the group, as far as is known");
+        tracing::info!(%id, %error, "the group may be incomplete");
         match error {
-            // Removed meanwhile, after its retention.
+            // The group was removed after its retention in the meantime.
             Error::Group(GroupError::Absent { .. }) => {}
-            Error::Group(error) => panic!("S11: group {id} is not what its name says: {error}"),
+            Error::Group(error) => {
+                panic!("S11: group {id} differs from the group derived from its name: {error}")
+            }
             Error::NotFound(_)
             | Error::Unreadable { .. }
             | Error::Refused(_)
@@ -392,14 +395,14 @@ impl Caller {
         self.told(call, answer);
     }
 
-    /// Jobs of this kind are not assigned until somebody resumes it. What became of it the transactions tell.
+    /// Pauses the kind until another client resumes it. The transactions show the result.
     async fn pause(&self) {
         if let Err(error) = self.client.pause_kind(&pausable(), "a chaos run").await {
-            tracing::info!(%error, "not paused, as far as is known");
+            tracing::info!(%error, "the kind may not be paused");
         }
     }
 
-    /// `true` if it is known to be resumed.
+    /// Resumes the kind. Returns `true` if that is confirmed.
     pub(crate) async fn resume(&self) -> bool {
         self.client.resume_kind(&pausable()).await.is_ok()
     }
@@ -446,12 +449,12 @@ fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
     }
 }
 
-/// What no fault's recovery waits for.
+/// The kind that clients pause. No recovery of a fault waits for it.
 fn pausable() -> Kind {
     Kind::new(BLOCK).expect("letters only")
 }
 
-/// A change that was not said to be made.
+/// Converts the error of a change that was not confirmed.
 fn not_done(error: &Error) -> Answer {
     let why = error.to_string();
     match error {

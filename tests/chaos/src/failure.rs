@@ -1,8 +1,8 @@
-//! Why a run could not be made; what a run finds out is its scorecard's business.
+//! The error of a run that could not be completed. Violations are reported in the scorecard instead.
 
 use std::fmt;
 
-/// A text, with the chain of its sources.
+/// The text of an error with the chain of its sources.
 pub(crate) struct Failure(String);
 
 impl Failure {
@@ -11,7 +11,7 @@ impl Failure {
     }
 }
 
-// Not an `Error` itself, so that every error converts into it.
+// Not an `Error` itself, so that every error converts to it.
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
         let mut text = error.to_string();

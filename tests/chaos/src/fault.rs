@@ -1,11 +1,11 @@
-//! The faults of `docs/invariants.md` that one machine can bring about.
+//! The faults of `docs/invariants.md` that can be injected on one machine.
 //!
-//! | left out | why |
+//! | left out | reason |
 //! | --- | --- |
-//! | ZooKeeper's disk full, a node's disk full | needs a file system of its own, so privileges; the keeper's store has it in its own tests; a node writes no files |
-//! | clock jump, DST | the machine's clock is not ours to set, and nothing about safety depends on it |
-//! | hostile HTTP | no node of the run is a gateway: `tests/http` |
-//! | an actor killed or panicking at a message | inside one process: the table of `tests` does it |
+//! | full disk of ZooKeeper or of a node | needs a file system and privileges; the keeper's own tests cover it; nodes write no files |
+//! | clock jump, DST | the run cannot set the machine's clock, and safety does not depend on it |
+//! | hostile HTTP | no node of the run is a gateway; `tests/http` covers it |
+//! | an actor killed or panicking at a message | needs injection inside the process; `tests/actors` covers it |
 
 use std::fmt;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::step;
 /// The session timeout of nodes.
 pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
 
-/// Who is hurt.
+/// The target of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Whom {
-    /// The node that leads, or the server that leads the others.
+    /// The leading node or server.
     Leader,
-    /// Another one.
+    /// Another node or server.
     Other,
 }
 
-/// A transaction, and whether its request or its reply is lost.
+/// A transaction at which a leader is killed or whose reply is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     Submit,
@@ -36,18 +36,18 @@ pub(crate) enum Step {
     Close,
     Recover,
     Promote,
-    /// A group from one stage to the next.
+    /// The transition of a group from one stage to the next.
     Join,
 }
 
-/// Before or after it commits.
+/// Before or after the transaction commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum When {
     Before,
     After,
 }
 
-/// What a record is overwritten with.
+/// The data with which a record is overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Garbage {
     Random,
@@ -60,17 +60,17 @@ pub(crate) enum Garbage {
 pub(crate) enum Fault {
     Killed(Whom),
     KilledAt(Step, When),
-    /// In tenths of the session timeout.
+    /// The duration is in tenths of the session timeout.
     Frozen(Whom, u32),
     Drained(Whom),
-    /// By an operator's wish: its node runs on without it.
+    /// An operator drains the worker; its node continues without it.
     WorkerDrained,
     Poison,
     Hang,
     Cut(Cut),
     Refused,
     BlackHole(Direction),
-    /// Milliseconds in each direction.
+    /// Delay in milliseconds in each direction.
     Slow(u64),
     Flapping,
     LostReply(Step),
@@ -120,7 +120,7 @@ impl Step {
 }
 
 impl Fault {
-    /// All that these servers can have.
+    /// Returns all faults that are possible with these servers.
     pub(crate) fn all(servers: Kind) -> Vec<Self> {
         use Whom::{Leader, Other};
         let mut all = vec![Self::Killed(Leader), Self::Killed(Other)];
@@ -157,15 +157,15 @@ impl Fault {
 }
 
 impl Fault {
-    /// Whether somebody's hand takes leadership from a node that cannot know, by deleting its candidate or the epoch. Two
-    /// nodes may say for a moment that they lead, and S5 promises nothing then; S3 does. (A session that was ended with
-    /// its password is on record, and the checker knows by itself.)
+    /// Returns whether an operator takes the leadership from a node that cannot know it, by deleting its candidate or
+    /// the epoch. Two nodes may then report for a moment that they lead: S5 makes no promise in this case, S3 does. (An
+    /// eviction of a session with its password is recorded, so the checker handles it.)
     pub(crate) fn takes_leadership_by_hand(self) -> bool {
         matches!(self, Self::CandidateDeleted | Self::StaleWrite | Self::EpochDeleted)
     }
 }
 
-/// As the scorecard has it.
+/// The name of the fault in the scorecard.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let node = |whom| match whom {
@@ -196,11 +196,11 @@ impl fmt::Display for Fault {
             Self::BlackHole(Direction::ToClient) => f.write_str("links black-holed to the node"),
             Self::Slow(ms) => write!(f, "links slow, round trip {} ms", 2 * ms),
             Self::Flapping => f.write_str("links flapping"),
-            Self::LostReply(step) => write!(f, "reply to a {} lost", step.name()),
-            Self::LateRequests => f.write_str("requests late, beyond a reconnection"),
+            Self::LostReply(step) => write!(f, "reply to {} lost", step.name()),
+            Self::LateRequests => f.write_str("requests delayed past a reconnection"),
             Self::EventsLost => f.write_str("watch events lost"),
-            Self::EventsLate => f.write_str("watch events late"),
-            Self::StaleWrite => f.write_str("stale leader's write late"),
+            Self::EventsLate => f.write_str("watch events delayed"),
+            Self::StaleWrite => f.write_str("stale leader's write delayed"),
             Self::Expired(whom) => write!(f, "session of the {} expired", node(whom)),
             Self::ServerKilled(whom) => write!(f, "{} killed", server(whom)),
             Self::ServerFrozen(whom) => write!(f, "{} frozen", server(whom)),

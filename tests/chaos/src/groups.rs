@@ -1,4 +1,4 @@
-//! What the jobs of groups do, and what joins and finished handlers tell of what they found.
+//! The handlers of jobs in groups, and the results of joins and finished handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::record::Recorder;
 use crate::roster;
 use crate::work::{PART, Run, TREE, task};
 
-/// What a join found.
+/// The result of a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Joined {
     pub(crate) ended: u32,
@@ -20,16 +20,16 @@ pub(crate) struct Joined {
     pub(crate) unreadable: u32,
 }
 
-/// What a finished handler found.
+/// The result of a finished handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Finished {
-    /// Whether the parent's record said that it is over.
+    /// Whether the parent's record is terminal.
     pub(crate) parent_over: bool,
-    /// Whether the join's did.
+    /// Whether the join's record is terminal.
     pub(crate) join_over: bool,
 }
 
-/// Those of members, of jobs that have sub-jobs, and of their joins.
+/// Returns the handlers of members, of jobs with sub-jobs, and of their joins.
 pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
     let [parts, trees, part_joins, tree_joins, finishes] = [(); 5].map(|()| Arc::clone(recorder));
     Handlers::new()
@@ -57,7 +57,7 @@ pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
                         if task.ms.is_multiple_of(2) { group } else { group.fail_fast() }.open().await?;
                     for (number, payload) in task.subs() {
                         group.submit(number, roster::member(PART, payload)).await?;
-                        // One that fails leaves some of them to its next attempt.
+                        // A failing attempt leaves some sub-jobs to the next attempt.
                         if context.attempt() <= task.fails && number > 0 {
                             break;
                         }

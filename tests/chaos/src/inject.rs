@@ -1,8 +1,8 @@
-//! How each fault is begun and ended.
+//! How each fault starts and ends.
 //!
-//! A fault is two steps, so that several can be on at once: it begins, lasts for a while, and ends with what undoes it.
-//! What cannot be done at this moment (nobody leads, the request that is waited for does not come) is no failure of the
-//! run: the fault is dealt again.
+//! A fault has two steps, so that several can be active at the same time: it starts, lasts for a while, and ends with
+//! its undo. A fault that is not possible at the moment (there is no leader, the request does not come) does not fail
+//! the run; it counts as missed.
 
 mod aimed;
 mod whom;
@@ -29,33 +29,33 @@ use crate::record::now;
 use crate::stage::Stage;
 use crate::work::{HANG, POISON, WORK};
 
-/// A fault that is on.
+/// An active fault.
 pub(crate) struct Injected {
     pub(crate) fault: Fault,
-    /// When it began.
+    /// When it started.
     pub(crate) began: u64,
-    /// How long it is to last.
+    /// How long it lasts.
     pub(crate) lasts: Duration,
-    /// Whether recovery is counted from its end: nothing could recover before.
+    /// Whether recovery counts from its end, because no recovery is possible before.
     pub(crate) from_end: bool,
-    /// Jobs that have to be over before all is well.
+    /// Jobs that must be terminal for the recovery.
     pub(crate) jobs: Vec<JobId>,
     undo: Undo,
 }
 
 enum Undo {
     Nothing,
-    /// Starts whatever is down.
+    /// Restarts all processes that are down.
     Start,
-    /// Waits for the end of a process that was asked to end.
+    /// Waits for the end of a process that got SIGTERM.
     Ended(usize),
-    /// Stops a node whose worker has left, and starts it again.
+    /// Stops a node whose worker has left, and restarts it.
     Restart(usize),
     Thaw(usize),
     Heal(usize),
     HealAll,
     Servers,
-    /// Puts a record back, and its job out of quarantine.
+    /// Restores a record, and releases its job from quarantine.
     Repair(JobId, Vec<u8>),
 }
 
@@ -77,14 +77,15 @@ impl Injected {
     }
 }
 
-/// Mostly as long as a worker takes to leave: the grace of nodes here is 2 s. One that is slower is stopped while it drains.
+/// Usually the time that a worker takes to leave: the grace of nodes is 2 s here. A slower worker is stopped during its
+/// drain.
 const DRAINS_WITHIN: Duration = Duration::from_secs(3);
 
 fn tenths(tenths: u64) -> Duration {
-    SESSION * u32::try_from(tenths).expect("a few tenths") / 10
+    SESSION * u32::try_from(tenths).expect("the number of tenths is small") / 10
 }
 
-/// Begins a fault; `None` if it cannot be had now.
+/// Starts a fault. Returns `None` if it is not possible now.
 pub(crate) async fn begin(
     fault: Fault,
     stage: &mut Stage,
@@ -104,7 +105,7 @@ pub(crate) async fn begin(
             let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
             stage.nodes[victim].freeze();
             let injected = Injected::new(fault, Undo::Thaw(victim)).for_(tenths(u64::from(share)));
-            // Within its session timeout it is only late.
+            // A freeze shorter than the session timeout only delays the node.
             if share < 10 { injected.counted_from_its_end() } else { injected }
         }
         Fault::Drained(whom) => {
@@ -120,7 +121,7 @@ pub(crate) async fn begin(
             };
             let injected = Injected::new(fault, Undo::Restart(victim)).for_(DRAINS_WITHIN);
             match stage.operator.caller.client.drain_worker(worker).await {
-                // Without an answer it may be told.
+                // Without an answer the worker may drain, too.
                 Ok(DrainedWorker::Told) | Err(_) => injected,
                 Ok(DrainedWorker::Already | DrainedWorker::Gone) => return Ok(None),
             }
@@ -171,7 +172,7 @@ pub(crate) async fn begin(
             injected
         }
         Fault::LostReply(step) => {
-            let cut = *rng.choice(&[Cut::Fin, Cut::Reset, Cut::Silence]).expect("there are three");
+            let cut = *rng.choice(&[Cut::Fin, Cut::Reset, Cut::Silence]).expect("the list is not empty");
             let links: Vec<_> = match step {
                 Step::Submit => stage.client_links.clone(),
                 _ => stage.nodes.iter().map(|node| node.links.clone()).collect(),
@@ -190,7 +191,7 @@ pub(crate) async fn begin(
         Fault::EventsLost => {
             stage.nodes.iter().for_each(|node| node.links.drop_events());
             let injected = Injected::new(fault, Undo::HealAll).for_(down / 2);
-            // Nothing tells the leader of it but a sweep.
+            // The leader finds the job only by a sweep.
             let wish = Wish::new(&name("unheard", rng), WORK, 0, 0);
             let id = wish.id.clone();
             if stage.operator.caller.submit(wish).await { injected.with(id) } else { injected }
@@ -255,7 +256,7 @@ pub(crate) async fn begin(
             for (_, worker) in stage.operator.workers().await {
                 delete(stage, path::worker(worker)).await;
             }
-            // A worker may have been faster, and then only its brothers are gone.
+            // A worker may have registered again in the meantime; then `/workers` is not empty and stays.
             delete(stage, path::WORKERS.to_owned()).await;
             injected
         }
@@ -270,7 +271,7 @@ pub(crate) async fn begin(
         Fault::Oversize => {
             let injected = Injected::new(fault, Undo::Nothing);
             if Job::raw(WORK, "text/plain", vec![b'x'; MAX_PAYLOAD_BYTES + 1]).is_ok() {
-                return Err(Failure::new("a payload beyond its bound is a job"));
+                return Err(Failure::new("a payload above its limit was accepted"));
             }
             injected
         }
@@ -285,7 +286,7 @@ pub(crate) async fn begin(
     Ok(Some(injected))
 }
 
-/// Ends a fault; answers from when its recovery is counted.
+/// Ends a fault. Returns the time from which its recovery counts.
 pub(crate) async fn end(injected: &Injected, stage: &mut Stage, rng: &mut Rng) -> Result<u64, Failure> {
     match &injected.undo {
         Undo::Nothing => {}
@@ -301,7 +302,8 @@ pub(crate) async fn end(injected: &Injected, stage: &mut Stage, rng: &mut Rng) -
         }
         Undo::Restart(node) => {
             let node = &mut stage.nodes[*node];
-            // It may be frozen, and would come back without a worker. One that another fault has stopped is started by that.
+            // The node may be frozen, and would return without a worker. If another fault has stopped the node, that
+            // fault restarts it.
             node.thaw();
             if node.runs() {
                 node.ask_to_end();

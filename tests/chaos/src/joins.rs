@@ -1,8 +1,8 @@
-//! What joins and finished handlers told of their groups, held against the transactions.
+//! Compares the results of joins and finished handlers with the transactions.
 //!
-//! That a join *runs* after its members is the history's to decide (S7). This is about what it was given: all members of a
-//! group that was not stopped, each with its end, through a client whose server may lag; and a finished handler the ends
-//! of its parent and of the join.
+//! The history checker decides whether a join *runs* after its members (S7). This module checks its input: a join must
+//! get all members of a group that was not stopped, each with its end, although the client's server may be stale; a
+//! finished handler must get the ends of its parent and of the join.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,18 @@ use bellwether_sim::history::TxnOp;
 
 use crate::groups::{Finished, Joined};
 
-/// Of all groups, by what was committed.
+/// The state of all groups, from the committed transactions.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     records: BTreeMap<GroupId, GroupRecord>,
-    /// Some member was retried when the group did not wait for it any more: it may be open while the join runs.
+    /// Groups with a member that was retried after the group stopped waiting for it. The member may be open while the
+    /// join runs.
     retried: BTreeSet<GroupId>,
     pub(crate) made: u64,
     pub(crate) stopped: u64,
     pub(crate) done: u64,
     pub(crate) removed: u64,
-    /// Members that were retried and are waited for again.
+    /// Number of members that were retried and are counted again.
     pub(crate) rejoined: u64,
     pub(crate) joins: u64,
     pub(crate) finishes: u64,
@@ -67,7 +68,7 @@ impl Groups {
         let Place::Group(place) = path::parse(path) else { return };
         match place {
             GroupPlace::Record(id) => self.removed += u64::from(self.records.remove(&id).is_some()),
-            // Of a group that is done it is removed, of any other it is taken back.
+            // A mark of an open group is deleted by a retry. Other marks are deleted with their group.
             GroupPlace::Mark(id, Mark::Member(_), _) => {
                 let open = self.records.get(&id).is_some_and(|group| group.stage == Stage::Open);
                 self.rejoined += u64::from(open);
@@ -97,14 +98,14 @@ impl Groups {
         self.joins += 1;
         let Some(group) = self.records.get(id) else { return };
         let Ok(joined) = serde_json::from_slice::<Joined>(result.bytes()) else {
-            return self.violations.push(format!("S7: the join of {id} told nothing that can be read"));
+            return self.violations.push(format!("S7: the join of {id} has an unreadable result"));
         };
         let Joined { ended, open, unreadable } = joined;
         let all = group.total == Some(ended + open);
         let wrong = !all || unreadable > 0 || (open > 0 && !self.retried.contains(id));
         if wrong && group.stopped.is_none() {
             self.violations
-                .push(format!("S7: the join of {id}, of {:?} members, found {joined:?}", group.total));
+                .push(format!("S7: the join of {id} with {:?} members got {joined:?}", group.total));
         }
     }
 
@@ -113,7 +114,7 @@ impl Groups {
         let Some(group) = self.records.get(id) else { return };
         match serde_json::from_slice(result.bytes()) {
             Ok(Finished { parent_over: true, join_over }) if join_over || !group.join => {}
-            found => self.violations.push(format!("S7: the finished handler of {id} found {found:?}")),
+            found => self.violations.push(format!("S7: the finished handler of {id} got {found:?}")),
         }
     }
 }

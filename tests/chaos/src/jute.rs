@@ -1,8 +1,9 @@
-//! ZooKeeper's encoding, in logs and on the wire: as much of it as is read here. `None` is the end, or nonsense.
+//! The subset of ZooKeeper's encoding that is needed here, in logs and on the wire. `None` is the end of the data, or
+//! invalid data.
 
 use bellwether_sim::history::Bytes;
 
-/// What is left to read.
+/// The remaining data.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -20,7 +21,7 @@ impl<'a> Reader<'a> {
         Some(i64::from_be_bytes(self.bytes(8)?.try_into().ok()?))
     }
 
-    /// A null buffer is an empty one here.
+    /// Reads a buffer. A null buffer counts as empty.
     pub(crate) fn buffer(&mut self) -> Option<&'a [u8]> {
         match self.int()? {
             -1 => Some(&[]),

@@ -1,8 +1,8 @@
-//! A keeper process that also keeps a log of its transactions.
+//! A keeper process that also logs its transactions.
 //!
-//! It is the shipped keeper's library with the same settings, and one hook: each transaction is written to a file before
-//! its batch is committed. After a kill the file may have more than the store: the keeper tells with which transaction
-//! it begins, and what is above that in the file did not survive.
+//! It is the product's keeper library with the same settings and one hook: each transaction is written to a file before
+//! its batch is committed. After a kill the file may hold more transactions than the store. The keeper reports the
+//! transaction number with which it starts; higher numbers before this point in the file did not survive.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,19 +19,19 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::txn::{Done, Txn};
 
-/// The keeper of a chaos run.
+/// A keeper process of a chaos run.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long)]
     listen: SocketAddr,
-    /// Its data.
+    /// Data directory.
     #[arg(long)]
     data_dir: PathBuf,
-    /// Where to write its transactions.
+    /// File for its transactions.
     #[arg(long)]
     log: PathBuf,
-    /// Its tick, in milliseconds.
+    /// ZooKeeper `tickTime`, in milliseconds.
     #[arg(long)]
     tick_ms: i32,
 }
@@ -42,7 +42,7 @@ enum Line {
     Txn(Txn),
 }
 
-/// Serves until it is killed.
+/// Serves until the process is killed.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { listen, data_dir, log, tick_ms } = arguments;
     let mut file = File::options().create(true).append(true).open(log)?;
@@ -58,9 +58,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
             Logged::Transaction(transaction) => Line::Txn(txn(transaction)),
         };
         let line = serde_json::to_string(&line).expect("plain fields are JSON");
-        // The end of a line that the process before was killed over comes first.
+        // Starts a new line, because the previous process may have been killed within a line.
         let line = if line.contains("Begins") { format!("\n{line}\n") } else { format!("{line}\n") };
-        file.write_all(line.as_bytes()).expect("a log can be written");
+        file.write_all(line.as_bytes()).expect("the transaction log is writable");
     };
     let keeper = Keeper::builder().listen(listen).store(Storage::Directory(data_dir)).config(config);
     let keeper = keeper.log(write).start().await?;
@@ -107,7 +107,7 @@ fn operation((op, result): &(Op, OpResult)) -> Option<TxnOp> {
     })
 }
 
-/// Reads what survived of what a keeper wrote in all its lives.
+/// Reads the transactions that survived, from all runs of a keeper.
 pub(crate) fn read(log: &Path) -> Result<Vec<Txn>, Failure> {
     let text = String::from_utf8_lossy(&std::fs::read(log)?).into_owned();
     let mut txns: Vec<Txn> = Vec::new();

@@ -1,4 +1,4 @@
-//! The links of one process: a proxy for each server, so that what is done to one process's network is done to no other's.
+//! The links of one process: one proxy per server, so that a fault of this process's network affects no other process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Links {
     last: Arc<Last>,
 }
 
-/// The session that sent last, and the proxy that it sent through.
+/// The session that sent last, and the proxy that it used.
 #[derive(Debug, Default)]
 struct Last {
     session: AtomicI64,
@@ -39,7 +39,7 @@ impl Links {
         Self { servers: servers.to_vec(), proxies, last }
     }
 
-    /// What the process connects to.
+    /// Returns the connect string of the process.
     pub(crate) fn connect_string(&self, chroot: &str) -> String {
         let hosts: Vec<_> = self.proxies.iter().map(|proxy| proxy.address().to_string()).collect();
         format!("{}{chroot}", hosts.join(","))
@@ -53,7 +53,7 @@ impl Links {
         self.each(|proxy| proxy.cut(cut));
     }
 
-    /// Refuses new connections, and resets those that are there.
+    /// Refuses new connections and resets the existing ones.
     pub(crate) fn refuse(&self) {
         self.each(|proxy| {
             proxy.refuse();
@@ -73,7 +73,7 @@ impl Links {
         self.each(|proxy| proxy.stall(direction));
     }
 
-    /// Holds back what goes to the server that the process is connected to; to the others it may go.
+    /// Holds back requests to the server that the process is connected to. Other servers stay reachable.
     pub(crate) fn stall_present(&self) {
         if let Some(proxy) = self.proxies.get(self.last.proxy.load(Ordering::Relaxed)) {
             proxy.stall(Direction::ToServer);
@@ -88,12 +88,12 @@ impl Links {
         self.each(|proxy| proxy.delay_events(delay));
     }
 
-    /// The reply to the next multi that matches is lost, and its connection with it.
+    /// Loses the reply to the next multi that matches, and breaks its connection.
     pub(crate) fn lose_reply(&self, matches: fn(&Request<'_>) -> bool, cut: Cut) -> Planned {
         self.plan(matches, |proxy, matches| proxy.swallow_reply_and_cut(matches, cut))
     }
 
-    /// The next multi that matches is lost, and its connection with it.
+    /// Loses the next multi that matches, and breaks its connection.
     pub(crate) fn lose_request(&self, matches: fn(&Request<'_>) -> bool, cut: Cut) -> Planned {
         self.plan(matches, |proxy, matches| proxy.drop_request_and_cut(matches, cut))
     }
@@ -112,7 +112,7 @@ impl Links {
         Planned { faults, spent }
     }
 
-    /// Calls `seen` at the next request that matches, before it is passed on.
+    /// Calls `seen` at the next request that matches, before the request is passed on.
     pub(crate) fn at_next(&self, matches: fn(&Request<'_>) -> bool, seen: impl Fn() + Send + Sync + 'static) {
         let (done, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(seen));
         for proxy in &self.proxies {
@@ -125,15 +125,15 @@ impl Links {
         }
     }
 
-    /// Ends the process's session with its id and password, from elsewhere. `None` if it was not known, or the server
-    /// did not do it.
+    /// Ends the process's session with its id and password, from another connection. Returns `None` if the session is
+    /// not known, or the server did not end it.
     pub(crate) async fn expire(&self, before: impl FnOnce(i64)) -> Option<()> {
         let (session, index) =
             (self.last.session.load(Ordering::Relaxed), self.last.proxy.load(Ordering::Relaxed));
         let known = self.proxies.get(index).and_then(Proxy::session);
         let credentials = known.filter(|known| known.session_id == session)?;
         before(session);
-        // Who could reconnect would take the session back.
+        // A process that could reconnect would take the session back.
         self.refuse();
         let server = self.servers[index];
         let end = move || RawClient::attach(server, credentials).and_then(RawClient::close);
@@ -154,12 +154,12 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Whether it happened, its cut included.
+    /// Returns whether the fault has happened, including its cut.
     pub(crate) fn has_fired(&self) -> bool {
         self.faults.iter().any(Fault::has_fired)
     }
 
-    /// Calls it off, if it has not happened yet.
+    /// Cancels the fault, if it has not happened yet.
     pub(crate) fn call_off(&self) {
         self.spent.store(true, Ordering::Release);
     }

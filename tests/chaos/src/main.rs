@@ -1,8 +1,8 @@
-//! Chaos on the real thing: `cargo run --release -p bellwether-chaos -- --minutes 10 --seed 1 --server ensemble`.
+//! Chaos tests with real processes: `bellwether-chaos --minutes 10 --seed 1 --server ensemble`.
 //!
-//! Real node processes, a real ensemble of three ZooKeeper servers (or one keeper), a frame-aware proxy per process and
-//! server, and every fault of `docs/invariants.md` that one machine can bring about, mixed by a seed. Clients, nodes and
-//! handlers record what they saw; the servers' own logs of transactions are the truth; a checker decides.
+//! The run uses real node processes, an ensemble of three ZooKeeper servers (or one keeper), a frame-aware proxy per
+//! process and server, and every fault of `docs/invariants.md` that can be injected on one machine, mixed by a seed.
+//! Clients, nodes and handlers record events. The servers' transaction logs are the truth. A checker compares both.
 //!
 //! ```text
 //!  clients ─┐              ┌─ proxies ── servers ── their logs of transactions ─┐
@@ -10,20 +10,20 @@
 //!  nodes ───┘   └──────────┴── what was sent (witness) ──────────────────────────┘
 //! ```
 //!
-//! | file | concern |
+//! | file | content |
 //! | --- | --- |
-//! | `fault`, `inject` | which faults there are, and how each is begun and ended |
-//! | `run` | the order of a run, and what is gathered at its end |
-//! | `stage`, `process`, `servers`, `links` | what runs, and what can be done to it |
+//! | `fault`, `inject` | the faults, and how each starts and ends |
+//! | `run` | the phases of a run, and the collection of its results |
+//! | `stage`, `process`, `servers`, `links` | the running processes, and the actions on them |
 //! | `node`, `client`, `keeper` | the processes |
-//! | `work`, `groups`, `roster` | what jobs do, and which groups there are |
+//! | `work`, `groups`, `roster` | the jobs and groups |
 //! | `record` | one clock, one file per recorder |
-//! | `zklog`, `keeper`, `txn`, `witness` | the truth: committed transactions, and what was refused |
+//! | `zklog`, `keeper`, `txn`, `witness` | the truth: committed and rejected transactions |
 //! | `score`, `joins` | the verdict and its figures |
 //!
-//! **Limits.** A seed fixes which faults are dealt in which order, what clients ask and how long things last; it does not
-//! fix the machine's scheduling, so that a run cannot be repeated exactly. What a run leaves behind decides by itself:
-//! its history is kept, and `bellwether-chaos check` reads it again.
+//! **Limits.** A seed fixes the order of the faults, the calls of the clients and the durations. It does not fix the
+//! machine's scheduling, so a run cannot be repeated exactly. The run keeps its history, which `bellwether-chaos check`
+//! checks again.
 
 mod client;
 mod failure;
@@ -61,7 +61,7 @@ use crate::failure::Failure;
 use crate::run::Plan;
 use crate::score::Score;
 
-/// Runs a cluster of real processes under faults, and checks what it did.
+/// Runs a cluster of real processes under faults, and checks the invariants.
 #[derive(Debug, Parser)]
 #[command(name = "bellwether-chaos", args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -73,39 +73,39 @@ struct Arguments {
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// How long faults are dealt.
+    /// For how many minutes faults are injected.
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// What decides on faults and calls [default: a fresh one, which is printed].
+    /// Seed of faults and calls [default: a fresh seed, which is printed].
     #[arg(long)]
     seed: Option<u64>,
-    /// What nodes and clients meet in.
+    /// The server or servers that nodes and clients use.
     #[arg(long, value_enum, default_value = "ensemble")]
     server: servers::Kind,
-    /// Calls that each of the three clients makes in a second.
+    /// Calls per second of each of the three clients.
     #[arg(long, default_value_t = 12)]
     rate: u32,
-    /// Where to leave records, logs and the history [default: a fresh directory, which is printed].
+    /// Directory for records, logs and the history [default: a fresh directory, which is printed].
     #[arg(long)]
     keep: Option<PathBuf>,
-    /// How to print the scorecard.
+    /// Format of the scorecard.
     #[arg(long, value_enum, default_value = "table")]
     output: Output,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Markdown tables.
     Table,
-    /// For programs.
+    /// JSON.
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 enum Process {
-    /// Check a history that a run left behind.
+    /// Check the history of an earlier run.
     Check {
-        /// Its `history.jsonl`.
+        /// Path of its `history.jsonl`.
         history: PathBuf,
     },
     #[command(hide = true)]

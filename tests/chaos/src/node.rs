@@ -1,4 +1,4 @@
-//! A node process: a node as users embed it, which records its runs and how it stands in the election.
+//! A node process: a node as users embed it, which records its runs and its leadership states.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,39 +20,39 @@ use crate::failure::Failure;
 use crate::record::{Recorder, at};
 use crate::work;
 
-/// How often a leader's trust is looked at: a small part of a session timeout.
+/// Interval of reading a leader's trust: a small part of a session timeout.
 const TRUST_EVERY: Duration = Duration::from_millis(100);
 
-/// A node of a chaos run.
+/// A node process of a chaos run.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Its name.
+    /// Name of the node.
     #[arg(long)]
     pub(crate) name: NodeId,
-    /// Where ZooKeeper is.
+    /// ZooKeeper connect string.
     #[arg(long)]
     pub(crate) zookeeper: String,
-    /// Where to record.
+    /// File for the records.
     #[arg(long)]
     pub(crate) records: PathBuf,
-    /// Its session timeout, in milliseconds.
+    /// Session timeout, in milliseconds.
     #[arg(long)]
     pub(crate) session_ms: u64,
-    /// How many jobs it runs at a time.
+    /// Number of jobs that it runs at a time.
     #[arg(long)]
     pub(crate) slots: u32,
-    /// Not a worker.
+    /// Do not run a worker.
     #[arg(long)]
     pub(crate) candidate_only: bool,
-    /// Not a candidate.
+    /// Do not run a candidate.
     #[arg(long)]
     pub(crate) worker_only: bool,
 }
 
-/// How a process ends whose drain was given up: as it should, when ZooKeeper is away.
+/// Exit code after a drain that was given up, which is allowed while ZooKeeper is unreachable.
 pub(crate) const ABANDONED: u8 = 3;
 
-/// Runs until a signal ends it.
+/// Runs until it receives a signal.
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let recorder = Arc::new(Recorder::open(&arguments.records)?);
     let mut builder = Node::builder(&arguments.zookeeper)
@@ -76,7 +76,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Records how the node stands, at each change, whichever of its elections it is.
+/// Records each change of the node's leadership state, across restarts of its election.
 async fn follow(node: NodeId, mut parts: watch::Receiver<Parts>, recorder: Arc<Recorder>) {
     let mut lead = Stand { node, recorder, zk: None, last: None };
     loop {
@@ -86,13 +86,13 @@ async fn follow(node: NodeId, mut parts: watch::Receiver<Parts>, recorder: Arc<R
             loop {
                 let state = leadership.borrow_and_update().clone();
                 lead.tell(&state);
-                // Nobody tells when trust moves on: it is looked at.
+                // An extension of the trust is not announced, so it is read periodically.
                 if let Ok(Err(_)) = tokio::time::timeout(TRUST_EVERY, leadership.changed()).await {
                     break;
                 }
             }
         }
-        // The actor is gone and has withdrawn its permission: what it said last holds no more.
+        // The actor has ended and has withdrawn its permission, so its last state no longer holds.
         lead.record(0, 0, Leading::Inactive, None);
         if parts.changed().await.is_err() {
             return std::future::pending().await;
@@ -112,7 +112,7 @@ impl Stand {
         match state {
             LeadershipState::Active(ActiveTerm { zk, term }) => {
                 self.zk = Some(zk.clone());
-                // Beyond it the node does not act, whatever it said last: it compares a clock.
+                // After this time the node does not act, whatever state it last reported, because it compares a clock.
                 let until = Some(at(zk.trusted_until()));
                 self.record(term.session(), term.epoch(), Leading::Active, until);
             }
@@ -121,7 +121,7 @@ impl Stand {
                 self.record(term.session(), term.epoch(), Leading::Paused, until);
             }
             LeadershipState::Inactive(_) => {
-                // A session ends with its last handle.
+                // The session ends with its last handle.
                 self.zk = None;
                 self.record(0, 0, Leading::Inactive, None);
             }
@@ -129,12 +129,12 @@ impl Stand {
     }
 
     fn record(&mut self, session: i64, epoch: i32, state: Leading, until: Option<u64>) {
-        // Two looks at one instant differ by a millisecond.
+        // Two readings of the same time may differ by a millisecond.
         let moved = |before: Option<u64>| {
             before.is_none() || until.zip(before).is_some_and(|(now, before)| now > before + 20)
         };
         let told = self.last.is_some_and(|(was, stood, before)| {
-            // Trust moves on in a pause, too: a server that was found again has answered.
+            // The trust may be extended during a pause, too, by a reply from a server that is reachable again.
             (was, stood) == (epoch, state) && (state == Leading::Inactive || !moved(before))
         });
         if !told {

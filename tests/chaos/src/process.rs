@@ -1,4 +1,4 @@
-//! A process of the run: a node or a client, started, hurt, and started again; each of it on record.
+//! A process of the run, a node or a client: it is started, disturbed and restarted, and each step is recorded.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,17 +20,17 @@ use crate::node::ABANDONED;
 use crate::record::Recorder;
 use crate::wait::until;
 
-/// A process that was told to end has a drain to do.
+/// Time limit for the end of a process that got SIGTERM; it includes a drain.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// What it is started with.
+/// How it is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) arguments: Vec<String>,
     pub(crate) output: PathBuf,
 }
 
-/// A process, or the place of one that is down.
+/// A process, running or down.
 pub(crate) struct Process {
     pub(crate) name: NodeId,
     pub(crate) links: Links,
@@ -43,7 +43,7 @@ enum State {
     Down,
     Runs(Child),
     Frozen(Child),
-    /// It was asked to end.
+    /// The process got SIGTERM and has not ended yet.
     Leaves(Child),
 }
 
@@ -56,14 +56,14 @@ impl Process {
         self.recorder.record(EventKind::Node { node: self.name.clone(), is });
     }
 
-    /// Starts it if it is down.
+    /// Starts the process if it is down.
     pub(crate) fn start(&mut self) -> Result<(), Failure> {
         if !matches!(self.state, State::Down) {
             return Ok(());
         }
         let output = File::options().create(true).append(true).open(&self.program.output)?;
         self.record(Life::Started);
-        // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
+        // The kernel kills the process with the thread that started it, in case that thread cannot do it.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(std::env::current_exe()?)
@@ -77,7 +77,7 @@ impl Process {
         Ok(())
     }
 
-    /// Starts it again later with other arguments.
+    /// Sets other arguments for the next start.
     pub(crate) fn replace(&mut self, arguments: Vec<String>) {
         self.program.arguments = arguments;
     }
@@ -86,7 +86,7 @@ impl Process {
         matches!(self.state, State::Runs(_))
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub(crate) fn kill(&mut self) {
         match std::mem::replace(&mut self.state, State::Down) {
             State::Runs(mut child) | State::Frozen(mut child) | State::Leaves(mut child) => {
@@ -99,12 +99,12 @@ impl Process {
         }
     }
 
-    /// SIGSTOP; it stands still when this returns.
+    /// Sends SIGSTOP. The process is frozen when this returns.
     pub(crate) fn freeze(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Down) {
             State::Runs(child) => {
                 signal(&child, Signal::SIGSTOP);
-                // An exit counts, too, and is left to be found.
+                // An exit also ends the wait; it is handled later.
                 let stopped = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
                 while waitid(Id::Pid(pid(&child)), stopped) == Err(Errno::EINTR) {}
                 self.record(Life::Frozen);
@@ -114,7 +114,7 @@ impl Process {
         };
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub(crate) fn thaw(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Down) {
             State::Frozen(child) => {
@@ -126,7 +126,7 @@ impl Process {
         };
     }
 
-    /// SIGTERM, without waiting for what comes of it.
+    /// Sends SIGTERM, without waiting for the end.
     pub(crate) fn ask_to_end(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Down) {
             State::Runs(child) => {
@@ -137,7 +137,7 @@ impl Process {
         };
     }
 
-    /// Waits for the end of a process that was asked to.
+    /// Waits for the end of a process that got SIGTERM.
     pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
         let what = format!("{} ends", self.name);
         let mut status = None;
@@ -155,7 +155,7 @@ impl Process {
         Ok(())
     }
 
-    /// Notices its end, which nobody asked for. `true` if a job killed it.
+    /// Detects an exit that was not requested. Returns `true` if a job killed the process.
     pub(crate) fn look(&mut self) -> bool {
         let State::Runs(child) = &mut self.state else { return false };
         let Ok(Some(status)) = child.try_wait() else { return false };
@@ -167,7 +167,7 @@ impl Process {
     fn is_over(&self, status: ExitStatus, expected: &[i32]) {
         let is = match (status.code(), status.signal()) {
             (Some(code), _) if expected.contains(&code) => Life::Stopped,
-            // Nobody but a job of ours does that, and it is on record as a run that never ended.
+            // Only a job of the run sends SIGKILL to its own process. It is recorded as a run that never ended.
             (None, Some(signal)) if signal == Signal::SIGKILL as i32 => Life::Killed,
             (_, _) => Life::Failed,
         };
@@ -191,7 +191,7 @@ fn signal(child: &Child, signal: Signal) {
     }
 }
 
-/// A process's output, beside its records.
+/// Returns the path of a process's output, next to its records.
 pub(crate) fn output(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.log"))
 }

@@ -1,7 +1,7 @@
-//! Who records: one file of JSON lines for each process and concern, appended to and never rewritten.
+//! Recording: one file of JSON lines per process and purpose. Files are only appended to.
 //!
-//! A line is one write to a file that is open for appending, so that what a process recorded before it was killed is
-//! there, whole, whatever killed it. The clock is the machine's time since its boot, which all processes share.
+//! A line is one write to a file that is open for appending, so the lines that a process recorded before it was killed
+//! are complete. The clock is the machine's time since boot, which all processes share.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -17,17 +17,17 @@ pub(crate) fn now() -> u64 {
     millis(ClockId::CLOCK_BOOTTIME)
 }
 
-/// Milliseconds since 1970, which ZooKeeper's log has.
+/// Milliseconds since 1970, the clock of ZooKeeper's log.
 pub(crate) fn wall() -> u64 {
     millis(ClockId::CLOCK_REALTIME)
 }
 
-/// An instant of this process on the shared clock.
+/// Converts an instant of this process to the shared clock.
 pub(crate) fn at(instant: Instant) -> u64 {
     let (now, here) = (now(), Instant::now());
     let ahead = instant.saturating_duration_since(here).as_millis();
     let behind = here.saturating_duration_since(instant).as_millis();
-    let offset = |millis: u128| u64::try_from(millis).expect("a run is shorter than an age");
+    let offset = |millis: u128| u64::try_from(millis).expect("the duration fits");
     (now + offset(ahead)).saturating_sub(offset(behind))
 }
 
@@ -49,20 +49,20 @@ impl Recorder {
         Ok(Self { file: Mutex::new(file) })
     }
 
-    /// Records what happens now.
+    /// Records an event with the current time.
     ///
     /// # Panics
-    /// When the file cannot be written: a history with a hole decides nothing.
+    /// When the file cannot be written: an incomplete history is useless.
     pub(crate) fn record(&self, what: EventKind) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // Read under the lock: a file's times do not go back.
+        // Read under the lock, so that times within a file do not decrease.
         let event = Event { at: now(), what };
         let line = format!("{}\n", event.to_line());
-        file.write_all(line.as_bytes()).expect("a history can be written");
+        file.write_all(line.as_bytes()).expect("the history file is writable");
     }
 }
 
-/// Reads what was recorded. A last line without its end is one that its process was killed over.
+/// Reads the recorded events. An incomplete last line is ignored: its process was killed during the write.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Event>> {
     let text = std::fs::read_to_string(path)?;
     let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));

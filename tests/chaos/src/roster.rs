@@ -1,4 +1,5 @@
-//! Groups of a run. Each is drawn from its name, so that anybody can do its generation again: whoever began may be dead.
+//! The groups of a run. Each is derived from its name, so that any process can complete it, even if its first client is
+//! dead.
 
 use bellwether::{Group, Job};
 use bellwether_core::group::{GroupError, join_kind};
@@ -7,17 +8,17 @@ use fastrand::Rng;
 
 use crate::work::{PART, TREE, Task};
 
-/// Attempts of a member; one that shall not succeed fails as often.
+/// Attempts of a member. A member that must not succeed fails this often.
 const ATTEMPTS: u32 = 3;
 
-/// When it is said how many members there are.
+/// When the total of the group is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sealed {
-    /// With the group.
+    /// At the creation of the group.
     First,
     /// With the last member.
     WithLast,
-    /// When all are there.
+    /// After all members are submitted.
     After,
 }
 
@@ -27,33 +28,35 @@ pub(crate) struct Roster {
     pub(crate) id: GroupId,
     pub(crate) kind: &'static str,
     pub(crate) sealed: Sealed,
-    /// What each member is asked to do.
+    /// The payload of each member.
     pub(crate) payloads: Vec<String>,
     fail_fast: bool,
     join: bool,
 }
 
 impl Roster {
-    /// Another one of this client's.
+    /// Draws a new group of this client.
     pub(crate) fn fresh(client: u32, rng: &mut Rng) -> Self {
         let id = GroupId::plain(format!("g{client}-{}", rng.u32(..))).expect("letters, digits and a dash");
-        Self::of(&id).expect("a name of ours")
+        Self::of(&id).expect("the name has the format of a group of clients")
     }
 
-    /// `None` if no client made it: the group of a job's sub-jobs.
+    /// Derives a group from its name. Returns `None` for a group that no client created: the group of a job's sub-jobs.
     pub(crate) fn of(id: &GroupId) -> Option<Self> {
         let (_, seed) = id.as_str().strip_prefix('g')?.split_once('-')?;
         let mut rng = Rng::with_seed(seed.parse().ok()?);
         let fail_fast = rng.u32(0..4) == 0;
         let nested = rng.u32(0..4) == 0;
         let count = if nested { 1..4 } else { 1..9 };
-        // Long enough to be meddled with.
+        // Long enough to be disturbed by a fault.
         let longest = if rng.u32(0..4) == 0 { 3_000 } else { 200 };
         let payloads = (0..rng.u32(count)).map(|_| payload(nested, fail_fast, longest, &mut rng)).collect();
         Some(Self {
             id: id.clone(),
             kind: if nested { TREE } else { PART },
-            sealed: *rng.choice(&[Sealed::First, Sealed::WithLast, Sealed::After]).expect("there are three"),
+            sealed: *rng
+                .choice(&[Sealed::First, Sealed::WithLast, Sealed::After])
+                .expect("the list is not empty"),
             payloads,
             fail_fast,
             join: rng.u32(0..8) > 0,
@@ -61,7 +64,7 @@ impl Roster {
     }
 
     pub(crate) fn total(&self) -> u32 {
-        u32::try_from(self.payloads.len()).expect("a few")
+        u32::try_from(self.payloads.len()).expect("there are few members")
     }
 
     pub(crate) fn group(&self) -> Result<Group, GroupError> {
@@ -71,7 +74,7 @@ impl Roster {
         Ok(if self.join { group } else { group.without_join() })
     }
 
-    /// Its members, in the order of their numbers.
+    /// Iterates over its members, in the order of their numbers.
     pub(crate) fn members(&self) -> impl Iterator<Item = (u32, &String)> {
         (0..).zip(&self.payloads)
     }
@@ -84,17 +87,17 @@ impl Roster {
         JobId::member(&self.kind(), &self.id, number).expect("short names")
     }
 
-    /// One of its jobs, mostly a member.
+    /// Draws one of its jobs, usually a member.
     pub(crate) fn some_job(&self, rng: &mut Rng) -> JobId {
         if rng.u32(0..6) > 0 {
             return self.member(rng.u32(0..self.total()));
         }
-        let join = join_kind(&self.kind()).expect("a short kind");
-        JobId::new(format!("{join}:@{}", self.id)).expect("as the leader names it")
+        let join = join_kind(&self.kind()).expect("the kind is short enough for a join");
+        JobId::new(format!("{join}:@{}", self.id)).expect("the name is a valid job id")
     }
 }
 
-/// The job of a member.
+/// Creates the job of a member.
 pub(crate) fn member(kind: &str, payload: String) -> Job {
     let job = Job::json(kind, payload).expect("it was written as JSON");
     let backoff = std::time::Duration::from_millis(50);
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_drawn_from_its_name() {
+    fn a_group_is_derived_from_its_name() {
         let mut rng = Rng::with_seed(7);
         for _ in 0..100 {
             let roster = Roster::fresh(3, &mut rng);

@@ -1,7 +1,8 @@
-//! A run: faults dealt from a deck that the seed shuffles, one by one and several at once; then peace, and the verdict.
+//! A run: faults from a deck that the seed shuffles, one by one or several at the same time; then a phase without
+//! faults, and the verdict.
 //!
-//! After each deal the run waits until all is well again: somebody leads, nobody's inbox is orphaned, what the fault was
-//! about is over, and a job that is submitted now is done. The time until then is the fault's recovery.
+//! After each deal the run waits for recovery: there is a leader, no inbox is orphaned, the jobs of the fault are
+//! terminal, and a newly submitted job is terminal. The time until then is the fault's recovery time.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,15 +25,15 @@ use crate::work::WORK;
 
 /// Longer than any recovery should take.
 pub(crate) const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
-/// For all jobs to end that are open when peace comes.
+/// Time limit for all open jobs to end after the last fault.
 const SETTLES_WITHIN: Duration = Duration::from_secs(120);
-/// Looks in a row that find nothing open.
+/// Consecutive checks that must find nothing open.
 const LOOKS: u32 = 5;
-/// One deal in so many is of several faults at once.
+/// One in this many deals has several faults.
 const STORM_EVERY: u32 = 4;
 const STORM: usize = 3;
 
-/// What a run is to be.
+/// The parameters of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
@@ -42,34 +43,34 @@ pub(crate) struct Plan {
     pub(crate) dir: PathBuf,
 }
 
-/// What was done, and when it was over.
+/// An injected fault and its recovery.
 #[derive(Debug, Clone)]
 pub(crate) struct Deal {
     pub(crate) fault: Fault,
     pub(crate) began: u64,
-    /// From here recovery is counted.
+    /// Start of the recovery time.
     pub(crate) from: u64,
-    /// When all was well again; `None` if that took too long.
+    /// End of the recovery; `None` if it took too long.
     pub(crate) well: Option<u64>,
-    /// Whether no other fault was on.
+    /// Whether no other fault was active.
     pub(crate) alone: bool,
 }
 
-/// All that a run left behind.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// In the order of time, up to its end.
+    /// Ordered by time, up to the end of the run.
     pub(crate) history: Vec<Event>,
     pub(crate) end: u64,
     pub(crate) deals: Vec<Deal>,
-    /// Faults that could not be had when they were dealt.
+    /// Faults that were not possible when they were dealt.
     pub(crate) missed: u32,
     pub(crate) stalls: Vec<(u64, u64)>,
-    /// Transactions that a minority of servers logged.
+    /// Transactions that only a minority of servers logged.
     pub(crate) dropped: usize,
-    /// Leaders' multis that the epoch's check refused.
+    /// Leaders' multis that the check of the epoch rejected.
     pub(crate) fenced: u64,
-    /// Workers' reports that the record's version, or the missing assignment, refused.
+    /// Workers' reports that were rejected because of the record's version or a missing assignment.
     pub(crate) zombies: u64,
     pub(crate) poisoned: u32,
     pub(crate) servers_stuck: u32,
@@ -150,7 +151,7 @@ struct Run {
 }
 
 impl Run {
-    /// From a deck that is shuffled again when it is used up.
+    /// Draws faults from a deck, which is shuffled again when it is empty.
     fn deal(&mut self, kind: Kind, count: usize, rng: &mut Rng) -> Vec<Fault> {
         (0..count)
             .map(|_| {
@@ -158,12 +159,12 @@ impl Run {
                     self.deck = Fault::all(kind);
                     rng.shuffle(&mut self.deck);
                 }
-                self.deck.pop().expect("a deck has cards")
+                self.deck.pop().expect("the deck was refilled")
             })
             .collect()
     }
 
-    /// Plays these faults, and waits until all is well. Answers with what became of them, for people.
+    /// Injects these faults and waits for recovery. Returns a readable result.
     async fn play(
         &mut self,
         faults: Vec<Fault>,
@@ -191,7 +192,7 @@ impl Run {
         let jobs: Vec<_> = ended.iter().flat_map(|(injected, _)| injected.jobs.clone()).collect();
         let mut well = self.all_is_well(&jobs, stage).await?;
         if well.is_none() && !stage.servers.give_sessions(Duration::from_secs(1)).await {
-            // Nobody can be well on servers that serve nobody.
+            // Recovery is impossible while the servers give no sessions.
             stage.heal_servers().await?;
             well = self.all_is_well(&jobs, stage).await?;
         }
@@ -200,7 +201,9 @@ impl Run {
             let Injected { fault, began, .. } = injected;
             match well {
                 Some(well) => told.push(format!("{} ms", well.saturating_sub(from))),
-                None => self.problems.push(format!("L3: not well {RECOVERS_WITHIN:?} after: {fault}")),
+                None => {
+                    self.problems.push(format!("L3: no recovery within {RECOVERS_WITHIN:?} after: {fault}"))
+                }
             }
             self.deals.push(Deal { fault, began, from, well, alone });
         }
@@ -247,7 +250,8 @@ fn ends(injected: &Injected) -> u64 {
     injected.began + u64::try_from(injected.lasts.as_millis()).expect("faults last for seconds")
 }
 
-/// No fault any more: everything is up, every job ends. Answers when that was over, and when the clients had ended.
+/// Ends all faults, restarts everything and waits for every job to end. Returns when all was done, and when the clients
+/// had ended.
 async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> Result<(u64, u64), Failure> {
     for node in &mut stage.nodes {
         node.links.heal();
@@ -271,15 +275,14 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
     if let Err(failure) = resumed.await {
         problems.push(format!("L3: {failure}"));
     }
-    let whole = until("all groups have their members", SETTLES_WITHIN, async || {
-        stage.operator.complete_groups().await
-    });
+    let whole =
+        until("all groups are complete", SETTLES_WITHIN, async || stage.operator.complete_groups().await);
     if let Err(failure) = whole.await {
         problems.push(format!("S7: {failure}"));
     }
-    // Nobody's inbox is left, and no job stands anywhere. One that moves may be missed by a look, and not by several.
+    // No inbox is orphaned and no job is open. One check may miss a job that moves, but several checks do not.
     let mut looks = 0;
-    let settled = until("every job is over, and every group done", SETTLES_WITHIN, async || {
+    let settled = until("every job is terminal and every group is done", SETTLES_WITHIN, async || {
         let settled = stage.operator.open_jobs().await == Some(0)
             && stage.operator.orphans().await.is_some_and(|orphans| orphans.is_empty())
             && stage.operator.leader().await.is_some()
@@ -293,7 +296,7 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
     Ok((record::now(), client_end))
 }
 
-/// All records as one history, transactions before what they caused.
+/// Merges all records into one history, with transactions before their effects.
 fn gather(
     dir: &Path,
     truth: Vec<Event>,
@@ -315,7 +318,7 @@ fn gather(
     Ok(history)
 }
 
-/// A client that was killed hears nothing of what it had asked.
+/// Adds unknown answers for the open calls of a client that was killed.
 fn unanswered(history: &[Event], client: u32, killed: u64) -> Vec<Event> {
     let mut open = std::collections::BTreeSet::new();
     for event in history {
@@ -334,12 +337,12 @@ fn unanswered(history: &[Event], client: u32, killed: u64) -> Vec<Event> {
     open.into_iter().map(|call| Event { at: killed, what: answer(call) }).collect()
 }
 
-/// Watches how late this machine's clock wakes a thread up: what nobody here can be faster than.
+/// Measures how late this machine wakes up a thread. No process on it can be faster.
 struct Stalls {
     seen: Arc<Mutex<Vec<(u64, u64)>>>,
 }
 
-/// Lateness that counts.
+/// The shortest stall that counts, in milliseconds.
 const STALL: u64 = 50;
 
 impl Stalls {
@@ -359,7 +362,7 @@ impl Stalls {
         Ok(Self { seen })
     }
 
-    /// When, and for how long.
+    /// Returns when each stall occurred, and how long it was.
     fn seen(&self) -> Vec<(u64, u64)> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

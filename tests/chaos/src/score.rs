@@ -1,4 +1,4 @@
-//! What a run comes to: the checker's verdict, and the figures that people ask for.
+//! The result of a run: the checker's verdict and the figures.
 
 mod figures;
 
@@ -15,13 +15,14 @@ use crate::fault::SESSION;
 use crate::run::{Deal, Outcome, Plan};
 use crate::servers::TICK;
 
-/// Of every run.
+/// The bounds of every run.
 pub(crate) const BOUNDS: Bounds = Bounds { session_timeout: SESSION, tick: TICK };
 
-/// How long, in milliseconds, what was late is the machine's after all stood still: processes catch up by then.
+/// Time in which processes catch up after a stall of the machine, in milliseconds. Violations within it are attributed
+/// to the stall.
 const MACHINE: u64 = 1_000;
 
-/// The verdict, and the figures.
+/// The scorecard.
 #[derive(Debug, Serialize)]
 pub(crate) struct Score {
     pub(crate) servers: String,
@@ -29,16 +30,16 @@ pub(crate) struct Score {
     pub(crate) seconds: u64,
     pub(crate) calls: u64,
     pub(crate) acknowledged: usize,
-    /// Jobs whose submission was answered with *unknown* and never acknowledged: there, and not there.
+    /// Jobs whose submissions were answered with *unknown* and never acknowledged: existing, and absent.
     pub(crate) unknown: [usize; 2],
     pub(crate) conflicts: u64,
     pub(crate) lost: usize,
     pub(crate) ends: BTreeMap<&'static str, usize>,
-    /// Made, stopped, done, removed.
+    /// Created, stopped, done, removed.
     pub(crate) groups: [u64; 4],
     /// Joins and finished handlers that succeeded.
     pub(crate) joins: [u64; 2],
-    /// Members that were retried and were waited for again.
+    /// Members that were retried and counted again.
     pub(crate) rejoined: u64,
     pub(crate) expired: u64,
     pub(crate) pauses: u64,
@@ -51,25 +52,25 @@ pub(crate) struct Score {
     pub(crate) stale_writes_fenced: u64,
     pub(crate) stale_writes_committed: u64,
     pub(crate) zombie_reports_refused: u64,
-    /// Two that said that they lead, within a session timeout after somebody's hand took leadership from one of them.
+    /// Overlaps of two leaders within a session timeout after an operator took the leadership from one of them.
     pub(crate) overlaps_by_hand: usize,
-    /// Bounds of a second or less that were broken when the machine had just stood still.
+    /// Violations of L2 and L5 right after a stall of the machine.
     pub(crate) late_with_machine: usize,
     pub(crate) epochs: u64,
     pub(crate) workers_killed_by_jobs: u32,
-    /// How often the servers were up and served nobody, a client of the bare protocol included, until they were started
-    /// again.
+    /// How often the servers were up but gave no sessions, not even to a client of the bare protocol, until they were
+    /// restarted.
     pub(crate) servers_stuck: u32,
     pub(crate) faults: Vec<Recovery>,
     pub(crate) faults_missed: u32,
     pub(crate) bounds: Vec<Bound>,
     pub(crate) invariants: Vec<Verdicts>,
-    /// The machine's own: how often nothing ran for more than 50 ms, and the longest, in milliseconds.
+    /// Stalls of the machine: how often no thread ran for more than 50 ms, and the longest stall in milliseconds.
     pub(crate) stalls: (usize, u64),
     pub(crate) violations: Vec<String>,
 }
 
-/// How often a fault happened, and how long it took until all was well again, in milliseconds.
+/// How often a fault was injected, and its recovery times, in milliseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Recovery {
     fault: String,
@@ -79,7 +80,7 @@ pub(crate) struct Recovery {
     max: Option<u64>,
 }
 
-/// A bound of the invariants, against what was measured after faults that were on alone, in milliseconds.
+/// A bound of the invariants and the times measured after faults that were active alone, in milliseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bound {
     id: &'static str,
@@ -90,7 +91,7 @@ pub(crate) struct Bound {
     bound: u64,
 }
 
-/// An invariant's verdict.
+/// The verdict on an invariant.
 #[derive(Debug, Serialize)]
 pub(crate) struct Verdicts {
     id: &'static str,
@@ -110,7 +111,7 @@ impl Score {
         }
         let truth = checker.truth();
         let record = |job: &JobId| truth.record(job);
-        // One whose record went was over, or a rule says otherwise.
+        // A removed record belonged to a terminal job; otherwise a rule reports it.
         let removed = |job: &JobId| truth.jobs().get(job).is_some_and(|job| job.removed);
         let known = |job: &JobId| record(job).is_some() || removed(job);
         let lost = figures.acknowledged.iter().filter(|job| !known(job)).count();
@@ -159,7 +160,7 @@ impl Score {
             .iter()
             .map(|rule| Verdicts { id: rule.id, says: rule.says, violations: count(rule.id) })
             .collect();
-        let whole = "the history is whole: every transaction follows from those before it";
+        let whole = "the history is complete: every transaction follows from the previous ones";
         invariants.insert(0, Verdicts { id: "H", says: whole, violations: count("H") });
         let unexplained = count("S10") as u64;
         Self {
@@ -211,10 +212,10 @@ impl Score {
         }
     }
 
-    /// As tables of Markdown.
+    /// Formats the scorecard as Markdown tables.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
-        let mut line = |line: String| writeln!(text, "{line}").expect("a String takes all that is written");
+        let mut line = |line: String| writeln!(text, "{line}").expect("writing to a String does not fail");
         line("| jobs and runs | |\n| --- | ---: |".to_owned());
         let [there, absent] = self.unknown;
         let ends: Vec<_> = self.ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
@@ -225,44 +226,41 @@ impl Score {
             ("calls of clients", self.calls.to_string()),
             ("jobs acknowledged", self.acknowledged.to_string()),
             ("**lost**", format!("**{}**", self.lost)),
-            ("submissions without an answer, later there / absent", format!("{there} / {absent}")),
-            ("conflicts told", self.conflicts.to_string()),
-            ("how jobs ended", ends.join(", ")),
-            ("ended because their expiry passed", self.expired.to_string()),
+            ("submissions without an answer, later present / absent", format!("{there} / {absent}")),
+            ("conflicts reported", self.conflicts.to_string()),
+            ("jobs by end state", ends.join(", ")),
+            ("jobs ended by their expiry", self.expired.to_string()),
             ("pauses of a kind", self.pauses.to_string()),
-            ("groups made / stopped / done / removed", format!("{made} / {stopped} / {done} / {removed}")),
-            ("members retried and waited for again", self.rejoined.to_string()),
+            ("groups created / stopped / done / removed", format!("{made} / {stopped} / {done} / {removed}")),
+            ("members retried and counted again", self.rejoined.to_string()),
             ("joins / finished handlers that succeeded", format!("{joins} / {finishes}")),
             ("runs", self.runs.to_string()),
             ("extra runs, explained by a closed attempt or a retry", self.extra_runs_explained.to_string()),
             ("**extra runs, unexplained**", format!("**{}**", self.extra_runs_unexplained)),
-            ("transactions committed / refused", format!("{} / {}", self.transactions, self.refused)),
-            ("transactions that a minority logged and nobody committed", self.never_committed.to_string()),
+            ("transactions committed / rejected", format!("{} / {}", self.transactions, self.refused)),
+            ("transactions logged by a minority and never committed", self.never_committed.to_string()),
             ("stale leaders' writes attempted and fenced", self.stale_writes_fenced.to_string()),
             ("**stale leaders' writes committed**", format!("**{}**", self.stale_writes_committed)),
-            ("zombies' reports refused", self.zombie_reports_refused.to_string()),
+            ("zombies' reports rejected", self.zombie_reports_refused.to_string()),
             (
-                "two said that they lead, after a candidate or `/epoch` was deleted by hand",
+                "overlapping leaders after a candidate or `/epoch` was deleted manually",
                 self.overlaps_by_hand.to_string(),
             ),
             (
-                "L2 and L5: late within a second after the machine stood still",
+                "L2 and L5: exceeded within a second after a stall of the machine",
                 self.late_with_machine.to_string(),
             ),
             ("epochs claimed", self.epochs.to_string()),
             ("workers killed by their jobs", self.workers_killed_by_jobs.to_string()),
-            ("servers up and serving nobody, started again", self.servers_stuck.to_string()),
-            (
-                "stalls of the machine above 50 ms, longest",
-                format!("{}, {} ms", self.stalls.0, self.stalls.1),
-            ),
+            ("restarts of servers that gave no sessions", self.servers_stuck.to_string()),
+            ("stalls of the machine over 50 ms, longest", format!("{}, {} ms", self.stalls.0, self.stalls.1)),
             ("**violations**", format!("**{}**", self.violations.len())),
         ];
         for (what, value) in rows {
             line(format!("| {what} | {value} |"));
         }
         line(
-            "\n| fault | times | alone | recovered, p50 ms | max ms |\n| --- | ---: | ---: | ---: | ---: |"
+            "\n| fault | times | alone | recovery, p50 ms | max ms |\n| --- | ---: | ---: | ---: | ---: |"
                 .to_owned(),
         );
         let shown = |value: Option<u64>| value.map_or("–".to_owned(), |value| value.to_string());
@@ -278,7 +276,7 @@ impl Score {
             let Bound { id, what, times, p50, max, bound } = row;
             line(format!("| {id} | {what} | {times} | {} | {} | {bound} |", shown(*p50), shown(*max)));
         }
-        line("\n| invariant | as the checker decides it | violations |\n| --- | --- | ---: |".to_owned());
+        line("\n| invariant | what the checker verifies | violations |\n| --- | --- | ---: |".to_owned());
         for row in &self.invariants {
             line(format!("| {} | {} | {} |", row.id, row.says, row.violations));
         }

@@ -16,14 +16,14 @@ use crate::txn::Txn;
 use crate::wait::until;
 use crate::{keeper, zklog};
 
-/// ZooKeeper's tick.
+/// ZooKeeper's `tickTime`.
 pub(crate) const TICK: Duration = Duration::from_millis(200);
 const MEMBERS: usize = 3;
 const SERVES_WITHIN: Duration = Duration::from_secs(60);
-/// Beyond an election, by far.
+/// Much longer than an election.
 const GIVE_WITHIN: Duration = Duration::from_secs(20);
 
-/// Which servers.
+/// The kind of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Three members of Apache ZooKeeper.
@@ -45,8 +45,8 @@ impl Servers {
             Kind::Keeper => Self::Keeper(Keeper::new(dir)?),
         };
         servers.launch(0)?;
-        // A member may say that it serves while the others still follow.
-        until("every server says that it serves", SERVES_WITHIN, async || servers.say_so()).await?;
+        // A member may report that it serves while others are still synchronising.
+        until("every server reports that it serves", SERVES_WITHIN, async || servers.say_so()).await?;
         if servers.give_sessions(SERVES_WITHIN).await {
             return Ok(servers);
         }
@@ -89,7 +89,7 @@ impl Servers {
         }
     }
 
-    /// Starts a killed one again.
+    /// Restarts a killed member.
     pub(crate) fn launch(&mut self, member: usize) -> Result<(), Failure> {
         match self {
             Self::Ensemble(ensemble) => ensemble.member(member).launch(),
@@ -98,11 +98,11 @@ impl Servers {
         Ok(())
     }
 
-    /// Waits until every one serves. `true` if that took another start of all of them, because they were up and gave
-    /// nobody a session: what Apache ZooKeeper 3.8.0 was seen to do for minutes after all members were killed, and then
-    /// frozen. What they said of themselves is left in `dir`.
+    /// Waits until every member serves. Returns `true` if all had to be restarted because they were up but gave no
+    /// sessions. Apache ZooKeeper 3.8.0 did this for minutes after all members were killed and then frozen. The
+    /// members' status is saved in `dir`.
     pub(crate) async fn all_serve(&mut self, dir: &Path) -> Result<bool, Failure> {
-        let say_so = until("every server says that it serves", SERVES_WITHIN, async || self.say_so());
+        let say_so = until("every server reports that it serves", SERVES_WITHIN, async || self.say_so());
         say_so.await?;
         if self.give_sessions(GIVE_WITHIN).await {
             return Ok(false);
@@ -113,11 +113,11 @@ impl Servers {
         for member in members {
             self.launch(member)?;
         }
-        until("every server says that it serves", SERVES_WITHIN, async || self.say_so()).await?;
+        until("every server reports that it serves", SERVES_WITHIN, async || self.say_so()).await?;
         if self.give_sessions(SERVES_WITHIN).await {
             return Ok(true);
         }
-        Err(Failure::new("the servers give no sessions, even started again"))
+        Err(Failure::new("the servers give no sessions after a restart"))
     }
 
     fn say_so(&self) -> bool {
@@ -129,14 +129,14 @@ impl Servers {
         }
     }
 
-    /// Whether every server gives a client of its own a session, which takes a transaction.
+    /// Returns whether every server gives a new client a session, which takes a transaction.
     pub(crate) async fn give_sessions(&self, within: Duration) -> bool {
         let gives = async |address| {
             let session = move || RawClient::connect(address).and_then(RawClient::close).is_ok();
             tokio::task::spawn_blocking(session).await.unwrap_or(false)
         };
         for address in self.addresses() {
-            if until("a session", within, async || gives(address).await).await.is_err() {
+            if until("the server gives a session", within, async || gives(address).await).await.is_err() {
                 return false;
             }
         }
@@ -153,7 +153,7 @@ impl Servers {
         }
         if let Self::Ensemble(ensemble) = self {
             for member in ensemble.members() {
-                // A development kit's tool, which not every machine has.
+                // `jstack` is a tool of the JDK, which may not be installed.
                 let pid = member.process_id().map(|pid| pid.to_string()).unwrap_or_default();
                 let threads = Command::new("jstack").arg(&pid).output().map(|output| output.stdout);
                 let threads = threads.unwrap_or_else(|error| error.to_string().into_bytes());
@@ -167,8 +167,8 @@ impl Servers {
         Ok(std::fs::write(dir.join(format!("servers-stuck-at-{}.txt", crate::record::now())), text)?)
     }
 
-    /// The committed transactions, and the refused ones, in their order; and how many were logged and never committed.
-    /// All servers serve and nobody writes: then they are killed.
+    /// Stops the servers and returns their logs: committed and rejected transactions in order, and the number that were
+    /// logged but never committed. All servers must serve, and no process may write.
     pub(crate) fn into_log(mut self) -> Result<(Vec<Txn>, usize), Failure> {
         match &mut self {
             Self::Ensemble(ensemble) => {
@@ -205,7 +205,7 @@ impl Keeper {
             return Ok(());
         }
         let output = File::options().create(true).append(true).open(&self.output)?;
-        // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
+        // The kernel kills the process with the thread that started it, in case that thread cannot do it.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(std::env::current_exe()?)

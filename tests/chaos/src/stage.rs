@@ -1,4 +1,4 @@
-//! The cluster of a run: servers, node processes, clients, and an operator whom no fault of a link touches.
+//! The cluster of a run: servers, node processes, clients, and an operator that no fault of a link affects.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,35 +31,35 @@ use crate::work::{Task, WORK};
 
 /// The namespace.
 pub(crate) const CHROOT: &str = "/chaos";
-/// The operator's own session outlives what is done to the servers.
+/// The operator's session outlives the faults of the servers.
 const OPERATOR_SESSION: Duration = Duration::from_secs(30);
 const CONNECTS_WITHIN: Duration = Duration::from_secs(20);
-/// How long records are kept: as short as it can be set, so that removals meet all faults.
+/// Retention of records: the shortest possible, so that removals coincide with all faults.
 const KEPT: Duration = MIN_RETENTION;
 const NODES: usize = 4;
 const SLOTS: u32 = 8;
 /// The operator's number among the clients.
 const OPERATOR: u32 = 0;
-/// They tick until peace comes.
+/// They tick until the last phase of a run.
 const SCHEDULES: [&str; 2] = ["beat", "alone"];
-/// Clients within this process, and the calls that each client makes in a second.
+/// Number of clients in the driver's process.
 const CLIENTS_HERE: u32 = 2;
 
-/// All that runs.
+/// The running cluster.
 pub(crate) struct Stage {
     pub(crate) dir: PathBuf,
     pub(crate) kind: Kind,
     pub(crate) servers: Servers,
     pub(crate) nodes: Vec<Process>,
-    /// A client that can be killed.
+    /// A client process, which can be killed.
     pub(crate) client: Process,
-    /// Of the clients within this process.
+    /// The links of the clients in the driver's process.
     pub(crate) client_links: Vec<Links>,
     pub(crate) operator: Operator,
     pub(crate) witness: Witness,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) poisoned: u32,
-    /// How often the servers were up, and served nobody until they were started again.
+    /// How often the servers were up but gave no sessions until they were restarted.
     pub(crate) servers_stuck: u32,
     clients: Vec<JoinHandle<Result<(), Failure>>>,
     stop_clients: CancellationToken,
@@ -69,7 +69,7 @@ pub(crate) struct Stage {
     pub(crate) killed_clients: Vec<(u32, u64)>,
 }
 
-/// Looks and acts beside all faults of links.
+/// Observes and acts without any fault of links.
 pub(crate) struct Operator {
     to: String,
     zk: Zk,
@@ -83,7 +83,7 @@ impl Operator {
         Ok(Self { to, zk, caller })
     }
 
-    /// A session that is not over. Whether it serves is another matter.
+    /// Returns a session that has not ended. It may be disconnected.
     pub(crate) async fn zk(&mut self) -> Result<Zk, Failure> {
         if self.zk.state() == SessionState::Ended {
             self.zk = connect(&self.to.parse()?, OPERATOR_SESSION).await?;
@@ -91,13 +91,13 @@ impl Operator {
         Ok(self.zk.clone())
     }
 
-    /// Which node leads, if one does.
+    /// Returns the leading node, if there is one.
     pub(crate) async fn leader(&self) -> Option<NodeId> {
         let leader = self.caller.client.leader().await.ok().flatten()?;
         leader.standing.then_some(leader.node)
     }
 
-    /// Inboxes whose worker is gone.
+    /// Returns the inboxes whose worker has left.
     pub(crate) async fn orphans(&mut self) -> Option<BTreeSet<String>> {
         let zk = self.zk().await.ok()?;
         let workers = zk.children(path::WORKERS.to_owned()).await.ok()?.unwrap_or_default();
@@ -106,13 +106,13 @@ impl Operator {
         Some(inboxes.into_iter().filter(|inbox| !workers.contains(inbox)).collect())
     }
 
-    /// The workers that are registered, by node.
+    /// Returns the registered workers, with their nodes.
     pub(crate) async fn workers(&self) -> Vec<(NodeId, WorkerId)> {
         let workers = self.caller.client.workers().await.unwrap_or_default();
         workers.into_iter().filter_map(|worker| Some((worker.info.ok()?.node, worker.id))).collect()
     }
 
-    /// How many jobs stand anywhere but in quarantine.
+    /// Counts the jobs that are queued, delayed or assigned.
     pub(crate) async fn open_jobs(&mut self) -> Option<usize> {
         let zk = self.zk().await.ok()?;
         let mut parents: Vec<String> = path::Bucket::all().map(path::Bucket::queue).collect();
@@ -129,7 +129,7 @@ impl Operator {
         Some(open)
     }
 
-    /// Groups that are not done, and that can be read.
+    /// Returns the groups that are readable and not done.
     pub(crate) async fn open_groups(&mut self) -> Option<Vec<GroupId>> {
         let zk = self.zk().await.ok()?;
         let mut open = Vec::new();
@@ -146,7 +146,7 @@ impl Operator {
         Some(open)
     }
 
-    /// Submits what is missing of the groups that are not done. `true` if nothing is.
+    /// Submits the missing members of the groups that are not done. Returns `true` if none is missing.
     pub(crate) async fn complete_groups(&mut self) -> bool {
         let Some(open) = self.open_groups().await else { return false };
         let mut all = true;
@@ -156,7 +156,7 @@ impl Operator {
         all
     }
 
-    /// One that ticks each second, and one that ticks only when its last job is over.
+    /// Adds one schedule that ticks each second, and one that ticks only when its last job is terminal.
     async fn add_schedules(&self) -> Result<(), Failure> {
         let job = |ms| Job::new(WORK, &Task::new(ms, 0));
         let beat = Schedule::every(SCHEDULES[0], Duration::from_secs(1), job(5)?);
@@ -167,7 +167,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Whether all schedules stand still.
+    /// Pauses all schedules. Returns whether that succeeded.
     pub(crate) async fn pause_schedules(&self) -> bool {
         let mut paused = true;
         for name in SCHEDULES {
@@ -178,7 +178,7 @@ impl Operator {
     }
 
     pub(crate) async fn is_over(&self, job: &JobId) -> bool {
-        // One that was acknowledged and is not there is over, and its record was removed.
+        // If an acknowledged job is absent, it was terminal and its record was removed.
         let view = self.caller.client.get(job).await;
         view.is_ok_and(|view| view.is_none_or(|view| view.state.is_terminal()))
     }
@@ -253,7 +253,7 @@ impl Stage {
         client::Arguments { zookeeper, records, number, seed, rate: self.rate }
     }
 
-    /// Starts the client process under a number of its own, if it is down.
+    /// Starts the client process with a new number, if it is down.
     pub(crate) fn start_client_process(&mut self, rng: &mut Rng) -> Result<(), Failure> {
         if self.client.runs() {
             return Ok(());
@@ -269,7 +269,7 @@ impl Stage {
         self.client.start()
     }
 
-    /// SIGKILL for the client process: what it had asked is never answered.
+    /// Sends SIGKILL to the client process. Its open calls are never answered.
     pub(crate) fn kill_client_process(&mut self) {
         self.client.kill();
         self.killed_clients.push((self.next_client - 1, crate::record::now()));
@@ -282,7 +282,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Notices processes that a job killed, and starts them again.
+    /// Detects processes that a job killed, and restarts them.
     pub(crate) fn tend(&mut self) -> Result<(), Failure> {
         for node in &mut self.nodes {
             if node.look() {
@@ -302,7 +302,7 @@ impl Stage {
         self.client.ended().await
     }
 
-    /// The node of this name.
+    /// Returns the position of the node with this name.
     pub(crate) fn index_of(&self, node: &NodeId) -> Option<usize> {
         self.nodes.iter().position(|process| process.name == *node)
     }

@@ -1,4 +1,4 @@
-//! The transactions of `docs/semantics.md`, as they look on the wire.
+//! The transactions of `docs/semantics.md`, recognized on the wire.
 
 use bellwether_testkit::{Request, op};
 
@@ -18,12 +18,12 @@ pub(crate) fn assign(request: &Request<'_>) -> bool {
     multi(request, &["/epoch", "/workers/", "/queue/", "/assignments/"])
 }
 
-/// By the worker.
+/// A close by the worker.
 pub(crate) fn close(request: &Request<'_>) -> bool {
     multi(request, &["/jobs/", "/assignments/"]) && !request.mentions("/epoch")
 }
 
-/// Of a lost worker's job, by the leader.
+/// A recovery of a lost worker's job by the leader.
 pub(crate) fn recover(request: &Request<'_>) -> bool {
     multi(request, &["/epoch", "/jobs/", "/assignments/"])
 }
@@ -32,8 +32,8 @@ pub(crate) fn promote(request: &Request<'_>) -> bool {
     multi(request, &["/epoch", "/delayed/", "/queue/"])
 }
 
-/// Takes a group on and makes the job of its next stage, by the leader. An end of a member that the leader writes is about
-/// `/members`, too.
+/// An advance of a group by the leader, which creates the job of the next stage. A leader's transaction that ends a
+/// member also mentions `/members`.
 pub(crate) fn join(request: &Request<'_>) -> bool {
     multi(request, &["/epoch", "/groups/", "/jobs/", "/queue/"]) && !request.mentions("/members/")
 }

@@ -1,44 +1,44 @@
-//! A transaction, whichever server made it, and its way into a history.
+//! Transactions, independent of the server, and their conversion to a history.
 
 use bellwether_sim::history::{Event, EventKind, TxnOp};
 use serde::{Deserialize, Serialize};
 
-/// A transaction of a server's log.
+/// A transaction in a server's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Txn {
     pub(crate) zxid: i64,
-    /// 0 for the server's own.
+    /// 0 for the server's own transactions.
     pub(crate) session: i64,
-    /// The number that the client gave its request.
+    /// The xid of the client's request.
     pub(crate) xid: i32,
-    /// 0 if the log does not tell.
+    /// 0 if the log does not contain it.
     pub(crate) wall_ms: u64,
     pub(crate) done: Done,
 }
 
-/// What became of it.
+/// The result of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Done {
-    /// All of it, on paths from the server's root.
+    /// Committed, with paths from the server's root.
     Committed(Vec<TxnOp>),
-    /// Nothing: this operation failed with this code.
+    /// Rejected: the operation at this index failed with this code.
     Refused(usize, i32),
-    /// It is about no znode: a session began.
+    /// A transaction without znodes, such as the start of a session.
     Else,
 }
 
-/// What stands between the server's clock and the history's, and between its root and the namespace's.
+/// The offsets between the server's clock and the history's, and between its root and the namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) chroot: String,
-    /// The same instant on both clocks.
+    /// The same time on both clocks.
     pub(crate) wall: u64,
     pub(crate) boot: u64,
 }
 
 impl Frame {
-    /// The transactions as events, in their order. ZooKeeper's time is when the leader took the request: before any of
-    /// its effects.
+    /// Converts the transactions to events, in their order. ZooKeeper's time is when the leader received the request,
+    /// so it is before the effects.
     pub(crate) fn events(&self, log: &[Txn], why: impl Fn(&Txn, usize, i32) -> String) -> Vec<Event> {
         let mut events = Vec::with_capacity(log.len());
         let mut last = 0;

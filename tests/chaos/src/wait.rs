@@ -15,7 +15,7 @@ pub(crate) async fn until(
     let start = Instant::now();
     while !condition().await {
         if start.elapsed() > within {
-            return Err(Failure::new(format!("not within {within:?}: {what}")));
+            return Err(Failure::new(format!("timed out after {within:?}, waiting for: {what}")));
         }
         tokio::time::sleep(POLL_EVERY).await;
     }

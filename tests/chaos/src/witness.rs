@@ -1,4 +1,4 @@
-//! What was sent, seen at the proxies: a refused multi has no paths in ZooKeeper's log, and here they are.
+//! The multis that the proxies saw. ZooKeeper's log has no paths of rejected multis; this module provides them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,26 +8,26 @@ use bellwether_testkit::{Proxy, Request, op};
 
 use crate::jute::Reader;
 
-/// A multi, as far as it matters.
+/// The relevant content of a multi.
 #[derive(Debug, Clone)]
 pub(crate) struct Multi {
-    /// Of each operation: its code, its path from the server's root, and the version that it insists on.
+    /// The code, the path from the server's root, and the expected version of each operation.
     pub(crate) ops: Vec<(i32, String, Option<i32>)>,
 }
 
 impl Multi {
-    /// The epoch that a leader's multi insists on.
+    /// Returns the epoch that a leader's multi checks.
     pub(crate) fn epoch(&self) -> Option<i32> {
         let (code, path, version) = self.ops.first()?;
         (*code == op::CHECK && path.ends_with(path::EPOCH)).then_some(*version)?
     }
 
-    /// Whether it is a worker's report: it closes attempts, and needs no epoch for that.
+    /// Returns whether it is a worker's report, which closes attempts and does not check the epoch.
     pub(crate) fn reports(&self) -> bool {
         self.epoch().is_none() && self.ops.iter().any(|(_, path, _)| path.contains("/assignments/"))
     }
 
-    /// An operation, for people.
+    /// Describes an operation.
     pub(crate) fn describe(&self, index: usize) -> String {
         match self.ops.get(index) {
             None => format!("operation {index}"),
@@ -46,15 +46,15 @@ impl Multi {
     }
 }
 
-/// Remembers every multi that passes a proxy.
+/// Stores every multi that passes a proxy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Witness {
-    /// By session and the request's number.
+    /// By session and xid.
     sent: Arc<Mutex<BTreeMap<(i64, i32), Multi>>>,
 }
 
 impl Witness {
-    /// Watches a proxy from now on.
+    /// Starts to observe a proxy.
     pub(crate) fn watch(&self, proxy: &Proxy) {
         let sent = Arc::clone(&self.sent);
         proxy.witness(move |session, request| {
@@ -66,7 +66,7 @@ impl Witness {
         });
     }
 
-    /// All that were seen.
+    /// Returns all multis so far.
     pub(crate) fn multis(&self) -> BTreeMap<(i64, i32), Multi> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

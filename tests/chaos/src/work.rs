@@ -1,4 +1,4 @@
-//! What the jobs of these runs do: they take a while, fail a few times, ignore who stops them, hang, or kill their worker.
+//! The jobs of a run: they take a while, fail a few times, ignore signals, hang, or kill their worker.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 use crate::groups;
 use crate::record::Recorder;
 
-/// Runs on the runtime, and can be dropped at any time.
+/// Runs on the async runtime; can be dropped at any time.
 pub(crate) const WORK: &str = "work";
-/// Runs on a thread, and heeds nobody.
+/// Runs on a thread, and ignores signals.
 pub(crate) const BLOCK: &str = "block";
-/// Kills the process that runs it, for its first attempts.
+/// Kills the process that runs it, in its first attempts.
 pub(crate) const POISON: &str = "poison";
 
-/// Hangs, for its first attempts.
+/// Hangs in its first attempts.
 pub(crate) const HANG: &str = "hang";
-/// Of jobs that hang: the shortest.
+/// The lease of jobs that hang: the shortest possible.
 const LEASE: Duration = Duration::from_secs(1);
 
 /// A member of a group, or a sub-job.
@@ -30,16 +30,16 @@ pub(crate) const PART: &str = "part";
 /// Has sub-jobs, and a finished handler.
 pub(crate) const TREE: &str = "tree";
 
-/// What a job of any kind is to do.
+/// The payload of a job of any kind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// How long a run takes.
+    /// Duration of a run.
     pub(crate) ms: u64,
-    /// How many attempts fail, kill, or hang.
+    /// Number of attempts that fail, kill or hang.
     pub(crate) fails: u32,
-    /// Bytes that have to arrive as they were sent.
+    /// Bytes whose digest is checked.
     pub(crate) padding: String,
-    /// How many sub-jobs it has.
+    /// Number of sub-jobs.
     pub(crate) subs: u32,
 }
 
@@ -48,7 +48,7 @@ impl Task {
         Self { ms, fails, padding: String::new(), subs: 0 }
     }
 
-    /// The payloads of its sub-jobs: the same at each attempt.
+    /// Returns the payloads of its sub-jobs, which are the same in each attempt.
     pub(crate) fn subs(&self) -> impl Iterator<Item = (u32, String)> {
         let ms = self.ms;
         (0..self.subs).map(move |number| {
@@ -58,7 +58,7 @@ impl Task {
     }
 }
 
-/// Handlers that record when each run begins and ends.
+/// Returns handlers that record the start and end of each run.
 pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
     let (work, block, poison) = (Arc::clone(recorder), Arc::clone(recorder), Arc::clone(recorder));
     let hang = Arc::clone(recorder);
@@ -120,7 +120,7 @@ pub(crate) fn task(context: &JobContext) -> Result<Task, HandlerError> {
     Ok(serde_json::from_slice(context.payload().bytes())?)
 }
 
-/// A run; recorded as over when it is dropped, by whoever drops it.
+/// A run. It is recorded as ended when it is dropped.
 pub(crate) struct Run<'a> {
     recorder: &'a Recorder,
     context: &'a JobContext,

@@ -1,21 +1,22 @@
-//! Apache ZooKeeper's transaction log, read from its files, and the logs of an ensemble merged into one.
+//! Reads the files of Apache ZooKeeper's transaction log, and merges the logs of an ensemble.
 //!
 //! ```text
 //!  "ZKLG" | version 2 | database id     then, until the preallocated zeros:
 //!  Adler-32 | length | header (session, xid, zxid, time, type), body, digest | 'B'
 //! ```
 //!
-//! A process that was killed leaves a torn record at the end of a file, and begins another file when it comes back: a
-//! file is read up to its first record that is not whole.
+//! A killed process leaves a torn record at the end of a file, and starts another file after its restart. So a file is
+//! read up to its first incomplete record.
 //!
-//! **What counts as committed.** Members log a proposal before the leader commits it, so that a member's log may hold
-//! what was never committed: the last proposals of a leader that died. A member that comes back drops them when it
-//! synchronises. So all members are up, and in agreement, before their logs are read; then a transaction that a majority
-//! has is committed, and one that a minority has is not. What two members have under one number is the same, or the
-//! reading fails. Within an epoch numbers have no gap, or it fails, too: then no snapshot replaced a part of the log.
+//! **Committed transactions.** Members log a proposal before the leader commits it. So a member's log may contain
+//! proposals that were never committed: the last ones of a leader that died. A member drops them when it synchronises
+//! after a restart. Therefore all members must be up and synchronised before their logs are read. Then a transaction
+//! that a majority has is committed, and one that only a minority has is not. If two members have different
+//! transactions under one number, the reading fails. It also fails if the numbers within an epoch have a gap, because
+//! then a snapshot replaced a part of the log.
 //!
-//! A refused multi is logged with the codes of its operations and without their paths; who wants the paths has to have
-//! seen the request ([`crate::witness`]).
+//! A rejected multi is logged with the codes of its operations and without their paths. [`crate::witness`] provides the
+//! paths.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,18 +31,18 @@ use crate::txn::{Done, Txn};
 const HEADER: usize = 16;
 const END_OF_RECORD: u8 = b'B';
 
-/// Reads the logs of all members of an ensemble that agree, from their data directories.
+/// Reads the logs of all members of an ensemble from their data directories. The members must agree.
 pub(crate) fn read(members: &[&Path]) -> Result<Merged, Failure> {
     let logs = members.iter().map(|data| member(data)).collect::<Result<Vec<_>, _>>()?;
     merge(&logs)
 }
 
-/// The logs of an ensemble as one.
+/// The merged logs of an ensemble.
 #[derive(Debug)]
 pub(crate) struct Merged {
     /// In the order of their numbers.
     pub(crate) committed: Vec<Txn>,
-    /// How many a minority logged, which were never committed.
+    /// Number of transactions that only a minority logged and that were never committed.
     pub(crate) dropped: usize,
 }
 
@@ -55,14 +56,14 @@ fn member(data: &Path) -> Result<BTreeMap<i64, Txn>, Failure> {
         for txn in records(&fs::read(&file)?) {
             let (zxid, name) = (txn.zxid, file.display());
             let txn = txn.map_err(|what| Failure::new(format!("{name}: transaction {zxid:#x}: {what}")))?;
-            // The last record of one file may be the first of the next.
+            // The last record of a file may be repeated as the first of the next file.
             log.insert(zxid, txn);
         }
     }
     Ok(log)
 }
 
-/// A record that could be read from its file, and what is in it.
+/// A complete record of a file, and its decoded transaction.
 struct Record {
     zxid: i64,
     txn: Result<Txn, &'static str>,
@@ -79,12 +80,12 @@ fn records(file: &[u8]) -> Vec<Record> {
     let mut rest = Reader(file.get(HEADER..).unwrap_or_default());
     while let Some(record) = record(&mut rest) {
         let zxid = Reader(record.get(12..).unwrap_or_default()).long().unwrap_or_default();
-        records.push(Record { zxid, txn: transaction(record).ok_or("a body that is none") });
+        records.push(Record { zxid, txn: transaction(record).ok_or("invalid body") });
     }
     records
 }
 
-/// The next whole record.
+/// Returns the next complete record.
 fn record<'a>(rest: &mut Reader<'a>) -> Option<&'a [u8]> {
     let checksum = rest.long()?;
     let record = rest.buffer().filter(|record| !record.is_empty())?;
@@ -109,11 +110,11 @@ fn transaction(record: &[u8]) -> Option<Txn> {
         kind::CREATE_SESSION => Done::Else,
         kind::ERROR => Done::Refused(0, reader.int()?),
         kind::MULTI => multi(&mut reader)?,
-        // An ACL is nothing that a history has.
+        // ACLs are not part of a history.
         kind::SET_ACL => Done::Else,
         single => Done::Committed(vec![operation(single, &mut reader)?]),
     };
-    // A container's removal is the server's own doing, under the session of nobody.
+    // The server removes containers itself, so the session is 0.
     Some(Txn { zxid, session: if kind == kind::DELETE_CONTAINER { 0 } else { session }, xid, wall_ms, done })
 }
 
@@ -125,7 +126,7 @@ fn multi(reader: &mut Reader<'_>) -> Option<Done> {
         let kind = reader.int()?;
         let mut body = Reader(reader.buffer()?);
         if kind == kind::ERROR {
-            // Of all operations only the one that failed has a code of its own.
+            // Only the operation that failed has its own code.
             let code = body.int()?;
             if code != 0 && code != RUNTIME_INCONSISTENCY {
                 refused = Some(Done::Refused(index, code));
@@ -149,14 +150,14 @@ fn operation(kind: i32, reader: &mut Reader<'_>) -> Option<TxnOp> {
         }
         kind::DELETE | kind::DELETE_CONTAINER => TxnOp::Delete { path: reader.text()? },
         kind::SET_DATA => TxnOp::Set { path: reader.text()?, data: reader.data()?, version: reader.int()? },
-        // The log has the version that a set would have made.
+        // The log contains the version plus one.
         kind::CHECK => TxnOp::Check { path: reader.text()?, version: reader.int()? - 1 },
         kind::CLOSE_SESSION => TxnOp::CloseSession,
         _ => return None,
     })
 }
 
-/// The codes of operations, as they are logged.
+/// The codes of operations in the log.
 mod kind {
     pub(super) const ERROR: i32 = -1;
     pub(super) const CREATE_SESSION: i32 = -10;
@@ -173,7 +174,7 @@ mod kind {
     pub(super) const CREATE_TTL: i32 = 21;
 }
 
-/// Of the operations behind the one that failed.
+/// The code of the operations after the one that failed.
 const RUNTIME_INCONSISTENCY: i32 = -2;
 
 fn merge(logs: &[BTreeMap<i64, Txn>]) -> Result<Merged, Failure> {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_majority_has_is_committed() {
+    fn transactions_of_a_majority_are_committed() {
         let first = 1_i64 << 32;
         let whole: BTreeMap<_, _> = [txn(first + 1, 1), txn(first + 2, 2)].into();
         let ahead: BTreeMap<_, _> = [txn(first + 1, 1), txn(first + 2, 2), txn(first + 3, 3)].into();
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_that_disagree_or_lack_something_are_refused() {
+    fn logs_that_disagree_or_have_gaps_are_rejected() {
         let (one, other): (BTreeMap<_, _>, BTreeMap<_, _>) = ([txn(1, 1)].into(), [txn(1, 2)].into());
         assert!(merge(&[one.clone(), other]).unwrap_err().to_string().contains("disagree"));
         let gap: BTreeMap<_, _> = [txn(1, 1), txn(3, 3)].into();

@@ -1,17 +1,13 @@
-//! Short runs with fresh seeds: long enough to meet some faults of each sort, and to see that the verdict is one.
+//! Short runs with fresh seeds: long enough for some faults of each kind and for a valid verdict.
 //!
-//! A failure prints its seed and leaves its records: `BELLWETHER_CHAOS_SEED` takes the seed again, which fixes the faults
-//! and the calls, and not the machine's scheduling.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "in a test a panic is the report, and what it printed"
-)]
+//! A failure prints its seed and keeps its records. `BELLWETHER_CHAOS_SEED` runs the seed again, which fixes the faults
+//! and the calls, but not the machine's scheduling.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test reports by panicking and printing")]
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// One run at a time: each has the machine to itself, as its bounds are in real time.
+/// Serialises the runs: the bounds are in real time, so each run needs the machine for itself.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 fn run(server: &str, minutes: &str) {
@@ -29,10 +25,10 @@ fn run(server: &str, minutes: &str) {
     let card = String::from_utf8(done.stdout).unwrap();
     let card: serde_json::Value = serde_json::from_str(&card).unwrap();
     assert_eq!((card["lost"].as_u64(), card["extra_runs_unexplained"].as_u64()), (Some(0), Some(0)));
-    // A run that does nothing finds nothing.
+    // A run without jobs and transactions would check nothing.
     assert!(card["acknowledged"].as_u64() > Some(50), "{card}");
     assert!(card["transactions"].as_u64() > Some(200), "{card}");
-    // One that only a sweep gets over may take longer than the whole run.
+    // A fault whose recovery needs a sweep may take longer than the whole run.
     assert!(card["faults"].as_array().is_some_and(|faults| !faults.is_empty()), "{card}");
 }
 

@@ -1,4 +1,4 @@
-//! Feeds a history to every rule.
+//! Passes the events of a history to every rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,28 +11,28 @@ use super::event::{Call, Event, EventKind, Leading, Life};
 use super::rules::{Predicate, RULES};
 use super::truth::{Commit, Truth};
 
-/// The id of a flaw of the history itself.
+/// The violation id of a history that contradicts itself.
 const FLAW: &str = "H";
 
-/// What the liveness bounds are counted from.
+/// The parameters of the liveness bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The session timeout of nodes.
+    /// The session timeout of the nodes.
     pub session_timeout: Duration,
-    /// ZooKeeper's tick.
+    /// ZooKeeper's `tickTime`.
     pub tick: Duration,
 }
 
-/// An invariant that does not hold.
+/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which, as in `docs/invariants.md`; `H` if the history contradicts itself.
+    /// The invariant's id in `docs/invariants.md`; `H` if the history contradicts itself.
     pub id: &'static str,
-    /// When it was seen.
+    /// When it was detected.
     pub at: u64,
-    /// The newest transaction then.
+    /// The newest transaction at that time.
     pub zxid: i64,
-    /// What is wrong.
+    /// A description of the violation.
     pub what: String,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Where rules put what they find.
+/// Collects the violations that a rule finds.
 pub(super) struct Found<'a> {
     id: &'static str,
     at: u64,
@@ -57,7 +57,7 @@ impl Found<'_> {
     }
 }
 
-/// A call that was made.
+/// A call that a client has made.
 #[derive(Debug, Clone)]
 pub(super) struct Invoked {
     pub(super) client: u32,
@@ -65,26 +65,26 @@ pub(super) struct Invoked {
     pub(super) deadline: Option<u64>,
 }
 
-/// What rules may look at, as it is after the event.
+/// The state that rules can read, as it is after the event.
 pub(super) struct World {
     pub(super) bounds: Bounds,
     pub(super) now: u64,
     pub(super) truth: Truth,
     pub(super) nodes: BTreeMap<NodeId, Life>,
-    /// Those that said last that they lead.
+    /// The nodes whose last report says that they lead.
     active: BTreeSet<NodeId>,
-    /// Calls without an answer; the one that is being answered among them.
+    /// Calls without an answer, including the one that is being answered.
     pub(super) calls: BTreeMap<u64, Invoked>,
     /// Nodes whose election handles no messages.
     stalled: BTreeSet<NodeId>,
-    /// Whether a client purged, or is about to.
+    /// Whether a client has purged records or is doing it.
     pub(super) purged: bool,
-    /// Since when nothing goes wrong any more.
+    /// When the last fault ended.
     pub(super) healed: Option<u64>,
 }
 
 impl World {
-    /// Whether a process is there and does not stand still. One that nobody spoke of is.
+    /// Returns whether a process is running and not frozen. A process without events counts as running.
     pub(super) fn runs(&self, node: &NodeId) -> bool {
         match self.nodes.get(node) {
             Some(Life::Stopped | Life::Killed | Life::Failed | Life::Frozen) => false,
@@ -92,34 +92,34 @@ impl World {
         }
     }
 
-    /// Whether the election of a process handles what it is told.
+    /// Returns whether the election of a process handles its messages.
     pub(super) fn election_runs(&self, node: &NodeId) -> bool {
         self.runs(node) && !self.stalled.contains(node)
     }
 
-    /// Whether every node has left, and none was killed: whoever starts one again decides when.
+    /// Returns whether every node was stopped and none was killed. Then the time of the next start is not bounded.
     pub(super) fn all_left(&self) -> bool {
         !self.nodes.is_empty() && self.nodes.values().all(|life| *life == Life::Stopped)
     }
 
-    /// Whether somebody leads.
+    /// Returns whether there is a running leader.
     pub(super) fn is_led(&self) -> bool {
         self.active.iter().any(|node| self.runs(node))
     }
 
-    /// T + tick: when a session is over whose client is gone.
+    /// Returns T + tick: the time after which the session of a vanished client has ended.
     pub(super) fn session_end(&self) -> u64 {
         as_millis(self.bounds.session_timeout + self.bounds.tick)
     }
 }
 
-/// One event, and the transaction in it taken apart.
+/// One event, with its transaction decoded.
 pub(super) struct Step<'a> {
     pub(super) event: &'a EventKind,
     pub(super) commit: Option<&'a Commit>,
 }
 
-/// Decides whether a history keeps the invariants, event by event.
+/// Checks a history against the invariants, event by event.
 pub struct Checker {
     world: World,
     rules: Vec<(&'static str, Box<dyn Predicate>)>,
@@ -132,7 +132,7 @@ impl fmt::Debug for Checker {
 }
 
 impl Checker {
-    /// Has seen nothing yet.
+    /// Creates a checker of an empty history.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         let world = World {
@@ -149,18 +149,18 @@ impl Checker {
         Self { world, rules: RULES.iter().map(|rule| (rule.id, (rule.make)())).collect() }
     }
 
-    /// The namespace as it is by now.
+    /// Returns the current state of the namespace.
     #[must_use]
     pub fn truth(&self) -> &Truth {
         &self.world.truth
     }
 
-    /// Takes the next event, and answers with what it breaks.
+    /// Checks the next event. Returns the invariants that it breaks.
     pub fn observe(&mut self, event: &Event) -> Vec<Violation> {
         let mut flaws = Vec::new();
         let world = &mut self.world;
         if event.at < world.now {
-            flaws.push(format!("an event of {} ms after one of {} ms", event.at, world.now));
+            flaws.push(format!("an event at {} ms follows one at {} ms", event.at, world.now));
         }
         world.now = world.now.max(event.at);
         let mut commit = None;
@@ -173,7 +173,7 @@ impl Checker {
                 }
             }
             EventKind::Return { call, .. } if !world.calls.contains_key(call) => {
-                flaws.push(format!("call {call} was answered and not made"));
+                flaws.push(format!("call {call} was answered but never made"));
             }
             EventKind::Node { node, is } => {
                 match is {
@@ -217,7 +217,7 @@ impl Checker {
         violations
     }
 
-    /// The history ends here, at this time: what is still missing will not come.
+    /// Ends the history at this time: everything that is still missing counts as missing.
     pub fn finish(mut self, at: u64) -> Vec<Violation> {
         self.world.now = self.world.now.max(at);
         self.ask(Vec::new(), |rule, world, found| rule.finish(world, found))

@@ -1,18 +1,18 @@
-//! What a payload is, in sixteen digits.
+//! The digest of a payload, in sixteen digits.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The xxh3 of a payload's bytes, written as sixteen hexadecimal digits: enough to tell one payload from another, and
-/// no reason to keep 64 KiB in every event. Numbers of this size do not survive all readers of JSON; text does.
+/// The xxh3 hash of a payload's bytes, written as sixteen hexadecimal digits. It distinguishes payloads without storing
+/// up to 64 KiB per event. It is text because not all JSON readers keep 64-bit numbers exactly.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(u64);
 
 impl Digest {
-    /// Of these bytes.
+    /// Computes the digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(xxh3_64(bytes))

@@ -1,4 +1,4 @@
-//! What is recorded, by whom.
+//! The events of a history.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::Digest;
 /// One line of a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in milliseconds on a monotonic clock that all who record share: on one machine, the time since its boot.
+    /// When, in milliseconds on a monotonic clock that all recorders share: on one machine, the time since boot.
     pub at: u64,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub what: EventKind,
 }
@@ -22,144 +22,145 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// A client calls. Recorded before the call.
+    /// A client makes a call. Recorded before the call.
     Invoke {
-        /// Who calls. One client makes one call after the other, or its calls overlap: both are fine.
+        /// The client. Calls of one client may overlap.
         client: u32,
-        /// Numbers the call; unique in the history.
+        /// The number of the call, unique in the history.
         call: u64,
-        /// What is asked.
+        /// The request.
         what: Call,
-        /// Until when an answer was promised (L7).
+        /// Deadline of the answer, if there is one (L7).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<u64>,
     },
-    /// A call is answered. Recorded after the answer.
+    /// A call returns. Recorded after the answer.
     Return {
         /// The number of its [`EventKind::Invoke`].
         call: u64,
-        /// What was said.
+        /// The answer.
         answer: Answer,
     },
-    /// A node says how it stands in the election, at each change.
+    /// A node reports its leadership state. Recorded at each change.
     Leadership {
-        /// Which.
+        /// The node.
         node: NodeId,
         /// The ZooKeeper session of its term.
         session: i64,
         /// The epoch of its term; 0 without one.
         epoch: i32,
-        /// How it stands.
+        /// The leadership state.
         state: Leading,
-        /// While active or paused: until when it would trust itself without further news. May be left out by a recorder
-        /// that does not see it; then until it says otherwise.
+        /// While active or paused: the time until which the node trusts its term without further answers. A recorder
+        /// that does not know it leaves it out; then the state holds until the next report.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u64>,
     },
-    /// A node hears that its session lost its connection, or has one again. May be left out by a recorder that does not see
-    /// it.
+    /// A node sees that its session has lost its connection, or is connected again. A recorder that does not see this
+    /// leaves it out.
     Link {
-        /// Which.
+        /// The node.
         node: NodeId,
-        /// Which session.
+        /// The session.
         session: i64,
         /// Whether it is connected.
         up: bool,
     },
-    /// A process begins, ends, or stands still: recorded by whoever does it to the process.
+    /// A process starts, ends, is frozen or continues. Recorded by the party that causes it.
     Node {
-        /// Which.
+        /// The node.
         node: NodeId,
-        /// What became of it.
+        /// The new state of the process.
         is: Life,
     },
-    /// A handler begins or ends the run of an attempt.
+    /// A handler starts, reports a checkpoint, or ends.
     Run {
-        /// Whose slot it takes.
+        /// The worker whose slot it uses.
         worker: WorkerId,
-        /// Which job.
+        /// The job.
         job: JobId,
-        /// Which generation of it.
+        /// Its generation.
         generation: u32,
-        /// Which attempt.
+        /// Its attempt.
         attempt: u32,
-        /// The fencing token that the handler was given.
+        /// The fencing token that the handler received.
         token: i32,
-        /// Of the payload that the handler was given.
+        /// The digest of the payload that the handler received.
         payload: Digest,
-        /// Whether it begins or ends.
+        /// The step.
         step: RunStep,
     },
-    /// ZooKeeper committed a transaction. All of them are recorded, in the order of their numbers.
+    /// ZooKeeper committed a transaction. All transactions are recorded, in the order of their numbers.
     Txn {
         /// Its number.
         zxid: i64,
-        /// Whose request it was; 0 for ZooKeeper's own, such as the removal of a container.
+        /// The session that sent it; 0 for ZooKeeper's own transactions, such as the removal of a container.
         session: i64,
-        /// What it did, in order, on paths below the namespace's root. Operations elsewhere are left out.
+        /// Its operations, in order, on paths relative to the namespace. Operations outside the namespace are left out.
         ops: Vec<TxnOp>,
     },
-    /// ZooKeeper refused a transaction: it changed nothing. Not needed to decide anything, and good to read.
+    /// ZooKeeper rejected a transaction, which changed nothing. No rule needs it; it helps to read a history.
     Refused {
         /// Its number.
         zxid: i64,
-        /// Whose request it was.
+        /// The session that sent it.
         session: i64,
-        /// Which operation failed and why, as far as it is known.
+        /// The operation that failed, and the reason, as far as they are known.
         why: String,
     },
-    /// Somebody ended a session before its time, as no fault of a network does. What rests on a session's timeout (S5, and
-    /// the runs of S6) promises nothing for its owner until it hears of it.
+    /// A session was ended before its timeout, which no network fault does. The guarantees that rely on the session
+    /// timeout (S5, and the runs of S6) do not hold for its owner until the owner notices.
     Evicted {
-        /// Which session.
+        /// The session.
         session: i64,
     },
-    /// From here on no fault is injected, and every node, server and link is up: the liveness invariants count from here.
+    /// From here on no fault is injected, and every node, server and link is up. The liveness invariants count from
+    /// here.
     Healed,
 }
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 pub enum Call {
-    /// To accept a job.
+    /// Submit a job.
     Submit {
         /// Its id.
         job: JobId,
         /// Its kind.
         kind: Kind,
-        /// Of its payload.
+        /// The digest of its payload.
         payload: Digest,
         /// Its lane.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lane: Option<Lane>,
     },
-    /// To cancel a job.
+    /// Cancel a job.
     Cancel {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// To open a dead or cancelled job again.
+    /// Retry a dead or cancelled job.
     Retry {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// To tell how a job is, or to wait for its end.
+    /// Read a job, or wait for its end.
     Read {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// To have a worker drain.
+    /// Drain a worker.
     Drain {
-        /// Which.
+        /// The worker.
         worker: WorkerId,
     },
-    /// To remove the records of jobs that are over.
+    /// Remove records of terminal jobs.
     Purge,
 }
 
 impl Call {
-    /// The job that it is about, if it is about one.
+    /// Returns the job that the call is about, if it is about one.
     #[must_use]
     pub fn job(&self) -> Option<&JobId> {
         match self {
@@ -171,110 +172,110 @@ impl Call {
     }
 }
 
-/// What a client is told.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// The job is accepted, now or by an earlier submission of the same.
+    /// The job is accepted, by this or by an earlier identical submission.
     Accepted,
-    /// The id belongs to another job, and the call was to let that be.
+    /// The id belongs to another job, and the caller asked to ignore an existing job.
     Ignored,
     /// The id belongs to another job.
     Conflict,
-    /// The job waited, and is cancelled.
+    /// The job was waiting, and is cancelled.
     Cancelled,
-    /// The job is assigned, and its worker is asked to stop it.
+    /// The job is assigned, and its worker was requested to stop it.
     CancelRequested,
-    /// The job is queued again, as this generation.
+    /// The job is queued again in this generation.
     Reopened {
-        /// Which.
+        /// The generation.
         generation: u32,
     },
-    /// The worker drains, told so by this call or before, or is gone since.
+    /// The worker drains, because of this or an earlier request, or has left since.
     Drains,
-    /// There is no such worker.
+    /// The worker does not exist.
     WorkerGone,
-    /// So many records were removed.
+    /// Records were removed.
     Purged {
-        /// How many.
+        /// Number of records.
         removed: u64,
     },
-    /// A read, or a call that found nothing to do: how the job is.
+    /// The state of the job, from a read or from a call without anything to do.
     Seen {
-        /// As it was seen.
+        /// The state as the client saw it.
         job: JobSight,
     },
-    /// It did not happen and will not: Jepsen's `fail`.
+    /// The call had no effect and will have none: Jepsen's `fail`.
     Failed {
         /// The error.
         why: String,
     },
-    /// It may have happened, or may yet: Jepsen's `info`.
+    /// The call may have had an effect, or may have one later: Jepsen's `info`.
     Unknown {
         /// The error.
         why: String,
     },
 }
 
-/// A job, as a client saw it.
+/// A job as a client saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum JobSight {
-    /// There is none.
+    /// The job does not exist.
     Absent,
-    /// It cannot be read.
+    /// The job cannot be read.
     Quarantined,
-    /// It is there.
+    /// The job exists.
     There {
         /// Its generation.
         generation: u32,
-        /// How far it is.
+        /// Its state.
         is: Seen,
     },
 }
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
     /// Queued, delayed or assigned.
     Open,
-    /// Over, with a result.
+    /// Terminal, with a result.
     Succeeded,
-    /// Over, by a client's wish.
+    /// Terminal, cancelled by a client.
     Cancelled,
-    /// Over, without a result.
+    /// Terminal, without a result.
     Dead,
 }
 
-/// A [`LeadershipState`](bellwether_core::machine::election::leadership::LeadershipState) as a history records it: only
-/// which of the three. Session, epoch and time stand beside it, for all three alike.
+/// The variant of a [`LeadershipState`](bellwether_core::machine::election::leadership::LeadershipState). The session,
+/// epoch and time of all three are fields of the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leading {
-    /// It does not lead.
+    /// The node does not lead.
     Inactive,
-    /// It leads and is cut off.
+    /// The node leads but has lost its connection.
     Paused,
-    /// It leads.
+    /// The node leads.
     Active,
 }
 
-/// What becomes of a process.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Life {
-    /// It begins.
+    /// It has started.
     Started,
-    /// It was told to leave, and is gone.
+    /// It was stopped gracefully.
     Stopped,
     /// It was killed.
     Killed,
-    /// It ended by itself, which it should not.
+    /// It exited without being stopped, which is a bug.
     Failed,
-    /// It stands still (SIGSTOP).
+    /// It is frozen (SIGSTOP).
     Frozen,
-    /// It goes on (SIGCONT).
+    /// It continues (SIGCONT).
     Thawed,
     /// Its election handles no messages.
     ElectionStalled,
@@ -282,58 +283,58 @@ pub enum Life {
     ElectionGoesOn,
 }
 
-/// What a run does.
+/// A step of a handler's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStep {
-    /// Recorded first thing by the handler.
+    /// The handler has started. It records this first.
     Started,
-    /// It reported this checkpoint. Its attempt was not given up.
+    /// The handler reported this checkpoint, and its attempt had not been given up.
     Said(u8),
-    /// Recorded when it is over, however. A run without it lasts until its node is killed.
+    /// The run has ended, for any reason. Without this step the run lasts until its node is killed.
     Ended,
 }
 
-/// An operation of a transaction, as it was carried out.
+/// An operation of a transaction, as it was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum TxnOp {
-    /// The znode had this version. (ZooKeeper's log shows one more.)
+    /// The znode had this version. ZooKeeper's log shows the version plus one.
     Check {
-        /// Which znode.
+        /// The znode.
         path: String,
         /// Its version.
         version: i32,
     },
-    /// The znode was made.
+    /// The znode was created.
     Create {
-        /// Which, with its sequence number if it has one.
+        /// The znode, with its sequence number if it has one.
         path: String,
         /// Its data.
         data: Bytes,
-        /// Whether it ends with the session.
+        /// Whether it is deleted with the session.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         ephemeral: bool,
     },
     /// The znode's data was set.
     Set {
-        /// Which.
+        /// The znode.
         path: String,
         /// Its data.
         data: Bytes,
-        /// The version that it has since.
+        /// Its version after the operation.
         version: i32,
     },
     /// The znode was deleted.
     Delete {
-        /// Which.
+        /// The znode.
         path: String,
     },
-    /// The session ended, and with it each of its ephemeral znodes.
+    /// The session ended, and its ephemeral znodes were deleted.
     CloseSession,
 }
 
-/// A znode's data; in JSON, hexadecimal digits.
+/// The data of a znode; hexadecimal digits in JSON.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Bytes(pub Arc<[u8]>);
@@ -366,11 +367,13 @@ impl TryFrom<String> for Bytes {
             u8::from_str_radix(pair, 16).ok()
         };
         let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
-        bytes.map(Self::from).ok_or_else(|| format!("{} characters are no bytes in hexadecimal", text.len()))
+        bytes
+            .map(Self::from)
+            .ok_or_else(|| format!("{} characters that are not hexadecimal bytes", text.len()))
     }
 }
 
-/// A line that is no event.
+/// The error of a line that is not an event.
 #[derive(Debug)]
 pub struct LineError(serde_json::Error);
 
@@ -383,16 +386,16 @@ impl fmt::Display for LineError {
 impl std::error::Error for LineError {}
 
 impl Event {
-    /// As one line of JSON, without the line's end.
+    /// Returns the event as one line of JSON, without a line break.
     #[must_use]
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).expect("plain fields and string keys are always JSON")
     }
 
-    /// Reads such a line.
+    /// Parses such a line.
     ///
     /// # Errors
-    /// When it is no event.
+    /// When the line is not an event.
     pub fn from_line(line: &str) -> Result<Self, LineError> {
         serde_json::from_str(line).map_err(LineError)
     }
@@ -402,9 +405,9 @@ impl Event {
 mod tests {
     use super::*;
 
-    /// Lines outlive builds: a recorded history must stay readable.
+    /// Recorded histories outlive builds, so the format of the lines must not change.
     #[test]
-    fn the_lines_are_as_they_were() {
+    fn the_line_format_is_unchanged() {
         let lines = [
             r#"{"at":5,"event":"invoke","client":1,"call":7,"what":{"call":"submit","job":"a","kind":"sum","payload":"1349cde127705c16"},"deadline":15005}"#,
             r#"{"at":9,"event":"return","call":7,"answer":{"answer":"seen","job":{"state":"there","generation":1,"is":"succeeded"}}}"#,
@@ -421,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn a_line_that_is_not_an_event_is_rejected() {
         for line in ["", "{}", r#"{"at":1,"event":"else"}"#] {
             assert!(Event::from_line(line).is_err(), "{line}");
         }

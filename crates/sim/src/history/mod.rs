@@ -1,19 +1,20 @@
-//! Recorded histories, and the checker that decides whether one keeps the invariants of `docs/invariants.md`.
+//! Recorded histories, and the checker that decides whether a history keeps the invariants of `docs/invariants.md`.
 //!
-//! A history is a list of [`Event`]s on one clock: what clients asked and were told, what nodes said of themselves, which
-//! runs handlers began and ended, and the transactions that ZooKeeper committed or refused. The transactions are the
-//! *truth*: they are replayed into a copy of the namespace ([`truth`]), and everything else is held against it.
+//! A history is a list of [`Event`]s on one clock: the calls of clients and their answers, the states that nodes
+//! report, the start and end of handler runs, and the transactions that ZooKeeper committed or rejected. The
+//! transactions are the *truth*: the checker replays them into a copy of the namespace ([`truth`]) and compares
+//! everything else with it.
 //!
 //! ```text
 //!   Event ──▶ Checker ─┬─ truth: replays transactions ─▶ what changed, decoded by core
 //!                      └─ rules: one predicate per invariant, all in one table ─▶ Violation
 //! ```
 //!
-//! The simulator records its histories as it goes and checks after every step. A recorder of a real cluster writes JSON
-//! lines ([`Event::to_line`]), merges those of all processes by time and feeds them in. It puts an effect after its
-//! cause: among events of one time, transactions first.
+//! The simulator records its history while it runs and checks it after every step. A recorder of a real cluster writes
+//! JSON lines ([`Event::to_line`]), merges those of all processes by time and passes them to the checker. It must put
+//! an effect after its cause: among events of the same time, transactions come first.
 //!
-//! To add an invariant: one file under `rules` and one line in its table.
+//! To add an invariant, add one file under `rules` and one line to its table.
 
 mod checker;
 mod digest;

@@ -1,4 +1,4 @@
-//! Runs a concern in virtual time. Its outputs go to the world in their order.
+//! Runs a concern in virtual time. The world carries out its outputs in their order.
 
 use bellwether_actors::{
     Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Stamps, Trust, will,
@@ -14,18 +14,18 @@ use super::{Msg, requests};
 use crate::zk::Zk;
 use crate::zk::ask;
 
-/// How this host connects a concern with its neighbours.
+/// How this host connects a concern to its neighbours.
 pub(crate) trait Hosting: Concern {
-    /// Which instance it is, for messages to it and to its neighbours.
+    /// The address of one instance, for messages to it and to its neighbours.
     type Address: Copy + 'static;
 
-    /// Its children, and what its effects need.
+    /// Its children, and the state that its effects need.
     type Links;
 
-    /// A message to it.
+    /// Wraps a message to it.
     fn mail(address: Self::Address, mail: Mail<Self::Msg, Self::Key>) -> Msg;
 
-    /// Carries out one `Tell`; `zk` is the concern's present session.
+    /// Carries out one `Tell`. `zk` is the concern's current session.
     fn tell(
         links: &mut Self::Links,
         address: Self::Address,
@@ -35,14 +35,14 @@ pub(crate) trait Hosting: Concern {
     );
 }
 
-/// A message to a concern that hears of its sessions.
+/// A message to a concern that uses sessions.
 pub(crate) enum Letter<M, K> {
     Mail(Mail<M, K>),
-    /// A new session, which the concern's requests use from now on, and the message that says so.
+    /// A new session, which the concern's requests use from now on, and the message that announces it.
     Session(Zk, M),
 }
 
-/// A hosted concern.
+/// A concern on this host.
 pub(crate) struct Hosted<C: Hosting> {
     concern: C,
     pub(crate) links: C::Links,
@@ -60,7 +60,7 @@ impl<C: Hosting> Hosted<C> {
         Self::supervise(cx, zk, address, (), args)
     }
 
-    /// As [`Hosted::start`], for a concern with children.
+    /// Like [`Hosted::start`], for a concern with children.
     pub(crate) fn supervise(
         cx: &mut Context<'_>,
         zk: Option<Zk>,
@@ -93,7 +93,7 @@ impl<C: Hosting> Hosted<C> {
         }
     }
 
-    /// Has the concern do something by itself, such as take note of a child's end.
+    /// Calls the concern outside a message, for example when a child has ended.
     pub(crate) fn act(&mut self, cx: &mut Context<'_>, act: impl FnOnce(&mut C, &mut Hands<'_, C>)) {
         let mut wants = Vec::new();
         act(&mut self.concern, &mut hands(cx, self.zk, &mut wants));
@@ -104,7 +104,7 @@ impl<C: Hosting> Hosted<C> {
         self.address
     }
 
-    /// The concern ends, however: its will is carried out. Its children are left.
+    /// Ends the concern for any reason: its will is committed. Its children are returned.
     pub(crate) fn end(self, cx: &mut Context<'_>) -> C::Links {
         if let (Some(zk), Some(ops)) = (self.zk, self.will) {
             cx.begin(move |env| async move {
@@ -163,7 +163,7 @@ fn hands<'a, C: Concern>(cx: &'a mut Context<'_>, zk: Option<Zk>, out: &'a mut V
     Hands { now: cx.now(), wall: cx.wall(), trust, rng: &mut *cx.rng, out }
 }
 
-/// The message that an answer becomes, if the concern waits for it.
+/// Converts an answer to a message, if the concern waits for it.
 fn answer<C: Hosting>(address: C::Address, msg: Option<C::Msg>) -> Msg {
     msg.map_or(Msg::Nothing, |msg| C::mail(address, msg.into()))
 }

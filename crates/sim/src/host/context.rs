@@ -1,4 +1,5 @@
-//! What a part of a node may do while it handles a message, as data: the world carries it out afterwards, in order.
+//! The outputs of a part of a node while it handles a message. They are data; the world carries them out afterwards, in
+//! order.
 
 use std::time::Duration;
 
@@ -16,57 +17,57 @@ use crate::zk::library::Changed;
 use crate::zk::library::{Heard, Then};
 use crate::zk::{Published, View, Zk};
 
-/// One thing to be done.
+/// One output.
 pub(crate) enum Out {
     /// Send a request, or answer it as not sent.
     Ask { zk: Zk, request: Request, then: Then<Msg> },
-    /// Set a recursive watch; the answer says whether it is set.
+    /// Set a recursive watch. The answer reports whether it is set.
     Watch { zk: Zk, path: String, set: Then<Msg>, heard: Heard<Msg> },
     /// Set the campaign's one-shot watch.
     Glance { zk: Zk, path: String, there: Then<Msg>, changed: Box<dyn FnOnce() -> Msg> },
     /// Read a znode and set a one-shot watch on it.
     Peek { zk: Zk, path: String, then: Then<Msg>, changed: Changed },
-    /// Tell another part; what one part tells another stays in order.
+    /// Send a message to another part. Messages between two parts stay in order.
     Tell(Route, Msg),
-    /// Wake up then.
+    /// Deliver the message at this time.
     At(u64, Msg),
-    /// Start the session supervisor, with this life.
+    /// Start the session supervisor with this life.
     StartSession(u64),
-    /// The session supervisor has ended, however.
+    /// The session supervisor has ended, for any reason.
     SessionEnded,
-    /// Nobody holds the session any more: the client library closes it.
+    /// The last holder of the session has dropped it: the client library closes it.
     CloseSession,
-    /// Make a session and open its namespace.
+    /// Create a session and open its namespace.
     Connect,
-    /// Report the states of the session, which has this generation, to the session supervisor.
+    /// Report the states of the session with this generation to the session supervisor.
     Follow(u64, Zk),
-    /// Stop the reports of states.
+    /// Stop reporting states.
     Forget,
     /// Send a small read, or answer it as not sent.
     Heartbeat { zk: Zk, then: Then<Msg> },
     /// Publish the session's status to the tasks.
     Publish(Published),
-    /// The session supervisor sends this event: note it.
+    /// Record an event that the session supervisor sends.
     Session(SessionEvent),
-    /// Note it in the history.
+    /// Record an event in the history.
     Record(EventKind),
-    /// Begin a task.
+    /// Start a task.
     Begin(Box<dyn FnOnce(Env) -> Task>),
-    /// The process is killed by what it runs.
+    /// A handler kills the process.
     Die,
     /// The process ends because a supervisor gave up.
     Fail,
-    /// The process has left as it was asked to.
+    /// The process has ended its graceful stop.
     Left,
-    /// The worker has drained, as somebody else than the process told it to.
+    /// The worker has drained on request of an operator.
     Drained,
 }
 
-/// From whom to whom: messages of one route arrive in order.
+/// Sender and receiver of a message. Messages of one route arrive in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Route {
     PartToNode,
-    /// What the client library reports.
+    /// Reports of the client library.
     ZkToSession,
     PartToSession,
     SessionToElection,
@@ -89,12 +90,12 @@ pub(crate) enum Route {
     ChildToWorker,
     RunToExecutor,
     RunToReporter,
-    /// What a watch reports, by the number of the watch.
+    /// Events of a watch, by the number of the watch.
     Feed(u64),
 }
 
-/// The numbers of the parts that run. A part that is started again gets another number, so that messages to the one that
-/// ended are dropped.
+/// The life numbers of the running parts. A restarted part gets another number, so that messages to its predecessor are
+/// dropped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lives {
     pub(crate) session: u64,
@@ -103,20 +104,20 @@ pub(crate) struct Lives {
     pub(crate) worker: u64,
 }
 
-/// A part's hands.
+/// The context in which a part handles a message.
 pub(crate) struct Context<'a> {
     pub(crate) now_us: u64,
-    /// By how much this machine's wall clock is ahead, in milliseconds.
+    /// Offset of this machine's wall clock in milliseconds; positive is ahead.
     pub(crate) skew_ms: i64,
     pub(crate) node: &'a NodeId,
     pub(crate) view: View,
-    /// Set by the node when it takes a message.
+    /// Set by the node before it handles a message.
     pub(crate) lives: Lives,
     pub(crate) rng: &'a mut fastrand::Rng,
     pub(crate) out: &'a mut Vec<Out>,
 }
 
-/// The wall clock of a machine without a skew, when the simulation begins.
+/// The wall clock at the start of the simulation, on a machine without skew.
 pub(crate) const WALL_MS: i64 = 1_700_000_000_000;
 
 impl Context<'_> {
@@ -141,7 +142,7 @@ impl Context<'_> {
         self.out.push(Out::Record(what));
     }
 
-    /// Begins a task: several requests, one after the other.
+    /// Starts a task: several requests in sequence.
     pub(crate) fn begin<F: Future<Output = ()> + 'static>(&mut self, task: impl FnOnce(Env) -> F + 'static) {
         self.out.push(Out::Begin(Box::new(|env| Box::pin(task(env)))));
     }
@@ -155,7 +156,8 @@ impl Context<'_> {
         self.out.push(Out::Ask { zk, request, then: Box::new(then) });
     }
 
-    /// A recursive watch: `set` once it is, and `heard` for each change. It ends with the connection.
+    /// Sets a recursive watch: `set` is sent with the result, `heard` for each change. The watch ends with the
+    /// connection.
     pub(crate) fn watch(
         &mut self,
         zk: Zk,

@@ -1,4 +1,4 @@
-//! The election's place in a process.
+//! Hosts the election of a process.
 
 use bellwether_actors::Mail;
 use bellwether_actors::election::{Election, ElectionMsg, Key, Tell};
@@ -11,17 +11,17 @@ use super::context::{Context, Out, Route};
 use crate::history::Leading;
 use crate::zk::Zk;
 
-/// A message to the election of this life.
+/// Wraps a message to the election of this life.
 pub(crate) fn to(life: u64, msg: ElectionMsg) -> Msg {
     Msg::Election(life, Letter::Mail(msg.into()))
 }
 
-/// What a process knows of its election.
+/// The process's view of its election.
 pub(crate) struct Links {
-    /// The state that the leader wing was told last, and its session. A wing that is started later is told it first.
+    /// The state last sent to the leader wing, and its session. A wing that starts later receives it first.
     state: LeadershipState,
     zk: Option<Zk>,
-    /// The process waits for the candidate to be gone.
+    /// Whether the process waits for its candidate to be removed.
     pub(crate) leaving: bool,
 }
 
@@ -32,7 +32,7 @@ impl Default for Links {
 }
 
 impl Links {
-    /// The present state as a message to the leader wing.
+    /// Returns the current state as a message to the leader wing.
     pub(crate) fn state(&self) -> Letter<LeaderWingMsg, wing::Key> {
         match (&self.state, self.zk) {
             (LeadershipState::Inactive(_), _) => Letter::Mail(LeaderWingMsg::Inactive.into()),
@@ -44,7 +44,7 @@ impl Links {
         }
     }
 
-    /// The election has died: the process leads no more.
+    /// The election has died: the process stops leading.
     pub(crate) fn withdraw(&mut self, cx: &mut Context<'_>) {
         self.state = LeadershipState::Inactive(Inactive::Idle);
         cx.tell(Route::ElectionToLeader, Msg::Leader(cx.lives.leader, self.state()));

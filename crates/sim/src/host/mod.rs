@@ -1,8 +1,8 @@
 //! One process of a node: the concerns of `bellwether-actors`, hosted in virtual time.
 //!
-//! Mailboxes and tasks are the world's: what one concern tells another arrives in order and a little later, and an answer of
-//! ZooKeeper comes back as a message, in any order. The death of a part, of a child or of a member is a fault that the world
-//! injects; the root and the wings decide what follows.
+//! The world holds mailboxes and tasks: messages between two concerns arrive in order and with a short delay, and a
+//! reply from ZooKeeper comes back as a message, in any order. The world injects the death of a part, a child or a
+//! member as a fault; the root and the wings decide what follows.
 
 pub(crate) mod concern;
 pub(crate) mod context;
@@ -35,7 +35,7 @@ use self::worker::{ChildMsg, Incarnation, Offer, RunMsg};
 
 pub(crate) use self::context::{Out, Route};
 
-/// To a part of a node.
+/// A message to a part of a node.
 pub(crate) enum Msg {
     /// To the session supervisor of this life.
     Session(u64, Letter<SessionMsg<session::Passed>, supervisor::Key>),
@@ -49,9 +49,9 @@ pub(crate) enum Msg {
     Worker(u64, Letter<WorkerWingMsg, worker_wing::Key>),
     /// To a child of this incarnation.
     Child(Incarnation, ChildMsg),
-    /// To the runs of the worker wing of this life.
+    /// To the handler runs of the worker wing of this life.
     Run(u64, RunMsg),
-    /// The process tells its worker to drain.
+    /// The process drains its worker.
     Drain(Duration),
     /// The process gives up leadership and candidacy.
     StepDown,
@@ -61,26 +61,26 @@ pub(crate) enum Msg {
     WorkerChildDies,
     /// A part dies.
     PartDies(Part),
-    /// A part handles no message until it goes on.
+    /// A part handles no messages until [`Msg::PartGoesOn`].
     PartStalls(Part),
-    /// A part that was stalled handles its messages, in their order.
+    /// A stalled part handles its messages, in their order.
     PartGoesOn(Part),
-    /// To the root: the part of this life has died, and why.
+    /// To the root: the part of this life has died, with the reason.
     PartEnded(Part, u64, String),
     /// To a task that was woken.
     Task(u64),
-    /// To the tasks: the time of a timer has come.
+    /// To the tasks: a timer has expired.
     Timer(u64),
-    /// To the client library: report the present state of the session to its supervisor.
+    /// To the client library: report the current state of the session to its supervisor.
     State,
     /// To the client library: the namespace of the new session with this number is open.
     Opened(u64),
-    /// An answer that nobody waits for.
+    /// An answer without a receiver.
     Nothing,
 }
 
 impl Msg {
-    /// Which part handles it, if a part does.
+    /// Returns the part that handles it, if there is one.
     fn part(&self) -> Option<Part> {
         match self {
             Self::Session(..) => Some(Part::Session),
@@ -92,10 +92,10 @@ impl Msg {
     }
 }
 
-/// Why a part ends that the world kills.
+/// The reason recorded for a part that the world kills.
 const KILLED: &str = "killed by the simulator";
 
-/// What a node is.
+/// The configuration of a node.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeConfig {
     pub(crate) name: NodeId,
@@ -164,7 +164,7 @@ impl Node {
                     election.links.leaving = true;
                     election.take(cx, Letter::Mail(ElectionMsg::StepDown(0).into()));
                 }
-                // Its candidate ends with the session.
+                // Its candidate is removed with the session.
                 None => cx.out.push(Out::Left),
             },
             Msg::LeaderMemberDies => {
@@ -187,21 +187,21 @@ impl Node {
             Msg::PartEnded(part, life, why) if life == parts.life(part) => {
                 self.0.act(cx, |root, hands| root.part_ended(hands, part, Ended::Died(why)));
             }
-            // It was stopped, or started again, meanwhile.
+            // The part was stopped or restarted in the meantime.
             Msg::PartEnded(..) => {}
-            // It has waited for the session supervisor to go on: the world hands it over.
+            // The message waited for the stalled session supervisor: the world delivers it.
             Msg::Session(..) => cx.out.push(Out::At(cx.now_us, msg)),
-            // The world hands these to others.
+            // The world delivers these to other receivers.
             Msg::Task(_) | Msg::Timer(_) | Msg::State | Msg::Opened(_) | Msg::Nothing => {}
         }
     }
 
-    /// Keeps a message that is for a stalled part.
+    /// Holds back a message to a stalled part. Returns other messages.
     pub(crate) fn unless_stalled(&mut self, msg: Msg) -> Option<Msg> {
         self.0.links.unless_stalled(msg)
     }
 
-    /// A wing that has given up dies.
+    /// Ends a wing that has given up.
     fn has_failed(&mut self, cx: &mut Context<'_>) {
         let parts = &mut self.0.links;
         if let Some(why) = parts.leader.as_mut().and_then(|wing| wing.links.failed.take()) {
@@ -211,7 +211,7 @@ impl Node {
         }
     }
 
-    /// A part dies. The root hears of it a little later.
+    /// Ends a part as dead. The root is informed a little later.
     fn dies(&mut self, cx: &mut Context<'_>, part: Part, why: &str) {
         let parts = &mut self.0.links;
         if parts.end(cx, part) {

@@ -1,8 +1,8 @@
-//! The parts of a node: the root of a process starts and stops them, as the node concern decides.
+//! The parts of a node. The root of a process starts and stops them, as the node concern decides.
 //!
-//! Each part that runs has a *life*, a number that no other part of the process has had. Messages carry the life that they
-//! are for, so a message to a part that has ended is dropped. Between the death of a part and the restart, the root hears
-//! of the death as of any other message, and the other parts go on.
+//! Each running part has a *life*, a number that is unique in the process. A message carries the life of its receiver,
+//! so a message to a part that has ended is dropped. The root receives the death of a part like any other message;
+//! until then the other parts continue.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ use super::{Msg, NodeConfig, election, leader, session, worker};
 use crate::history::{EventKind, Life};
 use crate::zk::Zk;
 
-/// The parts of a process that run.
+/// The running parts of a process.
 pub(crate) struct Parts {
     config: NodeConfig,
     seed: u64,
-    /// The name of the process among the candidates.
+    /// The process's identity among the candidates.
     identity: Uuid,
     started: u64,
     pub(super) lives: Lives,
@@ -35,9 +35,9 @@ pub(crate) struct Parts {
     pub(super) election: Option<Hosted<Election>>,
     pub(super) leader: Option<Hosted<LeaderWing>>,
     pub(super) worker: Option<Hosted<WorkerWing>>,
-    /// The runs of wings that have ended, by their lives, while handlers' code goes on.
+    /// The runs of wings that have ended, by life, as long as handler code still runs.
     outlived: BTreeMap<u64, Runs>,
-    /// The parts that are stalled, and the messages that wait for them.
+    /// The stalled parts, and the messages held back for them.
     stalled: Vec<(Part, Vec<Msg>)>,
 }
 
@@ -58,7 +58,7 @@ impl Parts {
         }
     }
 
-    /// The present life of a part.
+    /// Returns the current life of a part.
     pub(super) fn life(&self, part: Part) -> u64 {
         match part {
             Part::Session => self.lives.session,
@@ -68,7 +68,7 @@ impl Parts {
         }
     }
 
-    /// To the runs of a wing that has ended.
+    /// Delivers a message to the runs of a wing that has ended.
     pub(super) fn run_outlived(&mut self, cx: &mut Context<'_>, life: u64, msg: RunMsg) {
         let Some(runs) = self.outlived.get_mut(&life) else { return };
         runs.handle(cx, msg);
@@ -118,7 +118,7 @@ impl Parts {
         }
     }
 
-    /// A part handles no message until it goes on.
+    /// Stalls a part: it handles no messages until [`Parts::go_on`].
     pub(super) fn stall(&mut self, cx: &mut Context<'_>, part: Part) {
         if !self.stalled.iter().any(|(stalled, _)| *stalled == part) {
             self.stalled.push((part, Vec::new()));
@@ -126,7 +126,7 @@ impl Parts {
         }
     }
 
-    /// A part is stalled no more: the messages that waited.
+    /// Ends a stall. Returns the messages that were held back.
     pub(super) fn go_on(&mut self, cx: &mut Context<'_>, part: Part) -> Vec<Msg> {
         let Some(at) = self.stalled.iter().position(|(stalled, _)| *stalled == part) else {
             return Vec::new();
@@ -141,7 +141,7 @@ impl Parts {
         }
     }
 
-    /// Keeps a message that is for a stalled part.
+    /// Holds back a message to a stalled part. Returns other messages.
     pub(super) fn unless_stalled(&mut self, msg: Msg) -> Option<Msg> {
         let of = msg.part();
         match self.stalled.iter_mut().find(|(stalled, _)| Some(*stalled) == of) {
@@ -153,7 +153,8 @@ impl Parts {
         }
     }
 
-    /// Ends a part, if it runs: stopped by the root, or dead. What waited for it is lost; callers hear of its end.
+    /// Ends a part if it runs, because the root stopped it or because it died. Messages held back for it are lost;
+    /// their callers are informed of its end.
     pub(super) fn end(&mut self, cx: &mut Context<'_>, part: Part) -> bool {
         for msg in self.go_on(cx, part) {
             match msg {
@@ -177,7 +178,7 @@ impl Parts {
             Part::WorkerWing => {
                 let Some(links) = self.worker.take().map(|wing| wing.end(cx)) else { return false };
                 if links.draining {
-                    // The caller that waits for the worker hears of its end.
+                    // The caller that waits for the drain is informed of the worker's end.
                     cx.tell(Route::PartToNode, Msg::StepDown);
                 }
                 if let Some(runs) = links.end(cx) {

@@ -1,4 +1,4 @@
-//! Tasks of concerns: several requests, one after the other.
+//! Tasks of concerns: several requests in sequence.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Msg;
 use super::context::Context;
 use crate::zk::Zk;
 
-/// Starts a task of a concern. Its output is a message.
+/// Starts a task of a concern. Its output becomes a message.
 pub(super) fn begin<M: 'static>(
     cx: &mut Context<'_>,
     zk: Zk,

@@ -1,7 +1,8 @@
-//! The session supervisor's place in a process, of a node or a client.
+//! Hosts the session supervisor of a process, of a node or a client.
 //!
-//! The client library is the world's: it makes sessions, loses and regains connections, and gives sessions up. What follows
-//! from that is the concern's: when to try again, what the parts and the clients hear, when a heartbeat is sent.
+//! The world implements the client library: it creates sessions, loses and restores connections, and gives sessions up.
+//! The concern decides what follows: when to retry, which events the parts and the clients receive, and when to send a
+//! heartbeat.
 
 use std::convert::Infallible;
 use std::mem::discriminant;
@@ -18,7 +19,7 @@ use super::context::{Context, Out, Route};
 use crate::zk::ask::{self, Answer};
 use crate::zk::{Published, Zk};
 
-/// The concern, with what this host passes through it.
+/// The concern, with the types that this host passes through it.
 pub(crate) type Supervisor = Session<Passed>;
 
 /// Names the types that pass through the concern.
@@ -26,11 +27,11 @@ pub(crate) enum Passed {}
 
 impl Opaque for Passed {
     type Subscriber = Subscriber;
-    /// The server refuses no namespace and no login.
+    /// The simulated server rejects no namespace and no login.
     type Refusal = Infallible;
 }
 
-/// A part of the process, by its life, that receives session events.
+/// A part of the process, with its life, that receives session events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Subscriber {
     Election(u64),
@@ -47,17 +48,17 @@ pub(crate) fn start(cx: &mut Context<'_>, life: u64) -> Hosted<Supervisor> {
     Hosted::supervise(cx, None, life, Links::default(), args)
 }
 
-/// A message to the supervisor of this life.
+/// Wraps a message to the supervisor of this life.
 pub(crate) fn to(life: u64, msg: SessionMsg<Passed>) -> Msg {
     Msg::Session(life, Letter::Mail(msg.into()))
 }
 
-/// A session was made, and its namespace is open.
+/// Wraps the message that a session was created and its namespace is open.
 pub(crate) fn made(life: u64, zk: Zk, made: Made) -> Msg {
     Msg::Session(life, Letter::Session(zk, SessionMsg::Made(Ok(made))))
 }
 
-/// A part that has started hears every event from now on, beginning with the present one.
+/// Subscribes a part that has started to all session events from now on, beginning with the current state.
 pub(crate) fn subscribe(cx: &mut Context<'_>, who: Subscriber) {
     cx.tell(Route::PartToSession, to(cx.lives.session, SessionMsg::Subscribe(who)));
 }
@@ -77,7 +78,7 @@ impl Subscriber {
     }
 }
 
-/// A session event as a message to a concern.
+/// Wraps a session event as a message to a concern.
 fn letter<C: Concern>(
     zk: Zk,
     event: SessionEvent,
@@ -100,7 +101,7 @@ impl Hosting for Supervisor {
     }
 
     fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell<Passed>) {
-        let zk = || zk.expect("a session was made");
+        let zk = || zk.expect("the concern has created a session");
         match tell {
             Tell::Connect => cx.out.push(Out::Connect),
             Tell::Follow(generation) => cx.out.push(Out::Follow(generation, zk())),
@@ -116,12 +117,12 @@ impl Hosting for Supervisor {
             }
             Tell::Greet(subscriber, events) => {
                 events.into_iter().for_each(|event| subscriber.hears(cx, zk(), event));
-                // A part that is started again takes the place of the one that ended.
+                // A restarted part replaces its predecessor.
                 links.subscribers.retain(|other| discriminant(other) != discriminant(&subscriber));
                 links.subscribers.push(subscriber);
             }
             Tell::Heartbeat(generation) => {
-                // How long it took is a metric only.
+                // The round trip is used only as a metric.
                 let round_trip = |answer: Answer| ask::answered(answer).is_ok().then_some(Duration::ZERO);
                 let then = move |answer| to(life, SessionMsg::Answered(generation, round_trip(answer)));
                 cx.out.push(Out::Heartbeat { zk: zk(), then: Box::new(then) });

@@ -1,4 +1,4 @@
-//! From a seed to a plan.
+//! Generates a plan from a seed.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::host::context::WALL_MS;
 use super::{Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Size, Target};
 
 impl Plan {
-    /// Draws a plan. The same seed and size give the same one.
+    /// Draws a plan. The same seed and size give the same plan.
     #[must_use]
     pub fn generate(seed: u64, size: Size) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -41,7 +41,8 @@ impl Plan {
             generations(rng, number, group, clients.len(), heal_ms, &mut actions);
         }
         let retention_ms = (rng.u8(..3) > 0).then(|| rng.u64(20_000..40_000));
-        // A purge removes records that ended a minute ago, so it comes late. With a retention there are hardly any left.
+        // A purge removes records of jobs that ended at least a minute ago, so it comes late. With a retention there
+        // are few records left to purge.
         let purges = if retention_ms.is_none() { 4 } else { rng.usize(..=1) };
         for _ in 0..purges {
             let ended = *choose(rng, &[Ended::Succeeded, Ended::Succeeded, Ended::Cancelled, Ended::Dead]);
@@ -85,12 +86,12 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         "sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison", "hangs", "steady", "steady",
         "never", "later",
     ];
-    // Few: each is a tree of jobs.
+    // Nested kinds are rare, because each of them is a tree of jobs.
     let nests = ["nest1", "nest1", "nest2", "nest3"];
     let kind = if rng.u8(..14) == 0 { *choose(rng, &nests) } else { *choose(rng, &kinds) };
-    // What hangs shall end within the run, and what is slow may be longer than its lease.
+    // A hanging handler must end within the run. A slow handler may run longer than its lease.
     let short = kind == "hangs" || rng.u8(..4) == 0;
-    // Two in five have a lane, of few: so that lanes fill up.
+    // Two in five jobs have a lane. There are few lanes, so that several jobs share one.
     let lane = (rng.u8(..5) < 2).then(|| format!("lane-{}", rng.u8(..3)));
     JobPlan {
         id: JobId::new(format!("j{number}")).expect("letters and digits"),
@@ -98,7 +99,7 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         lane: lane.map(|lane| Lane::new(lane).expect("letters, digits and a dash")),
         priority: rng.u8(..10),
         delay_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..70_000)),
-        // Some before their time, by a clock that differs.
+        // Some expire before they may start, because the clocks differ.
         expires_ms: (rng.u8(..5) == 0).then(|| rng.u64(200..90_000)),
         max_attempts: rng.u32(1..=4),
         max_losses: rng.u32(1..=4),
@@ -118,7 +119,7 @@ fn group(rng: &mut Rng, number: usize, jobs: &mut Vec<JobPlan>) -> GroupPlan {
     for number in 0..rng.u32(..=6) {
         let name = JobId::member(&kind, &id, number).expect("short names");
         let drawn = job(rng, 0);
-        // What waits for long keeps its group open.
+        // A member that waits long keeps its group open.
         let delay_ms = drawn.delay_ms.map(|ms| ms / 4);
         jobs.push(JobPlan { id: name, kind: kind.clone(), delay_ms, ..drawn });
     }
@@ -132,7 +133,7 @@ fn group(rng: &mut Rng, number: usize, jobs: &mut Vec<JobPlan>) -> GroupPlan {
     }
 }
 
-/// Clients that generate a group's members: some are stopped on the way, and the last does it all.
+/// Clients that submit a group's members: some stop before the end, the last one submits all.
 fn generations(
     rng: &mut Rng,
     number: usize,
@@ -152,7 +153,7 @@ fn generations(
         add(rng, at_ms, PlannedCall::Generate { group: number, members, seal, pace_ms });
         at_ms += rng.u64(..10_000);
     }
-    // One in eight is never said to be all.
+    // One in eight groups is never sealed.
     let (seal, pace_ms) = (rng.u8(..8) > 0, rng.u64(..1_000));
     add(rng, at_ms, PlannedCall::Generate { group: number, members: group.members.len(), seal, pace_ms });
     for member in group.members.clone() {
@@ -165,7 +166,7 @@ fn generations(
                 add(rng, later, PlannedCall::Retry(member));
             }
             2 => add(rng, soon, PlannedCall::Retry(member)),
-            // While the leader may be counting it.
+            // Retry while the leader may be counting the group's ends.
             3 => add(rng, at_ms, PlannedCall::RetryAtEnd(member)),
             _ => {}
         }
@@ -180,7 +181,7 @@ fn generations(
     }
 }
 
-/// Of 22:13 and 22:14 on a day of November 2023: [`WALL_MS`] is twenty seconds into the first of them.
+/// A schedule that ticks at 22:13 and 22:14 on 14 November. [`WALL_MS`] is 20 s into the first of these minutes (2023).
 fn schedule(rng: &mut Rng) -> ScheduleRecord {
     let seconds = *choose(rng, &["*/3", "*/7", "*/20", "5,6,7", "40"]);
     let expression = format!("{seconds} 13,14 22 14 11 *");
@@ -198,7 +199,7 @@ fn schedule(rng: &mut Rng) -> ScheduleRecord {
         expires_after: None,
     };
     let spec = ScheduleSpec {
-        when: When::cron(&expression, "UTC").expect("it comes once a year"),
+        when: When::cron(&expression, "UTC").expect("the expression ticks once a year"),
         misfire: *choose(rng, &[Misfire::Skip, Misfire::Once, catch_up]),
         grace: Duration::from_secs(*choose(rng, &[1, 5, 60])),
         overlap: *choose(rng, &[Overlap::Allow, Overlap::Forbid, Overlap::Queue]),
@@ -227,7 +228,7 @@ fn actions(rng: &mut Rng, jobs: &[JobPlan], clients: usize, heal_ms: u64) -> Vec
             add(rng, 20, PlannedCall::Retry(job));
             add(rng, 10, PlannedCall::Retry(job));
             if rng.u8(..100) < 20 {
-                // A job that comes back at the end of its lane before everybody knows that it went.
+                // A job that returns at the end of its lane before every process knows that it was cancelled.
                 let (at_ms, client) = (later(rng), rng.usize(..clients));
                 let soon = at_ms + rng.u64(..1_500);
                 actions.push(Action { at_ms, client, call: PlannedCall::Cancel(job) });
@@ -272,7 +273,7 @@ fn faults(rng: &mut Rng, nodes: usize, clients: usize, timeout: u64, heal_ms: u6
     let part = |rng: &mut Rng| *choose(rng, &Part::ALL);
     let mut faults: Vec<_> = (0..rng.usize(..=20))
         .map(|_| {
-            // Around the session timeout, where decisions are close.
+            // Durations around the session timeout, where races are close.
             let long = |rng: &mut Rng| timeout * rng.u64(5..=300) / 100;
             let kind = match rng.u8(..110) {
                 0..=19 => FaultKind::Cut {

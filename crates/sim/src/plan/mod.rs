@@ -1,7 +1,7 @@
-//! What is going to happen: everything that the seed decides in advance, as lists that can be cut down.
+//! The plan of a simulation: everything that the seed decides in advance, as lists that can be shortened.
 //!
-//! What the network does in between (delays, which of two messages comes first) is drawn while the simulation runs, from
-//! the same seed. So a plan with a fault less is another run, and it is the same run each time.
+//! The behaviour of the network (delays, the order of two messages) is drawn while the simulation runs, from the same
+//! seed. So a plan with one fault less gives another run, but always the same one.
 
 mod generate;
 mod shrink;
@@ -24,7 +24,7 @@ use uuid::Uuid;
 pub use self::shrink::shrink;
 use crate::workload::{Generation, Wish};
 
-/// How large simulations are; each draws its own numbers up to these.
+/// Upper limits of a simulation. Each plan draws its own numbers up to these.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// Nodes, at least one.
@@ -41,59 +41,60 @@ impl Default for Size {
     }
 }
 
-/// One simulation.
+/// The plan of one simulation.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where everything that is drawn while it runs comes from.
+    /// Seed of everything that is drawn while the simulation runs.
     pub seed: u64,
-    /// The session timeout that all ask for.
+    /// The session timeout that every client asks for.
     pub session_timeout_ms: u64,
-    /// The server's tick.
+    /// The server's `tickTime`.
     pub tick_ms: u64,
-    /// How candidates are ordered.
+    /// The election strategy.
     pub campaign: Strategy,
-    /// How workers are chosen.
+    /// The strategy that assigns jobs to workers.
     pub strategy: assigner::Strategy,
-    /// By how much each node's wall clock is ahead, and how many slots it has.
+    /// The nodes.
     pub nodes: Vec<NodePlan>,
-    /// By how much each client's wall clock is ahead.
+    /// Each client's wall-clock offset in milliseconds; positive is ahead.
     pub clients: Vec<i64>,
-    /// The jobs that clients submit: by themselves, then as members of groups.
+    /// The jobs that clients submit: first the single jobs, then the members of groups.
     pub jobs: Vec<JobPlan>,
-    /// The groups that clients submit. Their members are among the jobs.
+    /// The groups that clients submit. Their members are in `jobs`.
     pub groups: Vec<GroupPlan>,
-    /// The schedules that are there from the beginning. Their expressions name seconds of the few minutes that a
-    /// simulation lasts, so that they come to an end.
+    /// The schedules that exist from the start. Their expressions name seconds of the few minutes that a simulation
+    /// lasts, so that they end.
     pub schedules: Vec<ScheduleRecord>,
-    /// How long records are kept; without it, for ever. Longer than a client looks for what it submitted.
+    /// How long records are kept; `None` keeps them without limit. Longer than the time for which a client looks for
+    /// its submission.
     pub retention_ms: Option<u64>,
-    /// What clients do.
+    /// The calls of the clients.
     pub actions: Vec<Action>,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
-    /// When all is mended.
+    /// The time at which all faults are healed.
     pub heal_ms: u64,
 }
 
 /// A node.
 #[derive(Debug, Clone, Copy)]
 pub struct NodePlan {
-    /// By how many milliseconds its wall clock is ahead.
+    /// Offset of its wall clock in milliseconds; positive is ahead.
     pub skew_ms: i64,
-    /// How many jobs it runs at a time.
+    /// Number of jobs that it runs at a time.
     pub slots: u32,
 }
 
-/// When a group's total is said.
+/// When the total of a group is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seal {
-    /// When it is made: its record has it.
+    /// At creation: the group's record has it.
     First,
     /// With the last member.
     Last,
-    /// When all members are accepted.
+    /// After all members are accepted.
     After,
-    /// Not by this one.
+    /// Not by this client.
     Never,
 }
 
@@ -104,13 +105,13 @@ pub struct GroupPlan {
     pub id: GroupId,
     /// The kind of its members.
     pub kind: Kind,
-    /// Whether the first member that ends without success ends it.
+    /// Whether the first member that does not succeed ends the group.
     pub fail_fast: bool,
-    /// Whether it has a join.
+    /// Whether the group has a join.
     pub join: bool,
-    /// When its total is said, by a generation that comes to its end.
+    /// When the total is set, by a client that submits all members.
     pub seal: Seal,
-    /// Its members, by their positions among the jobs.
+    /// The members, as positions in [`Plan::jobs`].
     pub members: Range<usize>,
 }
 
@@ -123,199 +124,199 @@ pub struct JobPlan {
     pub kind: Kind,
     /// Its lane.
     pub lane: Option<Lane>,
-    /// How urgent it is, 0 to 9.
+    /// Its priority, 0 to 9.
     pub priority: u8,
-    /// How long after its submission it may start.
+    /// Delay from submission until it may start.
     pub delay_ms: Option<u64>,
-    /// How long after its submission it expires, or after it may start.
+    /// Time from submission, or from the start time of a delayed job, until it expires.
     pub expires_ms: Option<u64>,
-    /// How often it may fail.
+    /// Maximum number of attempts that fail.
     pub max_attempts: u32,
-    /// How many workers it may lose.
+    /// Maximum number of lost workers.
     pub max_losses: u32,
-    /// Its backoff's first wait; the longest is four times that.
+    /// Initial backoff. The maximum is four times this.
     pub backoff_ms: u64,
-    /// Per attempt.
+    /// Timeout of each attempt.
     pub timeout_ms: Option<u64>,
-    /// Its lease, unless it is the ordinary one.
+    /// Lease; `None` is the default lease.
     pub lease_ms: Option<u64>,
-    /// Whether it is renewed automatically.
+    /// Whether the lease is renewed automatically.
     pub renews: bool,
 }
 
-/// Something that a client does.
+/// A call of a client.
 #[derive(Debug, Clone)]
 pub struct Action {
-    /// When.
+    /// When the client makes it.
     pub at_ms: u64,
-    /// Which client, by its position.
+    /// Position of the client.
     pub client: usize,
-    /// What.
+    /// The call.
     pub call: PlannedCall,
 }
 
-/// A call, with jobs by their positions.
+/// A call. Jobs and groups are given by their positions.
 #[derive(Debug, Clone)]
 pub enum PlannedCall {
-    /// Submits these in one round.
+    /// Submits these jobs in one round.
     Submit(Vec<usize>),
-    /// Submits another job under this one's id.
+    /// Submits a different job under this job's id.
     SubmitOther(usize),
-    /// Submits another job under this one's id, and lets be what is there.
+    /// Submits a different job under this job's id, with [`IfExists::Ignore`].
     SubmitIgnoring(usize),
-    /// Submits this one, and opens it again if it is over.
+    /// Submits this job again, with [`IfExists::Again`]: a terminal job starts a new generation.
     SubmitAgain(usize),
-    /// Generates the members of this group: so many of them.
+    /// Submits the first members of a group.
     Generate {
-        /// Which.
+        /// Position of the group.
         group: usize,
-        /// Members, from the first one on.
+        /// Number of members.
         members: usize,
-        /// Whether its total is said.
+        /// Whether the total is set.
         seal: bool,
-        /// How long between rounds.
+        /// Pause between rounds.
         pace_ms: u64,
     },
     /// Cancels the join of this group.
     CancelJoin(usize),
-    /// Opens the join of this group again.
+    /// Retries the join of this group.
     RetryJoin(usize),
-    /// Pauses this kind for so long.
+    /// Pauses this kind for this many milliseconds.
     Pause(Kind, u64),
-    /// Has one of the workers drain that there are then, by its position among them.
+    /// Drains one of the workers that exist at this time, by its position among them.
     DrainWorker(usize),
-    /// Purges the records of jobs that ended so.
+    /// Purges the records of jobs that ended this way.
     Purge(Ended),
-    /// Cancels this one.
+    /// Cancels this job.
     Cancel(usize),
-    /// Opens this one again.
+    /// Retries this job.
     Retry(usize),
-    /// Opens this one again as soon as it is over.
+    /// Retries this job as soon as it is terminal.
     RetryAtEnd(usize),
-    /// Waits for this one's end.
+    /// Waits until this job is terminal.
     Wait(usize),
 }
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// When.
+    /// When it happens.
     pub at_ms: u64,
-    /// What.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
-/// Whom a fault is for.
+/// The target of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// The node at this position.
     Node(usize),
-    /// Whoever leads then; nobody if nobody does.
+    /// The leader at that time. Without a leader the fault has no effect.
     Leader,
     /// The client at this position.
     Client(usize),
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Debug, Clone)]
 pub enum FaultKind {
-    /// The connection breaks, and no other is made for a while.
+    /// The connection breaks, and new connections are refused for a while.
     Cut {
-        /// Whose.
+        /// The target.
         target: Target,
-        /// For how long.
+        /// How long connections are refused.
         refused_ms: u64,
-        /// Whether what is on its way to the server still arrives.
+        /// Whether requests in flight still arrive.
         requests_arrive: bool,
     },
-    /// Nothing arrives for a while, in one direction or in both, and nobody is told. What was sent arrives afterwards.
+    /// Nothing arrives for a while, in one or both directions, without an error. The frames arrive afterwards.
     Silence {
-        /// Whose.
+        /// The target.
         target: Target,
-        /// For how long.
+        /// Duration.
         ms: u64,
-        /// To the server.
+        /// Whether frames to the server are held.
         up: bool,
-        /// From the server.
+        /// Whether frames from the server are held.
         down: bool,
     },
-    /// Everything takes longer for a while.
+    /// Frames are slow for a while.
     Slow {
-        /// Whose.
+        /// The target.
         target: Target,
-        /// For how long.
+        /// Duration.
         ms: u64,
-        /// Up to so much per message.
+        /// Maximum delay per frame.
         delay_ms: u64,
     },
     /// The connection breaks at the next write.
     LoseWrite {
-        /// Whose.
+        /// The target.
         target: Target,
-        /// Whether it is applied and the reply is lost, or it never arrives.
+        /// `true`: the write is applied and its reply is lost. `false`: the write never arrives.
         applied: bool,
     },
-    /// The connection breaks at the next transaction that a record fences (a close, a submission, a cancel, a retry), and it
-    /// is applied later: also after what its client asks on the next connection. ZooKeeper does not do that to a session, and
-    /// these do not rely on it. Promotions and registrations do.
+    /// The connection breaks at the next transaction that a record fences (a close, a submission, a cancel, a retry),
+    /// and the write is applied later, possibly after the client's requests on its next connection. ZooKeeper does not
+    /// do that within a session, and these transactions do not rely on it. Promotions and registrations do.
     LateWrite {
-        /// Whose.
+        /// The target.
         target: Target,
-        /// How much later.
+        /// How much later it is applied.
         ms: u64,
     },
     /// The server ends the session.
     Expire {
-        /// Whose.
+        /// The target.
         target: Target,
     },
-    /// The process is killed, and started again later.
+    /// The process is killed, and restarted later.
     Crash {
-        /// Which node.
+        /// The node.
         target: Target,
         /// How long it is down.
         down_ms: u64,
     },
-    /// The process stands still.
+    /// The process is frozen.
     Freeze {
-        /// Which node.
+        /// The node.
         target: Target,
-        /// For how long.
+        /// Duration.
         ms: u64,
     },
-    /// The process is stopped gracefully, and started again later.
+    /// The process is stopped gracefully, and restarted later.
     Drain {
-        /// Which node.
+        /// The node.
         target: Target,
-        /// For what runs.
+        /// Grace period of running attempts.
         grace_ms: u64,
         /// How long it is down afterwards.
         down_ms: u64,
     },
     /// An actor of the worker dies.
     ChildDies {
-        /// Of which node.
+        /// The node.
         target: Target,
     },
     /// An actor of the leader wing dies.
     MemberDies,
     /// A part of a node dies.
     PartDies {
-        /// Of which node.
+        /// The node.
         target: Target,
-        /// Which part.
+        /// The part.
         part: Part,
     },
     /// A part of a node handles no message for a while.
     PartStalls {
-        /// Of which node.
+        /// The node.
         target: Target,
-        /// Which part.
+        /// The part.
         part: Part,
-        /// For how long.
+        /// Duration.
         ms: u64,
     },
-    /// The server is killed, and started again later with all that it had.
+    /// The server is killed, and restarted later with all its data.
     ServerRestart {
         /// How long it is down.
         down_ms: u64,
@@ -323,7 +324,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// What it is called, for counting.
+    /// Returns the name under which the fault is counted.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -353,13 +354,13 @@ impl FaultKind {
 }
 
 impl GroupPlan {
-    /// The id of its join, whether it has one or not.
+    /// Returns the id of the group's join, whether the group has one or not.
     pub(crate) fn join_id(&self) -> JobId {
         let record = GroupRecord::new(self.kind.clone(), Uuid::nil(), WallMillis(0));
         record.join_id(&self.id).expect("short names")
     }
 
-    /// As it is submitted: its first members. Without a seal somebody was stopped on the way.
+    /// Returns one submission of the group: its first members. Without a seal the client stops before the end.
     pub(crate) fn generation(
         &self,
         jobs: &[JobPlan],
@@ -385,7 +386,7 @@ impl GroupPlan {
 }
 
 impl JobPlan {
-    /// As it is submitted; `other` is another job under the same id.
+    /// Returns one submission of the job; with `other`, of a different job under the same id.
     pub(crate) fn wish(&self, other: bool, if_exists: IfExists) -> Wish {
         let text = if other { format!("{} of another", self.id) } else { format!("{} as planned", self.id) };
         let initial = Duration::from_millis(self.backoff_ms);
@@ -397,13 +398,13 @@ impl JobPlan {
             .max_losses(self.max_losses)
             .backoff(initial, initial * 4)
             .renew_lease_automatically(self.renews);
-        // What is opened again is not put off: the client refuses that.
+        // The client rejects a delay with [`IfExists::Again`].
         let delay = self.delay_ms.filter(|_| if_exists != IfExists::Again);
         if let Some(delay) = delay {
             job = job.delay(Duration::from_millis(delay));
         }
         if let Some(expires) = self.expires_ms {
-            // The client refuses what would expire before it may start.
+            // The client rejects an expiry before the start time.
             job = job.expires_in(Duration::from_millis(delay.unwrap_or(0) + expires));
         }
         if let Some(timeout) = self.timeout_ms {
@@ -441,7 +442,7 @@ impl fmt::Display for Plan {
         }
         for GroupPlan { id, kind, fail_fast, join, seal, members } in &self.groups {
             let (fails, joins) =
-                (if *fail_fast { ", fails fast" } else { "" }, if *join { ", joins" } else { "" });
+                (if *fail_fast { ", fail-fast" } else { "" }, if *join { ", join" } else { "" });
             writeln!(f, "  group {id}: {} of {kind}, total {seal:?}{fails}{joins}", members.len())?;
         }
         for (at, node) in self.nodes.iter().enumerate() {
@@ -462,22 +463,22 @@ impl fmt::Display for Plan {
                 }
                 PlannedCall::SubmitOther(job) => format!("submits another {}", name(job)),
                 PlannedCall::SubmitIgnoring(job) => {
-                    format!("submits another {}, ignoring what is there", name(job))
+                    format!("submits another {}, ignoring an existing one", name(job))
                 }
                 PlannedCall::SubmitAgain(job) => format!("submits {} again", name(job)),
                 PlannedCall::Generate { group, members, seal, .. } => {
                     let group = &self.groups[*group].id;
-                    let seal = if *seal { "" } else { ", and is stopped" };
+                    let seal = if *seal { "" } else { ", and stops before the end" };
                     format!("generates {members} members of {group}{seal}")
                 }
                 PlannedCall::CancelJoin(group) => format!("cancels {}", self.groups[*group].join_id()),
                 PlannedCall::RetryJoin(group) => format!("retries {}", self.groups[*group].join_id()),
                 PlannedCall::Pause(kind, ms) => format!("pauses {kind} for {ms} ms"),
-                PlannedCall::DrainWorker(which) => format!("has worker {which} of those there drain"),
-                PlannedCall::Purge(ended) => format!("purges what ended as {ended:?}"),
+                PlannedCall::DrainWorker(which) => format!("drains worker {which} of the live ones"),
+                PlannedCall::Purge(ended) => format!("purges jobs that ended as {ended:?}"),
                 PlannedCall::Cancel(job) => format!("cancels {}", name(job)),
                 PlannedCall::Retry(job) => format!("retries {}", name(job)),
-                PlannedCall::RetryAtEnd(job) => format!("retries {} as soon as it is over", name(job)),
+                PlannedCall::RetryAtEnd(job) => format!("retries {} as soon as it is terminal", name(job)),
                 PlannedCall::Wait(job) => format!("waits for {}", name(job)),
             };
             writeln!(f, "  {:>7} ms  c{} {call}", action.at_ms, action.client)?;

@@ -1,11 +1,11 @@
-//! Cuts a plan down to what still breaks the invariant.
+//! Reduces a plan to the parts that are needed to break the invariant.
 //!
-//! By trying: a part of a list is left out, and the simulation runs again. What breaks the same invariant is kept, halves
-//! first, then smaller parts, until no single fault and no single action can go.
+//! A part of a list is removed and the simulation runs again. If the same invariant breaks, the removal is kept. It
+//! starts with halves and goes on with smaller parts, until no single fault and no single action can be removed.
 
 use super::{Plan, PlannedCall};
 
-/// The least plan found for which `breaks` holds, within so many tries.
+/// Returns the smallest plan found for which `breaks` holds, within the given number of tries.
 pub fn shrink(plan: Plan, mut tries: u32, mut breaks: impl FnMut(&Plan) -> bool) -> Plan {
     let mut best = plan;
     loop {
@@ -41,7 +41,7 @@ fn size(plan: &Plan) -> usize {
     plan.faults.len() + plan.actions.len() + submissions(plan)
 }
 
-/// Jobs in all rounds of submissions.
+/// Counts the jobs in all rounds of submissions.
 fn submissions(plan: &Plan) -> usize {
     let jobs = |call: &PlannedCall| match call {
         PlannedCall::Submit(jobs) => jobs.len(),
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_matter_is_left_out() {
+    fn parts_that_do_not_matter_are_removed() {
         let plan =
             (0..).map(|seed| Plan::generate(seed, Size::default())).find(|plan| plan.faults.len() > 10);
-        let plan = plan.expect("one of them has");
+        let plan = plan.expect("one seed gives more than ten faults");
         let wanted = plan.faults[5].at_ms;
         let needs = |plan: &Plan| plan.faults.iter().any(|fault| fault.at_ms == wanted);
         let least = shrink(plan, 1_000, needs);
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn without_tries_nothing_is_left_out() {
+    fn without_tries_nothing_is_removed() {
         let plan = Plan::generate(3, Size::default());
         let faults = plan.faults.len();
         assert_eq!(shrink(plan, 0, |_| true).faults.len(), faults);
     }
 
     #[test]
-    fn the_same_seed_is_the_same_plan() {
+    fn the_same_seed_gives_the_same_plan() {
         let told = |seed| Plan::generate(seed, Size::default()).to_string();
         assert_eq!(told(7), told(7));
         assert_ne!(told(7), told(8));

@@ -1,18 +1,18 @@
-//! The runtime of one process's tasks in virtual time.
+//! The runtime of the tasks of one process in virtual time.
 //!
 //! ```text
-//!  an answer, a timer, a session event ──waker──▶ woken ──a little later──▶ poll ──▶ requests, timers, records
+//!  reply, timer, session event ──waker──▶ woken ──a little later──▶ poll ──▶ requests, timers, records
 //! ```
 //!
-//! Tasks are futures with real wakers, so channels, selections and unordered sets work as in a runtime with threads. A task
-//! that is woken is polled by an event of the world a little later: so the tasks of a process run one at a time, in an
-//! order that comes from the seed, and two tasks that are woken at once run in either order. Time stands still during a
-//! poll. What a task asks for during a poll is carried out after it, in the order of the calls.
+//! Tasks are futures with real wakers, so channels, `select` and unordered sets work as in a threaded runtime. A woken
+//! task is polled by a later event of the world. So the tasks of a process run one at a time, in an order drawn from
+//! the seed: two tasks that are woken at the same time run in either order. The clock does not advance during a poll.
+//! The requests of a task are sent after the poll, in the order of the calls.
 //!
 //! * [`Executor`]: the tasks of one process.
-//! * [`shared`]: what its tasks and the world share: the clock, the session as the process knows it, timers, requests.
-//! * [`session`]: a session as core's interface of one.
-//! * [`port`]: the runtime of the real client.
+//! * [`shared`]: the state that tasks and the world share: clock, session state, timers, requests.
+//! * [`session`]: implements core's session port.
+//! * [`port`]: the runtime of the product's client.
 
 mod port;
 mod session;
@@ -29,17 +29,17 @@ use crate::zk::View;
 
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The tasks of one process, by their numbers.
+/// The tasks of one process, by number.
 pub(crate) struct Executor {
     shared: Arc<Shared>,
     tasks: BTreeMap<u64, Task>,
     last: u64,
-    /// Those that were begun by the world, and have not ended.
+    /// Tasks that the world started and that have not ended.
     begun: BTreeSet<u64>,
     woken: Arc<Woken>,
 }
 
-/// The tasks that are to be polled, in the order in which they were woken.
+/// Tasks to poll, in the order in which they were woken.
 #[derive(Default)]
 struct Woken(Mutex<VecDeque<u64>>);
 
@@ -73,7 +73,7 @@ impl Executor {
         Self { shared, tasks, last: 0, begun, woken: Arc::default() }
     }
 
-    /// Begins a task and polls it.
+    /// Starts a task and polls it.
     pub(crate) fn begin(&mut self, now_us: u64, view: View, task: Task) {
         let number = self.add(task);
         self.begun.insert(number);
@@ -92,12 +92,12 @@ impl Executor {
         let waker = Waker::from(Arc::new(Alarm { task: number, woken: Arc::clone(&self.woken) }));
         if let Poll::Ready(()) = task.as_mut().poll(&mut Context::from_waker(&waker)) {
             self.begun.remove(&number);
-            // It ends within this process's time: what it drops may ask for something.
+            // It is dropped at this process's time, because dropping it may send requests.
             drop(self.tasks.remove(&number));
         }
     }
 
-    /// The tasks that are to be polled since the last call.
+    /// Returns the tasks that were woken since the last call.
     pub(crate) fn woken(&mut self) -> VecDeque<u64> {
         for task in self.shared.spawned() {
             let number = self.add(task);
@@ -106,7 +106,7 @@ impl Executor {
         std::mem::take(&mut *lock(&self.woken.0))
     }
 
-    /// Whether a task goes on that the world began.
+    /// Returns whether a task that the world started is still running.
     pub(crate) fn is_busy(&self) -> bool {
         !self.begun.is_empty()
     }

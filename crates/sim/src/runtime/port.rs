@@ -1,4 +1,4 @@
-//! The runtime of the real client.
+//! The runtime of the product's client.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::session::Session;
 use super::shared::Until;
 use crate::zk::{Published, Zk};
 
-/// The shared part of a process, as its tasks hold it.
+/// A handle to the shared state of a process, held by its tasks.
 #[derive(Clone)]
 pub(crate) struct Handle(pub(crate) Arc<Shared>);
 
 impl Handle {
-    /// A session of this process.
+    /// Returns a session of this process.
     pub(crate) fn session(&self, zk: Zk) -> Arc<dyn Port> {
         Arc::new(Session { shared: Arc::clone(&self.0), zk })
     }
@@ -54,7 +54,7 @@ impl Runtime for Handle {
     }
 
     fn close(&self) -> Reply<()> {
-        // A process closes its session when the world ends it.
+        // The world closes the session when it ends the process.
         Box::pin(std::future::ready(()))
     }
 

@@ -1,4 +1,4 @@
-//! A simulated session as core's interface of one.
+//! A simulated session that implements core's session port.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use super::{Shared, Want};
 use crate::zk::Zk;
 use crate::zk::ask::{self, Answer};
 
-/// One session of a process. Of a later one it is not a handle.
+/// One session of a process. It does not become a handle to a later session.
 pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) zk: Zk,
 }
 
 impl Session {
-    /// As the client library: while the session is not connected, nothing is sent.
+    /// Sends nothing while the session is not connected, like the client library.
     fn ask<T: Send + 'static>(&self, request: Request, decode: fn(Answer) -> T) -> Reply<T> {
         if !self.is_connected() {
             return Box::pin(ready(decode(Answer::NotSent)));
@@ -35,7 +35,7 @@ impl Session {
     }
 }
 
-/// An answer is dropped only with the process that waits for it.
+/// Waits for the reply. The world drops its sender only when it ends the process.
 async fn received(answer: oneshot::Receiver<Answer>) -> Answer {
     answer.await.unwrap_or(Answer::Lost)
 }
@@ -66,7 +66,7 @@ impl Requests for Session {
     }
 
     fn get_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Node>>>> {
-        // As the client library: nothing is sent.
+        // Sends nothing for an empty list, like the client library.
         if paths.is_empty() {
             return Box::pin(ready(Ok(Vec::new())));
         }
@@ -87,7 +87,7 @@ impl Port for Session {
         view.connected && view.generation == self.zk.0
     }
 
-    /// Known by the next session of the process only.
+    /// Only the next session of the process shows that this one has ended.
     fn has_ended(&self) -> bool {
         self.shared.view().generation > self.zk.0
     }
@@ -116,7 +116,7 @@ impl Port for Session {
         self.shared.want(Want::Glance { zk: self.zk, path, answer, changed });
         Box::pin(async move {
             let node = ask::got(received(answered).await)?;
-            // The end of the session drops its sender.
+            // The sender is dropped when the session ends.
             let glance: Glance = Box::pin(change.map(|_| ()));
             Ok(node.map(|node| (node, glance)))
         })

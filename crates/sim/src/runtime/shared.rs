@@ -1,4 +1,4 @@
-//! What the tasks of a process and the world share.
+//! The state that the tasks of a process share with the world.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::host::context::WALL_MS;
 use crate::zk::ask::Answer;
 use crate::zk::{Published, View, Zk};
 
-/// What a task asked of the world during a poll.
+/// A request of a task to the world, recorded during a poll.
 pub(crate) enum Want {
     /// Send a request.
     Ask { zk: Zk, request: Request, answer: oneshot::Sender<Answer> },
@@ -25,20 +25,20 @@ pub(crate) enum Want {
     Watch { zk: Zk, path: String, set: oneshot::Sender<Answer>, changes: mpsc::UnboundedSender<Change> },
     /// Read a znode and set a one-shot watch on it.
     Glance { zk: Zk, path: String, answer: oneshot::Sender<Answer>, changed: oneshot::Sender<()> },
-    /// Call [`Shared::fire`] with this timer then.
+    /// Call [`Shared::fire`] with this timer at that time.
     Timer { at_us: u64, timer: u64 },
 }
 
-/// The clock, the session as the process knows it, and what its tasks wait for.
+/// The clock, the session state, and the timers and requests of the tasks.
 pub(crate) struct Shared(Mutex<Inner>);
 
 struct Inner {
     skew_ms: i64,
     now_us: u64,
-    /// The session, as the client library knows it.
+    /// The session as the client library sees it.
     view: View,
     published: Published,
-    /// Counts the publications.
+    /// Number of publications.
     publications: u64,
     followers: Vec<Waker>,
     timers: BTreeMap<u64, Waker>,
@@ -96,7 +96,7 @@ impl Shared {
         self.lock().wants.push(want);
     }
 
-    /// What was asked for since the last call, in order.
+    /// Takes the requests since the last call, in order.
     pub(crate) fn wants(&self) -> Vec<Want> {
         std::mem::take(&mut self.lock().wants)
     }
@@ -109,7 +109,7 @@ impl Shared {
         std::mem::take(&mut self.lock().spawned)
     }
 
-    /// The session supervisor says how the session is now.
+    /// Stores the session's status, published by the session supervisor.
     pub(crate) fn publish(&self, status: Published) {
         let mut inner = self.lock();
         inner.published = status;
@@ -119,13 +119,13 @@ impl Shared {
         followers.into_iter().for_each(Waker::wake);
     }
 
-    /// What was published last, and its number.
+    /// Returns the last published status and its number.
     pub(super) fn published(&self) -> (Published, u64) {
         let inner = self.lock();
         (inner.published.clone(), inner.publications)
     }
 
-    /// Waits for a publication after this one.
+    /// Waits for a publication after number `seen`.
     pub(super) fn poll_published(&self, seen: u64, context: &Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         if inner.publications > seen {
@@ -137,7 +137,7 @@ impl Shared {
         Poll::Pending
     }
 
-    /// A timer's time has come.
+    /// Wakes the task that waits for this timer.
     pub(crate) fn fire(&self, timer: u64) {
         let waker = self.lock().timers.remove(&timer);
         if let Some(waker) = waker {
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-/// Sleeps until a time of the world's clock.
+/// Sleeps until a time of the virtual clock.
 pub(super) struct Until {
     shared: Arc<Shared>,
     at_us: u64,

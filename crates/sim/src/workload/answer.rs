@@ -1,4 +1,4 @@
-//! From the client's answers to the history's.
+//! Converts the client's answers to the history's.
 
 use bellwether::client::{Accepted, Cancelled, Error, Retried, SubmitError, WaitError};
 use bellwether::{JobHandle, JobView, State};
@@ -25,7 +25,7 @@ pub(super) fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
     }
 }
 
-/// Of an end that a cancel found, the client does not say which generation's it is.
+/// The client does not report the generation of an end that a cancel found.
 pub(super) fn cancelled(done: Result<Cancelled, Error>) -> Answer {
     match done {
         Ok(Cancelled::Cancelled) => Answer::Cancelled,
@@ -64,7 +64,7 @@ pub(super) fn read(done: Result<Option<JobView>, Error>) -> Answer {
     }
 }
 
-/// A change that was not said to be made.
+/// Converts the error of a change that was not confirmed.
 pub(super) fn not_done(error: &Error) -> Answer {
     let why = error.to_string();
     match error {

@@ -1,4 +1,4 @@
-//! Cancelling, retrying, waiting; pausing kinds and draining workers.
+//! Cancelling, retrying and waiting; pausing kinds and draining workers.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use bellwether_core::name::{JobId, Kind};
 use super::{Env, answer};
 use crate::history::{Answer, Call, JobSight, Seen};
 
-/// How long one wait for a job's end may take.
+/// Time limit of one wait for a job's end.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long a wait that ran out may take to say how the job is, as the client has it.
+/// Time that the client takes for its last read after a wait has timed out.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
-/// How long the end of a job is waited for that is to be retried at once.
+/// Time limit of the wait for the end of a job that is retried immediately.
 const END: Duration = Duration::from_secs(18);
 
 impl Env {
@@ -30,14 +30,14 @@ impl Env {
         self.answer(call, answer::retried(done));
     }
 
-    /// Waits until the job is over, for a while, and opens it again.
+    /// Waits for a while until the job is terminal, and retries it.
     pub(crate) async fn retry_at_end(self, job: JobId) {
-        // Whatever the answer: the retry says how the job is.
+        // The result does not matter: the retry reports the state of the job.
         drop(self.client.wait(&job, END).await);
         self.retry(job).await;
     }
 
-    /// Waits and reads until the job is over, or there is no answer.
+    /// Waits and reads until the job is terminal, or there is no answer.
     pub(crate) async fn wait(self, job: JobId) {
         loop {
             let what = Call::Read { job: job.clone() };
@@ -58,17 +58,17 @@ impl Env {
         }
     }
 
-    /// Pauses a kind, and resumes it after a while, however often that has to be tried: the jobs of a kind that stays
-    /// paused would not end.
+    /// Pauses a kind and resumes it after a while. Both are retried until they succeed, because the jobs of a kind that
+    /// stays paused would not end.
     pub(crate) async fn pause(self, kind: Kind, wait: Duration) {
         while self.client.pause_kind(&kind, "the plan").await.is_err() {}
         self.sleep(wait).await;
         while self.client.resume_kind(&kind).await.is_err() {}
     }
 
-    /// Removes the records of jobs that ended so.
+    /// Purges the records of jobs that ended this way.
     pub(crate) async fn purge(self, ended: Ended) {
-        // Each of its pages has a deadline of its own.
+        // Each of its pages has its own deadline.
         let call = self.invoke_within(Call::Purge, None);
         let purge = Purge { ended, ..Purge::default() };
         let answer = match self.client.purge(&purge, |_| {}).await {
@@ -78,7 +78,7 @@ impl Env {
         self.answer(call, answer);
     }
 
-    /// Lists the workers, and has one of them drain.
+    /// Lists the workers and drains one of them.
     pub(crate) async fn drain_one(self, which: usize) {
         let Ok(workers) = self.client.workers().await else { return };
         let Some(worker) = workers.get(which % workers.len().max(1)).map(|view| view.id) else { return };

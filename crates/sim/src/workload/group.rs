@@ -1,4 +1,4 @@
-//! Making, filling and sealing groups.
+//! Creating, filling and sealing groups.
 
 use std::time::Duration;
 
@@ -8,25 +8,24 @@ use futures::future::join_all;
 use super::{Env, Wish};
 use crate::plan::Seal;
 
-/// How often a generation that did not come to its end is done again, and how long after.
+/// How often an incomplete submission of a group is repeated, and after which pause.
 const AGAIN: u32 = 3;
 const AGAIN_AFTER: Duration = Duration::from_secs(4);
 
-/// Members that are submitted in one round.
+/// Members submitted in one round.
 const TOGETHER: usize = 3;
 
-/// What a client submits as a group.
+/// One submission of a group by a client.
 pub(crate) struct Generation {
     pub(crate) group: Group,
     pub(crate) members: Vec<Wish>,
     pub(crate) seal: Seal,
-    /// Between rounds.
+    /// Pause between rounds.
     pub(crate) pace: Duration,
 }
 
 impl Env {
-    /// Generates a group's members, again if something of it was not accepted: which changes nothing for those that
-    /// were.
+    /// Submits a group's members, and again if a part was not accepted. Repeating changes nothing for accepted members.
     pub(crate) async fn generate(self, generation: Generation) {
         for _ in 0..AGAIN {
             if self.generate_once(&generation).await {
@@ -39,7 +38,7 @@ impl Env {
     async fn generate_once(&self, generation: &Generation) -> bool {
         let Generation { group, members, seal, pace } = generation;
         let Ok(group) = self.client.group(group.clone()).await else { return false };
-        let total = u32::try_from(members.len()).expect("few members");
+        let total = u32::try_from(members.len()).expect("a group has few members");
         let numbered = (0..total).zip(members).collect::<Vec<_>>();
         for round in numbered.chunks(TOGETHER) {
             let submitted = round.iter().map(|(number, wish)| {

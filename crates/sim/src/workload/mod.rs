@@ -1,7 +1,7 @@
-//! What clients do: workloads over the real client, one of it for each process.
+//! Workloads of clients and handlers on the product's client, one client per process.
 //!
-//! A workload makes the calls of the plan and records each call and its answer. How a call is done (batches, lost replies,
-//! read-back, deadlines) is not written here: `bellwether::Client` does it, on the runtime of [`crate::runtime`].
+//! A workload makes the calls of the plan and records each call and its answer. How a call is made (batches, lost
+//! replies, reading back, deadlines) is the job of `bellwether::Client`, on the runtime of [`crate::runtime`].
 
 mod answer;
 mod control;
@@ -27,26 +27,26 @@ use crate::host::{Msg, Out};
 use crate::runtime::{Executor, Handle, Shared, Task, Want};
 use crate::zk::{Published, View, Zk};
 
-/// How long a call may take, as the builder's default.
+/// Deadline of a client's call: the builder's default.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// How long a call of a handler may take, as the node's client has it.
+/// Deadline of a handler's call, as in the node's client.
 const HANDLER_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The tasks of one process: of a client its workloads, of a node its handlers' calls and its concerns' tasks.
+/// The tasks of one process: the workloads of a client, or the handlers' calls and the concerns' tasks of a node.
 pub(crate) struct Process {
     executor: Executor,
     shared: Arc<Shared>,
     env: Env,
 }
 
-/// What a task does things with.
+/// The interface of a task.
 #[derive(Clone)]
 pub(crate) struct Env {
     client: bellwether::Client,
     handle: Handle,
     number: u32,
-    /// How long its calls may take; `None` for a node, which may die before it answers.
+    /// Deadline of its calls; `None` for a node, which may die before the answer.
     promise: Option<Duration>,
     calls: Rc<Cell<u64>>,
     out: Rc<RefCell<Vec<Out>>>,
@@ -57,7 +57,7 @@ impl Process {
         Self::numbered(number, Some(DEADLINE), skew_ms, seed)
     }
 
-    /// Of a node.
+    /// Creates the tasks of a node.
     pub(crate) fn of_node(number: u32, skew_ms: i64, seed: u64) -> Self {
         Self::numbered(number, None, skew_ms, seed)
     }
@@ -71,34 +71,34 @@ impl Process {
         Self { executor: Executor::new(Arc::clone(&shared)), shared, env }
     }
 
-    /// Begins a task.
+    /// Starts a task.
     pub(crate) fn begin(&mut self, now_us: u64, view: View, task: impl FnOnce(Env) -> Task) -> Vec<Out> {
         self.executor.begin(now_us, view, task(self.env.clone()));
         self.outs()
     }
 
-    /// Polls a task that was woken.
+    /// Polls a woken task.
     pub(crate) fn poll(&mut self, now_us: u64, view: View, task: u64) -> Vec<Out> {
         self.executor.poll(now_us, view, task);
         self.outs()
     }
 
-    /// Wakes what waits for a timer.
+    /// Wakes the task that waits for a timer.
     pub(crate) fn fire(&self, timer: u64) {
         self.shared.fire(timer);
     }
 
-    /// The session supervisor says how the session is now.
+    /// Publishes the session's status, on behalf of the session supervisor.
     pub(crate) fn publish(&self, status: Published) {
         self.shared.publish(status);
     }
 
-    /// The tasks that are to be polled since the last call.
+    /// Returns the tasks that were woken since the last call.
     pub(crate) fn woken(&mut self) -> VecDeque<u64> {
         self.executor.woken()
     }
 
-    /// Whether a workload goes on.
+    /// Returns whether a workload is still running.
     pub(crate) fn is_busy(&self) -> bool {
         self.executor.is_busy()
     }
@@ -110,13 +110,13 @@ impl Process {
     }
 }
 
-/// As the world carries it out. What comes back wakes a task and is no message.
+/// Converts a request of a task to an output of the world. The reply wakes a task and is not a message.
 fn out(want: Want) -> Out {
     match want {
         Want::Timer { at_us, timer } => Out::At(at_us, Msg::Timer(timer)),
         Want::Ask { zk, request, answer } => {
             let then = |answered| {
-                // Its task may have given up.
+                // The task may have been dropped.
                 drop(answer.send(answered));
                 Msg::Nothing
             };
@@ -146,12 +146,12 @@ fn out(want: Want) -> Out {
 }
 
 impl Env {
-    /// A session of this process.
+    /// Returns a session of this process.
     pub(crate) fn session(&self, zk: Zk) -> Arc<dyn Session> {
         self.handle.session(zk)
     }
 
-    /// Tells a part of the node that it is a task of.
+    /// Sends a message to a part of the node that runs this task.
     pub(crate) fn tell(&self, msg: Msg) {
         self.out(Out::At(self.handle.0.now_us(), msg));
     }
@@ -164,7 +164,7 @@ impl Env {
         self.handle.sleep(wait).await;
     }
 
-    /// Records that a call is made that a client promises to answer within its deadline; its number.
+    /// Records a call that must be answered within its deadline. Returns the call's number.
     fn invoke(&self, what: Call) -> u64 {
         self.invoke_within(what, self.promise)
     }

@@ -1,4 +1,5 @@
-//! Sub-jobs of a running job. The node's client shares the session of its worker here; the product's has one of its own.
+//! Sub-jobs of a running job. Here the node's client shares the session of its worker; the product's client has its own
+//! session.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,16 +16,16 @@ use super::{Env, Wish};
 pub(crate) struct Spawned {
     /// The running attempt.
     pub(crate) attempt: Attempt,
-    /// Its kind, its rules and its total, if that is said.
+    /// The kind, options and optional total of the group.
     pub(crate) group: Group,
-    /// Members by their number.
+    /// The members, in the order of their numbers.
     pub(crate) members: Vec<Wish>,
-    /// Set back when the run is over: then its future is dropped, unless it takes no notice.
+    /// Set to false when the run ends. Then the future is dropped, unless the handler ignores signals.
     pub(crate) runs: Rc<Cell<bool>>,
 }
 
 impl Env {
-    /// Submits a job's sub-jobs; whether all were accepted. A run that is over is not polled any more.
+    /// Submits a job's sub-jobs. Returns whether all were accepted. A run that has ended is not polled any longer.
     pub(crate) async fn spawn(&self, spawned: Spawned) -> bool {
         let runs = Rc::clone(&spawned.runs);
         let mut handler = pin!(self.handle_nest(spawned));

@@ -1,4 +1,4 @@
-//! Submitting jobs, by themselves and as members of groups.
+//! Submitting single jobs and members of groups.
 
 use bellwether::Job;
 use bellwether::client::GroupHandle;
@@ -8,7 +8,7 @@ use futures::future::join_all;
 use super::{Env, answer};
 use crate::history::{Answer, Call, Digest};
 
-/// A job as a client wishes it, without its id.
+/// A job to submit, without its id.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) kind: Kind,
@@ -18,9 +18,9 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// Of a job whose payload is this text as JSON.
+    /// Creates the submission of a job whose payload is this text as JSON.
     pub(crate) fn new(kind: Kind, lane: Option<Lane>, text: &str, job: Job) -> Self {
-        let payload = serde_json::to_vec(text).expect("a text is JSON");
+        let payload = serde_json::to_vec(text).expect("a string can be encoded as JSON");
         Self { kind, lane, payload: Digest::of(&payload), job }
     }
 
@@ -30,7 +30,7 @@ impl Wish {
 }
 
 impl Env {
-    /// Submits jobs at once, in this order.
+    /// Submits jobs concurrently, in this order.
     pub(crate) async fn submit(self, jobs: Vec<(JobId, Wish)>) {
         let submitted = jobs.into_iter().map(|(id, wish)| {
             let env = &self;
@@ -43,7 +43,7 @@ impl Env {
         join_all(submitted).await;
     }
 
-    /// Submits the member of this number; with `last` it says that there are no more. Whether it was accepted.
+    /// Submits the member with this number; `last` also seals the group. Returns whether it was accepted.
     pub(super) async fn submit_member(
         &self,
         group: &GroupHandle,
@@ -52,7 +52,7 @@ impl Env {
         last: bool,
     ) -> bool {
         let id = JobId::member(&wish.kind, group.id(), number).expect("short names");
-        // The last one is two calls.
+        // The last member takes two calls.
         let promise = self.promise.map(|promise| if last { 2 * promise } else { promise });
         let call = self.invoke_within(wish.call(id), promise);
         let done = if last {

@@ -1,4 +1,4 @@
-//! What the clients of a plan do.
+//! The actions of a plan's clients.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::runtime::Task;
 use crate::workload::Env;
 
 impl World {
-    /// A client does what it planned.
+    /// Runs a planned action of a client.
     pub(super) fn act(&mut self, at: usize, action: usize) {
         let (now_us, plan) = (self.now_us, &self.plan);
         let peer = &mut self.peers[at];

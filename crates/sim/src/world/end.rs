@@ -1,4 +1,4 @@
-//! When a run is over.
+//! The condition that ends a run.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use crate::host::context::WALL_MS;
 use crate::report::Report;
 use crate::workload::Process;
 
-/// How long after the healing everything must be over. Far beyond any bound of L3, so that what is late is found by the
-/// liveness rules, with their reason, and beyond the timeouts and backoffs of all jobs and ticks of a plan one after another
-/// in the only slot that there may be.
+/// Time limit after the healing. It is far beyond any bound of L3, so that a late job is reported by the liveness
+/// rules, with its reason. It is also longer than the timeouts and backoffs of all jobs and ticks of a plan in sequence
+/// on a single slot.
 const SETTLING_US: u64 = 1_200_000_000;
 
-/// How often it is asked whether everything is over.
+/// How often the world checks whether all work has ended.
 pub(super) const LOOK_US: u64 = 1_000_000;
 
-/// How long the world goes on after that, so that what should not happen any more has time to.
+/// How long the world runs after that, so that forbidden events have time to happen.
 const AFTER_US: u64 = 20_000_000;
 
 impl World {
-    /// Whether everything has come to its end: asked from time to time, once all is healed.
+    /// Checks whether all work has ended. Called periodically after the healing.
     pub(super) fn look(&mut self) {
         let truth = self.checker.truth();
         let kept = self.plan.retention_ms.is_none();
         let over = |(id, _)| {
             let record = truth.record(id).and_then(|znode| znode.record());
-            // What belongs to a group goes with it.
+            // The records of a group are removed with the group.
             let grouped = |record: &JobRecord| record.membership.is_some() || record.spawned;
             record.is_none_or(|record| (kept || grouped(record)) && record.is_terminal())
         };
@@ -38,7 +38,7 @@ impl World {
         let rests = |(id, _)| truth.group(id).is_none_or(|group| truth.rests(id, group) && !left(group));
         let rest = truth.groups().all().all(rests);
         let wall = WallMillis((WALL_MS + (self.now_us / 1_000).cast_signed()).cast_unsigned());
-        // Those that will tick this year are not over.
+        // A schedule with a tick within this year is still active.
         let year = Duration::from_secs(300 * 24 * 3600);
         let ticks = truth.below(path::SCHEDULES).filter_map(|(_, znode)| znode.schedule()).any(|schedule| {
             let next = schedule.spec.when.calendar().ok().and_then(|calendar| schedule.next(&calendar));

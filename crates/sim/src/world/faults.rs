@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is mended.
+//! Faults and their healing.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use crate::host::Msg;
 use crate::plan::{FaultKind, Target};
 use crate::zk::library::State;
 
-/// A fault's end.
+/// The end of a fault.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Mend {
-    /// The network of a peer carries again what it held.
+    /// The network of a peer delivers the frames that it held.
     Flow(usize),
-    /// A node is started again.
+    /// A node is restarted.
     Start(usize),
-    /// A node's process goes on; of that process.
+    /// A frozen process of a node continues; the second field is the process number.
     Thaw(usize, u64),
-    /// The server is started again.
+    /// The server is restarted.
     Server,
 }
 
-/// How long the worker of a node may take to leave beyond its grace, and then its candidate, before the process ends all
-/// the same: as `Worker::drain` and `Node::stop` have it.
+/// Limits of a graceful stop before the process ends anyway: for the worker, beyond its grace, and then for the
+/// candidate. They match `Worker::drain` and `Node::stop`.
 const DRAIN_PATIENCE_US: u64 = 10_000_000;
 const STEP_DOWN_US: u64 = 5_000_000;
 
-/// The longest that a node runs on whose worker has drained by an operator's wish.
+/// The longest time that a node keeps running after an operator has drained its worker.
 const OPERATOR_US: u64 = 15_000_000;
 
 impl World {
@@ -41,8 +41,7 @@ impl World {
         }
     }
 
-    /// Remembers who leads, for faults that are aimed at it; answers whether this says nothing but that the trust in a
-    /// term was renewed.
+    /// Remembers the leader, as the target of faults. Returns whether the event only renews the trust in a term.
     pub(super) fn note_leader(&mut self, what: &EventKind) -> bool {
         let EventKind::Leadership { node, epoch, state, .. } = what else { return false };
         let at = self.peers.iter().position(|peer| match &peer.who {
@@ -74,7 +73,7 @@ impl World {
             | FaultKind::PartStalls { target, .. } => self.target(*target),
             FaultKind::MemberDies | FaultKind::ServerRestart { .. } => self.leader.or(Some(0)),
         };
-        // Nobody leads now.
+        // There is no leader.
         let Some(at) = target else { return };
         let name = self.name(at);
         self.trace.note(self.now_us, || format!("fault: {:?} (of {name})", fault.kind));
@@ -157,7 +156,7 @@ impl World {
         self.put(now_us + ms * 1_000, Happening::Mended(Mend::Thaw(at, process)));
     }
 
-    /// It goes on with what came meanwhile: what stands in its socket, and its timers and messages, each in their order.
+    /// Continues with the frames in its socket, its timers and its messages, each in their order.
     fn thaw(&mut self, at: usize, process: u64) {
         let peer = &mut self.peers[at];
         let Who::Node(config, Some(_)) = &peer.who else { return };
@@ -185,8 +184,8 @@ impl World {
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }
 
-    /// Its worker has drained by an operator's wish, and the process goes on without it. The operator has it start again
-    /// after a while: until then it may lead.
+    /// An operator has drained the worker, and the process continues without it. The operator restarts it after a
+    /// while; until then it may lead.
     pub(super) fn drained(&mut self, at: usize) {
         if self.peers[at].leaves_ms.is_some() {
             return;
@@ -197,7 +196,7 @@ impl World {
         self.put_peer(step_down + STEP_DOWN_US, at, Incoming::Leave);
     }
 
-    /// The last step of a graceful stop: the session is closed, and the process ends.
+    /// The last step of a graceful stop: closes the session and ends the process.
     pub(super) fn leave(&mut self, at: usize) {
         let Some(down_ms) = self.peers[at].leaves_ms else { return };
         if let State::Up(conn) = self.peers[at].library.state {
@@ -227,7 +226,7 @@ impl World {
         matches!(self.peers[at].who, Who::Node(_, Some(_)))
     }
 
-    /// All is mended: every link, every node, the server. What was lost stays lost.
+    /// Heals every fault of links, nodes and the server. Lost frames stay lost.
     pub(super) fn heal(&mut self) {
         self.server.start(self.now_us);
         self.hurry();
@@ -240,12 +239,12 @@ impl World {
                 self.put_peer(self.now_us, at, Incoming::Msg(Msg::PartGoesOn(part)));
             }
             if self.peers[at].leaves_ms.is_some() {
-                // Its stop is cut short, so that it is up from here on.
+                // Its graceful stop is cut short, so that the node is up from now on.
                 self.end(at, Life::Killed);
             }
             self.start_again(at);
         }
-        self.trace.note(self.now_us, || "all is mended".to_owned());
+        self.trace.note(self.now_us, || "all faults are healed".to_owned());
         self.record(EventKind::Healed);
     }
 }

@@ -1,7 +1,7 @@
-//! The world: one clock, one queue of what happens next, and everybody in it.
+//! The world: one clock, one event queue, and all processes.
 //!
 //! ```text
-//!            what goes wrong (faults)
+//!                  faults
 //!                    │
 //!  nodes, clients ── link ── connection ── server (keeper's model)
 //!     ▲ messages      ▲ frames, in order, late      │ commits
@@ -9,18 +9,19 @@
 //!                                              history ──▶ checker, after every step
 //! ```
 //!
-//! Time is virtual and goes from event to event. Two events never happen at once: what falls on the same microsecond
-//! happens in the order in which it was put into the queue. Everything that is drawn comes from the plan's seed, so a
-//! plan has one run.
+//! Time is virtual and advances from event to event. Two events never happen at the same time: events of the same
+//! microsecond are handled in the order in which they were queued. Every random choice comes from the plan's seed, so a
+//! plan has exactly one run.
 //!
-//! * `net`: connections. Frames of one direction arrive in order, those of two connections as it happens.
-//! * `session`: what the client library does about a connection that comes or goes.
-//! * `supervisor`: the session supervisor of a process, a concern, and the reports that it gets from the client library.
-//! * `faults`: what goes wrong, and how it is mended.
+//! * `net`: connections. Frames of one direction arrive in order; frames of two connections arrive in any order.
+//! * `session`: the client library's handling of connections.
+//! * `supervisor`: the session supervisor of a process, a concern, and the reports that it receives from the client
+//!   library.
+//! * `faults`: faults and their healing.
 //! * `server`: ZooKeeper.
-//! * `process`: how nodes and clients begin and end, what comes to them, and what they do of it.
-//! * `actions`: what the clients of a plan do.
-//! * `end`: when a run is over.
+//! * `process`: start and end of nodes and clients, their incoming messages, and the outputs of their actors.
+//! * `actions`: the actions of a plan's clients.
+//! * `end`: the condition that ends a run.
 
 mod actions;
 mod end;
@@ -54,13 +55,13 @@ use crate::trace::Trace;
 use crate::workload::Process;
 use crate::zk::library::{Conn, Library};
 
-/// The id of a panic.
+/// The violation id of a panic.
 const PANIC: &str = "P";
 
 /// A frame to the server.
 #[derive(Debug)]
 enum Up {
-    /// With the randomness of the session's password.
+    /// With random bytes for the session's password.
     Connect(ConnectRequest, [u8; 16]),
     Request(i32, Request),
     Fin,
@@ -75,38 +76,38 @@ enum Down {
     Fin,
 }
 
-/// What comes to a process. It waits while the process stands still.
+/// Input of a process. It is held back while the process is frozen.
 enum Incoming {
     Frame(Conn, Down),
-    /// A frame that the network has let through: it is in the process's socket.
+    /// A frame that the network has delivered to the process's socket.
     Arrived(Conn, Down),
     Msg(Msg),
-    /// Connect now: the attempt with this number.
+    /// Make the connection attempt with this number.
     Attempt(u64),
-    /// The attempt with this number takes too long.
+    /// The connection attempt with this number has timed out.
     AttemptOver(u64),
-    /// Look whether this connection is dead.
+    /// Check whether this connection is dead.
     Silence(Conn),
-    /// Look whether the session is to be given up.
+    /// Check whether the session must be given up.
     GiveUp,
-    /// A client's action.
+    /// Run a client's action.
     Act(usize),
-    /// The graceful stop has had its time: leave.
+    /// The time limit of the graceful stop is over: end the process.
     Leave,
 }
 
-/// What happens next.
+/// A queued event.
 enum Happening {
     ToServer(Conn, Up),
-    /// To a process of a peer, by its number.
+    /// To one process of a peer: the peer's position and the process number.
     ToPeer(usize, u64, Incoming),
     ServerTick,
-    /// A write of this session, whose client thinks that it is lost, is applied after all.
+    /// Apply a write of this session that its client believes to be lost.
     Late(i64, Request),
     Fault(usize),
     Mended(faults::Mend),
     Heal,
-    /// Is everything over?
+    /// Check whether all work has ended.
     Look,
 }
 
@@ -115,25 +116,25 @@ enum Who {
     Client,
 }
 
-/// A process's place: the same before and after its restart.
+/// A node or client. It keeps its position across restarts of its process.
 struct Peer {
     name: NodeId,
     who: Who,
     skew_ms: i64,
-    /// Counts the processes.
+    /// Number of processes started so far.
     process: u64,
-    /// Of the process, while there is one.
+    /// Present while there is a process.
     tasks: Option<Process>,
-    /// Of the process, while there is one.
+    /// Present while there is a process.
     session: Option<Hosted<Supervisor>>,
-    /// What waits while it stands still.
+    /// The inputs that are held back while the process is frozen.
     frozen: Option<Vec<Incoming>>,
-    /// Set while it is told to leave: how long it is down afterwards.
+    /// Set during a graceful stop: how long the node is down afterwards.
     leaves_ms: Option<u64>,
     library: Library<Msg>,
     attempts: session::Attempts,
     trouble: net::Trouble,
-    /// When the last message of a route arrives.
+    /// Arrival time of the last message of each route.
     routes: BTreeMap<Route, u64>,
     rng: Rng,
 }
@@ -151,7 +152,7 @@ pub(crate) struct World {
     next_conn: Conn,
     peers: Vec<Peer>,
     leader: Option<usize>,
-    /// How each node said last that it stands.
+    /// The last reported leadership state of each node.
     standing: BTreeMap<NodeId, (Leading, i32)>,
     over_since_us: Option<u64>,
     checker: Checker,
@@ -212,7 +213,7 @@ impl World {
         }
     }
 
-    /// Runs until everything is over, or something is wrong.
+    /// Runs until all work has ended or an invariant is broken.
     pub(crate) fn run(mut self) -> Report {
         for event in self.server.lay_out(self.plan.retention_ms, &self.plan.schedules) {
             self.record(event);
@@ -246,7 +247,7 @@ impl World {
         self.finish()
     }
 
-    /// Somebody met what it takes to be impossible.
+    /// Records a panic as a violation.
     fn panicked(&mut self, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -294,7 +295,7 @@ impl World {
         self.put(at_us, Happening::ToPeer(peer, process, incoming));
     }
 
-    /// Notes what happened, and asks the rules.
+    /// Records an event in the trace and checks it against the rules.
     fn record(&mut self, what: EventKind) {
         let event = Event { at: self.now_us / 1_000, what };
         let said_already = matches!(event.what, EventKind::Link { .. });
@@ -314,7 +315,7 @@ fn name(sort: &str, at: usize) -> NodeId {
     NodeId::new(format!("{sort}{at}")).expect("a letter and digits")
 }
 
-/// What kind of event it is, for the hash of a run.
+/// Identifies an event for the hash of the run.
 fn next_tag(next: &Happening) -> [u64; 3] {
     match next {
         Happening::ToServer(conn, _) => [1, *conn, 0],

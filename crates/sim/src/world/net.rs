@@ -1,8 +1,8 @@
-//! Connections: two pipes, each in order.
+//! Connections: two ordered pipes each.
 //!
-//! What happens to a frame is decided when it is sent (how long it takes) and when it would arrive (whether its pipe is
-//! stopped, or gone). A pipe that is stopped keeps what it has; a connection that breaks loses what is on its way, or
-//! only what comes from the server, as the fault says.
+//! The delay of a frame is drawn when it is sent. Whether its pipe is stopped or lost is checked when it would arrive.
+//! A stopped pipe holds its frames. A broken connection loses the frames in flight, or only those from the server,
+//! depending on the fault.
 
 use bellwether_core::path;
 use bellwether_keeper::model::Effect;
@@ -18,18 +18,18 @@ pub(super) struct Connection {
     pub(super) process: u64,
     up: Pipe<Up>,
     down: Pipe<Down>,
-    /// Whether the server still reads it.
+    /// Whether the server still reads from it.
     served: bool,
-    /// Whether its client still reads it.
+    /// Whether its client still reads from it.
     read: bool,
 }
 
 struct Pipe<F> {
-    /// When the last frame arrives.
+    /// Arrival time of the last frame.
     last_us: u64,
     /// Frames that arrived while the pipe was stopped.
     stopped: Vec<F>,
-    /// What is on its way is lost.
+    /// Whether the frames in flight are lost.
     lost: bool,
 }
 
@@ -44,35 +44,35 @@ impl<F> Pipe<F> {
     }
 }
 
-/// What is wrong with a peer's network.
+/// The network faults of a peer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trouble {
-    /// No connection is made until then.
+    /// Connections are refused until this time.
     pub(super) refused_until_us: u64,
-    /// Nothing arrives at the server until then.
+    /// Nothing arrives at the server until this time.
     pub(super) up_until_us: u64,
-    /// Nothing arrives from the server until then.
+    /// Nothing arrives from the server until this time.
     pub(super) down_until_us: u64,
-    /// Frames take up to so much longer until then.
+    /// Until the first time, frames take up to the second time longer.
     pub(super) slow: (u64, u64),
-    /// What becomes of the next write.
+    /// How the next write is lost.
     pub(super) next_write: Option<Loss>,
 }
 
-/// How a write is lost. In each case its connection breaks.
+/// How a write is lost. In each case the connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// It is never applied.
+    /// The write is never applied.
     Before,
-    /// It is applied, and its reply is lost.
+    /// The write is applied, and its reply is lost.
     After,
-    /// It is applied so much later, if its session lives. Meets only what a record fences: a close, a submission, a cancel,
-    /// a retry.
+    /// The write is applied this much later, if its session still lives. Applies only to transactions that a record
+    /// fences: a close, a submission, a cancel, a retry.
     Late(u64),
 }
 
 impl Loss {
-    /// Whether it is for this frame.
+    /// Returns whether this frame is the write to lose.
     fn meets(self, frame: &Up) -> bool {
         let Up::Request(_, request) = frame else { return false };
         match (self, request) {
@@ -119,7 +119,7 @@ impl World {
         self.put(arrives, Happening::ToPeer(peer, process, Incoming::Frame(conn, frame)));
     }
 
-    /// A frame arrives at the server's end, unless its pipe is stopped.
+    /// Delivers a frame at the server's end, unless its pipe is stopped.
     pub(super) fn frame_up(&mut self, conn: Conn, frame: Up) {
         let Some(connection) = self.conns.get_mut(&conn) else { return };
         let trouble = &mut self.peers[connection.peer].trouble;
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// What the server did: its answers go out, and what it committed is noted.
+    /// Records the commits of the server and sends its replies.
     pub(super) fn served(&mut self, outcome: Outcome) {
         for event in outcome.history {
             self.record(event);
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// The server closes a connection, after all that it sent.
+    /// The server closes a connection, after all frames that it sent.
     pub(super) fn hang_up(&mut self, conn: Conn) {
         if let Some(connection) = self.conns.get_mut(&conn).filter(|connection| connection.served) {
             connection.served = false;
@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// A frame arrives at the client's end: whether it is to be read.
+    /// Delivers a frame at the client's end. Returns the frame if the client may read it.
     pub(super) fn arrives(&mut self, conn: Conn, frame: Down) -> Option<Down> {
         let connection = self.conns.get_mut(&conn)?;
         if self.now_us < self.peers[connection.peer].trouble.down_until_us {
@@ -192,7 +192,7 @@ impl World {
         readable.then_some(frame)
     }
 
-    /// The client closes its end. What it sent before still arrives.
+    /// The client closes its end. Frames that it sent before still arrive.
     pub(super) fn close(&mut self, conn: Conn) {
         if let Some(connection) = self.conns.get_mut(&conn) {
             connection.read = false;
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// Every connection of a process that is gone.
+    /// Closes every connection of a process that has ended.
     pub(super) fn close_connections(&mut self, peer: usize) {
         let open = self.conns.iter().filter(|(_, it)| it.peer == peer && it.read).map(|(conn, _)| *conn);
         for conn in open.collect::<Vec<_>>() {
@@ -208,7 +208,8 @@ impl World {
         }
     }
 
-    /// The connection breaks, for both. What comes from the server is lost, and what goes there unless it may arrive.
+    /// Breaks the connection for both ends. Frames from the server are lost; frames to the server are lost unless
+    /// `requests_arrive`.
     pub(super) fn break_connection(&mut self, conn: Conn, requests_arrive: bool) {
         let Some(connection) = self.conns.get_mut(&conn) else { return };
         connection.down.lost = true;
@@ -217,7 +218,7 @@ impl World {
         self.send_down(conn, Down::Fin);
     }
 
-    /// What was stopped arrives.
+    /// Delivers the frames that were held.
     pub(super) fn flow_again(&mut self, peer: usize) {
         let of_peer = self.conns.iter().filter(|(_, connection)| connection.peer == peer);
         let conns: Vec<Conn> = of_peer.map(|(conn, _)| *conn).collect();
@@ -240,7 +241,7 @@ impl World {
         }
     }
 
-    /// What is on its way, however slowly, arrives now.
+    /// Delivers all delayed frames in flight now.
     pub(super) fn hurry(&mut self) {
         let is_frame = |next: &Happening| {
             matches!(next, Happening::ToServer(..) | Happening::ToPeer(_, _, Incoming::Frame(..)))
@@ -256,7 +257,7 @@ impl World {
         }
     }
 
-    /// The server is gone, and its kernel says so.
+    /// The server has died, and its kernel closes all connections.
     pub(super) fn all_hang_up(&mut self) {
         let served = self.conns.iter().filter(|(_, connection)| connection.served).map(|(conn, _)| *conn);
         for conn in served.collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! Processes: how they begin and end, what comes to them, and what they do of it.
+//! Processes: start, end, incoming messages and outputs.
 
 use super::{Incoming, Who, World, session};
 use crate::history::{EventKind, Life};
@@ -8,7 +8,7 @@ use crate::workload::Process;
 use crate::zk::library::Library;
 
 impl World {
-    /// A process begins.
+    /// Starts a process.
     pub(super) fn start(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         peer.process += 1;
@@ -20,7 +20,7 @@ impl World {
         let mut out = Vec::new();
         let name = match &mut peer.who {
             Who::Node(config, node) => {
-                // Clients have the small numbers.
+                // Numbers below this belong to clients.
                 let number =
                     u32::try_from((peer.process << 8) + at as u64).expect("few processes") + 1_000_000;
                 let seed = self.plan.seed ^ u64::from(number);
@@ -53,7 +53,7 @@ impl World {
         self.carry_out(at, out);
     }
 
-    /// A process ends, however. Its kernel closes its connection.
+    /// Ends a process, for any reason. Its kernel closes its connections.
     pub(super) fn end(&mut self, at: usize, how: Life) {
         let peer = &mut self.peers[at];
         let Who::Node(config, node) = &mut peer.who else { return };
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Hands a message to whom it is for.
+    /// Delivers a message to its receiver.
     pub(super) fn deliver(&mut self, at: usize, msg: Msg) {
         let msg = match msg {
             Msg::Opened(generation) => return self.opened(at, generation),
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Has the tasks of a process polled that were woken.
+    /// Polls the woken tasks of a process.
     pub(super) fn wake(&mut self, at: usize) {
         let Some(tasks) = &mut self.peers[at].tasks else { return };
         for task in tasks.woken() {
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// From part to part, in the order of a route.
+    /// Sends a message between parts of a process, in the order of its route.
     pub(super) fn tell(&mut self, at: usize, route: Route, msg: Msg) {
         if let Msg::Nothing = msg {
             return;
@@ -202,7 +202,7 @@ impl World {
         self.put_peer(arrives, at, Incoming::Msg(msg));
     }
 
-    /// From a task that awaited something: in no order.
+    /// Sends a message from a task that awaited something, in any order.
     pub(super) fn report(&mut self, at: usize, msg: Msg) {
         if let Msg::Nothing = msg {
             return;
@@ -211,7 +211,7 @@ impl World {
         self.put_peer(late, at, Incoming::Msg(msg));
     }
 
-    /// How late a message is that goes from task to task of a process: a little, and at times much.
+    /// Draws the delay of a message within a process: usually short, sometimes long.
     pub(super) fn jitter(&mut self, peer: usize) -> u64 {
         let rng = &mut self.peers[peer].rng;
         match rng.u8(..40) {

@@ -1,7 +1,6 @@
-//! ZooKeeper: the keeper's model, with what it commits written down.
+//! The ZooKeeper server: the keeper's model, plus a record of its commits.
 //!
-//! It survives its own death with all that it had: what it answered was durable, and what it was not asked yet it never
-//! knew.
+//! A restart keeps all data: every request that it answered was durable.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -31,7 +30,7 @@ enum State {
     Down(Box<Snapshot>),
 }
 
-/// What an input led to.
+/// The result of an input.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) effects: Vec<Effect>,
@@ -51,7 +50,7 @@ impl Server {
         Self { config, state: State::Up(Box::new(model)) }
     }
 
-    /// Makes the namespace, as whoever opens it first does.
+    /// Creates the namespace, like the first process that opens it.
     pub(super) fn lay_out(
         &mut self,
         retention_ms: Option<u64>,
@@ -107,7 +106,7 @@ impl Server {
         }
     }
 
-    /// Takes a frame of a connection.
+    /// Handles a frame of a connection.
     pub(super) fn handle(&mut self, now_us: u64, conn: Conn, frame: Up) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(model) = self.model() else { return outcome };
@@ -150,7 +149,7 @@ impl Server {
         outcome
     }
 
-    /// The session that a connection serves.
+    /// Returns the session that a connection serves.
     pub(super) fn session_of(&self, conn: Conn) -> Option<i64> {
         match &self.state {
             State::Up(model) => model.session_of(ConnectionId(conn)),
@@ -158,7 +157,7 @@ impl Server {
         }
     }
 
-    /// Applies a write of a session that lives, on whatever connection serves it now. Nobody hears of its answer.
+    /// Applies a write of a live session, on the connection that serves it now. The reply is dropped.
     pub(super) fn late(&mut self, now_us: u64, session: i64, request: Request) -> Outcome {
         let conn = self.model().and_then(|model| {
             model.sessions().find(|view| view.id == session).and_then(|view| view.connection)
@@ -169,7 +168,7 @@ impl Server {
         outcome
     }
 
-    /// Ends a session, as if it had not been heard of.
+    /// Expires a session.
     pub(super) fn expire(&mut self, session: i64) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(model) = self.model() else { return outcome };
@@ -183,7 +182,7 @@ impl Server {
         outcome
     }
 
-    /// Lets time pass.
+    /// Advances the server's clock.
     pub(super) fn tick(&mut self, now_us: u64) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(model) = self.model() else { return outcome };
@@ -206,7 +205,7 @@ impl Server {
         outcome
     }
 
-    /// When [`Server::tick`] has something to do, in microseconds.
+    /// Returns when [`Server::tick`] has work to do, in microseconds.
     pub(super) fn next_tick_us(&self) -> Option<u64> {
         match &self.state {
             State::Up(model) => model.next_tick().map(|ms| ms * 1_000),
@@ -214,18 +213,18 @@ impl Server {
         }
     }
 
-    /// Dies.
+    /// Stops the server.
     pub(super) fn kill(&mut self) {
         if let State::Up(model) = &self.state {
             self.state = State::Down(Box::new(model.snapshot()));
         }
     }
 
-    /// Is started again.
+    /// Restarts the server.
     pub(super) fn start(&mut self, now_us: u64) {
         if let State::Down(snapshot) = &mut self.state {
             let model = Model::restore(self.config.clone(), std::mem::take(snapshot), now(now_us));
-            self.state = State::Up(Box::new(model.expect("a model's own rows make a model")));
+            self.state = State::Up(Box::new(model.expect("a model can be restored from its own snapshot")));
         }
     }
 }
@@ -239,7 +238,7 @@ fn single(op: &Op, response: &Response) -> OpResult {
     }
 }
 
-/// A transaction as it was carried out, or why it was not.
+/// Converts a request and its results to the committed transaction, or to the reason of its rejection.
 fn carried_out(zxid: i64, session: i64, ops: &[Op], results: &[OpResult]) -> EventKind {
     let mut done = Vec::with_capacity(ops.len());
     for (at, (op, result)) in ops.iter().zip(results).enumerate() {

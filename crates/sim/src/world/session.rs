@@ -1,14 +1,14 @@
-//! What the client library does about connections, sessions and requests.
+//! The client library's handling of connections, sessions and requests.
 //!
-//! | what | when |
+//! | event | when |
 //! | --- | --- |
-//! | an attempt to make a session | once, when the session supervisor asks for it |
-//! | an attempt to reconnect | a little after a lost connection, and again after a failed attempt |
-//! | an attempt is given up | after 0.4 timeouts |
-//! | a connection is taken for dead | 0.4 timeouts after a request without an answer |
-//! | a session is taken for over | when the server says so; or 1.4 to 1.8 timeouts after the last that was heard |
+//! | attempt to create a session | once, on request of the session supervisor |
+//! | attempt to reconnect | shortly after a lost connection, and again after a failed attempt |
+//! | attempt times out | after 0.4 session timeouts |
+//! | connection is considered dead | 0.4 session timeouts after a request without a reply |
+//! | session is considered expired | when the server reports it, or 1.4 to 1.8 timeouts after the last received frame |
 //!
-//! What follows from a state of the session is decided by the session supervisor (`supervisor`).
+//! The session supervisor (`supervisor`) decides what follows from a state of the session.
 
 use std::time::Duration;
 
@@ -22,17 +22,17 @@ use crate::zk::Zk;
 use crate::zk::ask::{self, Answer};
 use crate::zk::library::{Changed, Conn, Heard, Library, State, Then};
 
-/// Attempts to connect, of one process.
+/// The connection attempts of one process.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     number: u64,
-    /// The attempt that is under way.
+    /// The attempt in progress: its connection and when it started.
     pending: Option<(Conn, u64)>,
-    /// A new session whose namespace is not open yet.
+    /// Whether a new session's namespace is being opened.
     opening: bool,
-    /// Failed attempts to reconnect, one after the other.
+    /// Consecutive failed attempts to reconnect.
     failures: u32,
-    /// Whose states the session supervisor hears.
+    /// The session whose states the session supervisor receives.
     pub(super) followed: Option<Followed>,
 }
 
@@ -48,7 +48,7 @@ impl World {
         self.put_peer(self.now_us + wait_us, at, Incoming::Attempt(number));
     }
 
-    /// No session, or no connection, came of an attempt.
+    /// An attempt has failed.
     fn attempt_failed(&mut self, at: usize) {
         match self.peers[at].library.state {
             State::Away => {
@@ -166,14 +166,14 @@ impl World {
         library.view.session = response.session_id;
         library.view.timeout_us = u64::try_from(response.timeout_ms).unwrap_or_default() * 1_000;
         library.view.last_contact_us = sent_us;
-        // Not before its namespace is open.
+        // The session counts as connected only after its namespace is open.
         library.view.connected = false;
         peer.attempts.opening = true;
         self.stats.sessions += 1;
         self.opening(at, conn);
     }
 
-    /// The namespace is there: it is looked at, and that is all.
+    /// Opens the namespace. It exists, so this only reads the layout.
     fn opening(&mut self, at: usize, conn: Conn) {
         let (peer, now_us) = (&mut self.peers[at], self.now_us);
         let generation = peer.library.view.generation;
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    /// The connection of a session is gone.
+    /// The connection of a session is lost.
     pub(super) fn lost(&mut self, at: usize, conn: Conn) {
         let (now_us, timeout_us) = (self.now_us, self.timeout_us());
         let peer = &mut self.peers[at];
@@ -226,7 +226,7 @@ impl World {
         self.close(conn);
         let peer = &mut self.peers[at];
         if std::mem::take(&mut peer.attempts.opening) {
-            // Nothing has heard of it: another is made.
+            // No other part knows this session yet: create another.
             peer.library.state = State::Away;
             return self.attempt_failed(at);
         }
@@ -239,7 +239,7 @@ impl World {
         self.attempt_in(at, wait);
     }
 
-    /// Nobody holds the session any more. It is closed if it is connected, and left to end by itself if it is not.
+    /// Closes the session: its last holder has dropped it. Without a connection it is left to expire.
     pub(super) fn close_session(&mut self, at: usize) {
         let now_us = self.now_us;
         let Peer { library, attempts, .. } = &mut self.peers[at];
@@ -262,7 +262,7 @@ impl World {
         }
     }
 
-    /// Nothing was heard for so long that the session must be over.
+    /// Gives up the session if nothing was received for so long that it must have expired.
     pub(super) fn give_up(&mut self, at: usize) {
         let library = &self.peers[at].library;
         let silent = library.heard_us + self.timeout_us() * 7 / 5 <= self.now_us;

@@ -1,6 +1,8 @@
-//! The session supervisor of a process: the reports that it gets from the client library, and what the world records.
+//! The session supervisor of a process: the reports that it receives from the client library, and the events that the
+//! world records.
 //!
-//! It reads a session's states as from a watch channel: of two changes that come before it looks, it sees the last state only.
+//! It reads a session's states as from a watch channel: if two changes come before it reads, it sees only the last
+//! state.
 
 use bellwether_actors::session::{Key, SessionEvent, SessionMsg, State as Seen};
 
@@ -13,13 +15,13 @@ use crate::host::{Msg, Out, Route};
 use crate::zk::library::{Library, State};
 use crate::zk::{Published, Zk};
 
-/// A session whose states are reported.
+/// The session whose states are reported.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Followed {
     zk: Zk,
-    /// As the session supervisor counts.
+    /// The session supervisor's number for it.
     generation: u64,
-    /// A change is on its way to the session supervisor.
+    /// Whether a change is on its way to the session supervisor.
     changed: bool,
 }
 
@@ -31,7 +33,7 @@ impl World {
         self.carry_out(at, out);
     }
 
-    /// The session supervisor has ended: what follows the status sees no session, and nothing is reported any more.
+    /// The session supervisor has ended: followers of the status see no session, and nothing is reported any longer.
     pub(super) fn session_ended(&mut self, at: usize) {
         self.forget(at);
         let peer = &mut self.peers[at];
@@ -41,7 +43,7 @@ impl World {
         }
     }
 
-    /// From the client library to the session supervisor.
+    /// Sends a message from the client library to the session supervisor.
     pub(super) fn report_session(&mut self, at: usize, msg: impl FnOnce(u64) -> Msg) {
         if let Some(session) = &self.peers[at].session {
             let msg = msg(session.address());
@@ -49,7 +51,7 @@ impl World {
         }
     }
 
-    /// Hands a message to the session supervisor of this life.
+    /// Delivers a message to the session supervisor of this life.
     pub(super) fn supervise(&mut self, at: usize, life: u64, letter: Letter<SessionMsg<Passed>, Key>) {
         let mut out = Vec::new();
         let (now_us, peer) = (self.now_us, &mut self.peers[at]);
@@ -59,7 +61,7 @@ impl World {
         self.carry_out(at, out);
     }
 
-    /// Reports the session's states to the session supervisor from now on, beginning with one that it has missed.
+    /// Reports the session's states to the session supervisor from now on, including a state that it has missed.
     pub(super) fn follow(&mut self, at: usize, generation: u64, zk: Zk) {
         let Peer { library, attempts, .. } = &mut self.peers[at];
         attempts.followed = Some(Followed { zk, generation, changed: false });
@@ -68,7 +70,7 @@ impl World {
         }
     }
 
-    /// The session has another state: its supervisor looks at it a little later.
+    /// The session has another state. Its supervisor reads it a little later.
     pub(super) fn changed(&mut self, at: usize) {
         let Some(followed) = &mut self.peers[at].attempts.followed else { return };
         if !std::mem::replace(&mut followed.changed, true) {
@@ -76,7 +78,7 @@ impl World {
         }
     }
 
-    /// The session supervisor looks.
+    /// The session supervisor reads the state.
     pub(super) fn state(&mut self, at: usize) {
         let Peer { library, attempts, .. } = &mut self.peers[at];
         let Some(followed) = attempts.followed.as_mut().filter(|followed| followed.changed) else { return };
@@ -88,7 +90,7 @@ impl World {
         }
     }
 
-    /// The session supervisor sends an event to its subscribers.
+    /// Records an event that the session supervisor sends to its subscribers.
     pub(super) fn session(&mut self, at: usize, event: SessionEvent) {
         let name = self.name(at);
         self.trace.note(self.now_us, || format!("{name}: session {event:?}"));
@@ -113,7 +115,7 @@ fn seen(library: &Library<Msg>, zk: Zk) -> Seen {
     }
 }
 
-/// The hands of a process's session supervisor.
+/// Builds the context of a process's session supervisor.
 fn hands<'a>(now_us: u64, peer: &'a mut Peer, out: &'a mut Vec<Out>) -> Context<'a> {
     Context {
         now_us,

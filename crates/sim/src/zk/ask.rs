@@ -1,4 +1,4 @@
-//! The methods of a session: from core's operations to requests, and from answers to outcomes.
+//! The methods of a session: converts core's operations to requests, and replies to outcomes.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use bellwether_keeper::proto::{AddWatchMode, Op as KeeperOp};
 
 use super::{ReadError, ReadResult, Znode};
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The server's.
+    /// The server's reply.
     Reply(Result<Response, ErrorCode>),
-    /// The connection was lost before it came.
+    /// The connection was lost before the reply came.
     Lost,
-    /// It was never sent: the session is not connected, or over.
+    /// The request was not sent: the session is not connected, or has ended.
     NotSent,
 }
 
@@ -51,7 +51,7 @@ fn op(op: &Op) -> KeeperOp {
     }
 }
 
-/// One multi.
+/// Builds one multi.
 pub(crate) fn commit<'a>(ops: impl IntoIterator<Item = &'a Op>) -> Request {
     Request::Multi(ops.into_iter().map(op).collect())
 }
@@ -68,7 +68,7 @@ pub(crate) fn get(path: String) -> Request {
     Request::GetData { path, watch: false }
 }
 
-/// With a one-shot watch, if the znode is there.
+/// Also sets a one-shot watch, if the znode exists.
 pub(crate) fn get_and_watch(path: String) -> Request {
     Request::GetData { path, watch: true }
 }
@@ -93,7 +93,7 @@ pub(crate) fn watch(path: String) -> Request {
     Request::AddWatch { path, mode: AddWatchMode::PersistentRecursive }
 }
 
-/// What became of a write.
+/// Converts the answer to a write.
 pub(crate) fn written(answer: Answer) -> Outcome<()> {
     let rejected = |at, code| Outcome::Rejected(Rejection { at, reason: reason(code) });
     match answer {
@@ -104,7 +104,7 @@ pub(crate) fn written(answer: Answer) -> Outcome<()> {
                 OpResult::Error(number) => Some(*number),
                 _ => None,
             };
-            // Those before the one that failed have the number 0, and those behind it one of their own.
+            // Results before the failed operation have the code 0, results after it a code other than the cause.
             let failed = results.iter().position(|result| number(result).is_some_and(|number| number != 0));
             match failed {
                 None => Outcome::Applied(()),
@@ -116,7 +116,7 @@ pub(crate) fn written(answer: Answer) -> Outcome<()> {
     }
 }
 
-/// The path of a znode that was created.
+/// Returns the path of a znode that was created.
 pub(crate) fn created(answer: Answer) -> Outcome<String> {
     let path = match &answer {
         Answer::Reply(Ok(Response::Path(path))) => path.clone(),
@@ -172,12 +172,12 @@ pub(crate) fn listed_many(answer: Answer) -> ReadResult<Vec<Option<Vec<String>>>
     Ok(many(answer)?.into_iter().map(names).collect())
 }
 
-/// Whether the znode is there.
+/// Returns whether the znode exists.
 pub(crate) fn found(answer: Answer) -> ReadResult<bool> {
     Ok(reply(answer)?.is_some())
 }
 
-/// Whether there was an answer.
+/// Returns whether there was a reply.
 pub(crate) fn answered(answer: Answer) -> ReadResult<()> {
     reply(answer).map(|_| ())
 }
@@ -189,13 +189,14 @@ fn many(answer: Answer) -> ReadResult<Vec<OpResult>> {
     }
 }
 
-/// `None` is absent. Nothing else is refused here: there are no ACLs and no throttles.
+/// Returns `None` for an absent znode. The server rejects reads for no other reason: there are no ACLs and no
+/// throttling.
 fn reply(answer: Answer) -> ReadResult<Option<Response>> {
     match answer {
         Answer::Lost | Answer::NotSent => Err(ReadError::Disconnected),
         Answer::Reply(Ok(response)) => Ok(Some(response)),
         Answer::Reply(Err(ErrorCode::NoNode)) => Ok(None),
-        Answer::Reply(Err(code)) => unreachable!("a read was refused: {code:?}"),
+        Answer::Reply(Err(code)) => unreachable!("the server rejected a read: {code:?}"),
     }
 }
 

@@ -3,11 +3,11 @@
 //! ```text
 //!  Away ──attempt──▶ Up(connection) ──lost──▶ Down ──attempt, same session──▶ Up
 //!    ▲                                         │
-//!    └────── refused by the server, or given up after 1.4 to 1.8 timeouts: Expired
+//!    └────── rejected by the server, or given up after 1.4 to 1.8 timeouts: Expired
 //! ```
 //!
-//! It holds what a connection's end leaves to decide: a request without an answer is *lost*, a recursive watch is dead,
-//! a one-shot watch is set anew and told what it missed. It makes no decision about time: the world wakes it.
+//! When a connection ends, a request without a reply is *lost*, a recursive watch is dead, and a one-shot watch is set
+//! again and reports the change that it missed. The library has no timers of its own: the world calls it.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
@@ -19,13 +19,13 @@ use futures::channel::oneshot;
 use super::ask::Answer;
 use super::{View, Zk};
 
-/// Numbers a connection, and is never used again.
+/// The number of a connection; never reused.
 pub(crate) type Conn = u64;
 
-/// What a request's answer becomes: a message to whoever asked.
+/// Converts the answer to a request to a message for the sender.
 pub(crate) type Then<M> = Box<dyn FnOnce(Answer) -> M>;
 
-/// What a watch's change becomes.
+/// Converts a watch event to a message.
 pub(crate) type Heard<M> = Box<dyn Fn(&WatchedEvent) -> M>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum State {
     /// There is no session.
     Away,
     Up(Conn),
-    /// The session may live.
+    /// The connection is lost; the session may still be alive.
     Down,
 }
 
@@ -47,7 +47,7 @@ struct Pending<M> {
 struct Feed<M> {
     id: u64,
     path: String,
-    /// Deaf until the server has set it: what it reports before belongs to an older watch on the path.
+    /// The feed ignores events until the server has set it: earlier ones belong to an older watch on the path.
     set: Rc<Cell<bool>>,
     heard: Heard<M>,
 }
@@ -58,13 +58,13 @@ struct Glance<M> {
     then: Box<dyn FnOnce() -> M>,
 }
 
-/// Resolved by a change, or dropped with the session.
+/// Resolved by a change; dropped when the session ends.
 pub(crate) type Changed = oneshot::Sender<()>;
 
 /// A one-shot watch on a znode's data.
 struct Peek {
     path: String,
-    /// Whether the read found the znode, which sets the watch.
+    /// Whether the read found the znode and so set the watch.
     set: Rc<Cell<bool>>,
     changed: Changed,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Library<M> {
     pub(crate) state: State,
     pub(crate) view: View,
     pub(crate) password: Vec<u8>,
-    /// When anything came from the server last.
+    /// When the last frame from the server arrived.
     pub(crate) heard_us: u64,
     pub(crate) last_zxid: i64,
     next_xid: i32,
@@ -84,7 +84,7 @@ pub(crate) struct Library<M> {
     next_feed: u64,
 }
 
-/// `setWatches` and the answers to it have a number of their own.
+/// The fixed xid of `setWatches` and of its reply.
 const SET_WATCHES_XID: i32 = -8;
 
 impl<M> Library<M> {
@@ -104,7 +104,7 @@ impl<M> Library<M> {
         }
     }
 
-    /// Whether a request may be sent by a holder of this session.
+    /// Returns the connection, if a holder of this session may send a request.
     pub(crate) fn serves(&self, zk: Zk) -> Option<Conn> {
         match self.state {
             State::Up(conn) if self.view.generation == zk.0 => Some(conn),
@@ -112,14 +112,14 @@ impl<M> Library<M> {
         }
     }
 
-    /// Numbers a request that is being sent.
+    /// Assigns an xid to a request that is being sent.
     pub(crate) fn sending(&mut self, now_us: u64, then: Option<Then<M>>) -> i32 {
         self.next_xid += 1;
         self.pending.push_back(Pending { xid: self.next_xid, sent_us: now_us, then });
         self.next_xid
     }
 
-    /// Makes a recursive watch, which is deaf until the answer to it switches it on.
+    /// Adds a recursive watch. It ignores events until the reply to it sets the returned flag.
     pub(crate) fn add_feed(&mut self, path: String, heard: Heard<M>) -> Rc<Cell<bool>> {
         self.next_feed += 1;
         let set = Rc::new(Cell::new(false));
@@ -127,12 +127,12 @@ impl<M> Library<M> {
         set
     }
 
-    /// Sets the one glance; an earlier one is dropped.
+    /// Sets the glance, of which there is one. It replaces an earlier one.
     pub(crate) fn glance(&mut self, path: String, then: Box<dyn FnOnce() -> M>) {
         self.glance = Some(Glance { path, then });
     }
 
-    /// Makes a one-shot watch, which is deaf until the answer to its read switches it on.
+    /// Adds a one-shot watch. It ignores events until the reply to its read sets the returned flag.
     pub(crate) fn peek(&mut self, path: String, changed: Changed) -> Rc<Cell<bool>> {
         self.peeks.retain(|peek| !peek.changed.is_canceled());
         let set = Rc::new(Cell::new(false));
@@ -140,12 +140,12 @@ impl<M> Library<M> {
         set
     }
 
-    /// The time at which the oldest request was sent that has no answer.
+    /// Returns when the oldest unanswered request was sent.
     pub(crate) fn oldest_request_us(&self) -> Option<u64> {
         self.pending.front().map(|pending| pending.sent_us)
     }
 
-    /// An answer came.
+    /// Handles a reply.
     pub(crate) fn replied(&mut self, reply: Reply) -> Option<M> {
         if reply.zxid > 0 {
             self.last_zxid = self.last_zxid.max(reply.zxid);
@@ -154,12 +154,12 @@ impl<M> Library<M> {
             return None;
         }
         let pending = self.pending.pop_front().filter(|pending| pending.xid == reply.xid);
-        let pending = pending.expect("a server answers in order");
+        let pending = pending.expect("the server replies in order");
         self.view.last_contact_us = self.view.last_contact_us.max(pending.sent_us);
         pending.then.map(|then| then(Answer::Reply(reply.result)))
     }
 
-    /// A watch fired: who hears of it, the feeds by their number.
+    /// Handles a watch event: returns the messages of the feeds, by feed number, and of the glance.
     pub(crate) fn notified(&mut self, event: &WatchedEvent) -> (Vec<(u64, M)>, Option<M>) {
         self.last_zxid = self.last_zxid.max(event.zxid);
         let below = |parent: &str| {
@@ -172,14 +172,14 @@ impl<M> Library<M> {
             peeks.partition(|peek| peek.set.get() && peek.path == event.path);
         self.peeks = left;
         for Peek { changed, .. } in fired {
-            // An error: its task has given up.
+            // An error means that its task has been dropped.
             let _heard = changed.send(());
         }
         let glance = self.glance.take_if(|glance| glance.path == event.path);
         (heard, glance.map(|glance| (glance.then)()))
     }
 
-    /// The connection is lost: what was asked and not answered.
+    /// Handles the loss of the connection: every unanswered request is lost.
     pub(crate) fn lost(&mut self) -> Vec<M> {
         self.state = State::Down;
         self.feeds.clear();
@@ -188,7 +188,7 @@ impl<M> Library<M> {
         pending.into_iter().filter_map(|pending| Some(pending.then?(Answer::Lost))).collect()
     }
 
-    /// What a new connection of the old session begins with: the one-shot watches.
+    /// Returns the first request of a new connection of the same session: it sets the one-shot watches.
     pub(crate) fn set_watches(&self) -> Option<(i32, Request)> {
         let peeks = self.peeks.iter().filter(|peek| !peek.changed.is_canceled()).map(|peek| &peek.path);
         let paths = self.glance.iter().map(|glance| &glance.path).chain(peeks).collect::<BTreeSet<_>>();
@@ -206,7 +206,7 @@ impl<M> Library<M> {
         Some((SET_WATCHES_XID, request))
     }
 
-    /// The session is over.
+    /// Handles the end of the session.
     pub(crate) fn ended(&mut self) -> Option<M> {
         self.state = State::Away;
         self.view.connected = false;

@@ -1,19 +1,21 @@
-//! What `bellwether-zk` is to the actors, in virtual time.
+//! `bellwether-zk` in virtual time, as the actors use it.
 //!
-//! * [`ask`]: its methods. A request is sent when its method is called, or is refused at once if the session is known
-//!   not to be connected. What comes back is an [`Outcome`](bellwether_core::outcome::Outcome), or a read's answer.
-//! * [`link`]: the client library: connections, requests in flight, watches, the end of a session as its client sees it.
+//! * [`ask`]: the methods of a session. A request is sent when its method is called, or is rejected immediately if the
+//!   session is known not to be connected. The result is an [`Outcome`](bellwether_core::outcome::Outcome), or the
+//!   reply to a read.
+//! * [`library`]: the client library: connections, requests in flight, watches, the end of a session as its client sees
+//!   it.
 
 pub(crate) mod ask;
 pub(crate) mod library;
 
-/// A session, as those hold it who use it: of a later one it is not a handle.
+/// A handle to a session. It does not become a handle to a later session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Zk(pub(crate) u64);
 
 pub(crate) use bellwether_core::port::{Node as Znode, ReadError, ReadResult};
 
-/// The session's status, as the session supervisor published it last.
+/// The session's status, as the session supervisor last published it.
 #[derive(Debug, Clone)]
 pub(crate) enum Published {
     /// There is no session.
@@ -31,10 +33,10 @@ impl Default for Published {
     }
 }
 
-/// The session now, for those who are about to use it.
+/// The state of the current session.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct View {
-    /// Counts the sessions of this process; 0 before the first.
+    /// The number of sessions of this process so far; 0 before the first.
     pub(crate) generation: u64,
     pub(crate) connected: bool,
     pub(crate) session: i64,
@@ -44,7 +46,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// As `bellwether-zk` computes it: a tenth of the timeout is not trusted.
+    /// A tenth of the timeout is not trusted, as in `bellwether-zk`.
     pub(crate) fn trusted_until_us(&self) -> u64 {
         self.last_contact_us + self.timeout_us - self.timeout_us / 10
     }

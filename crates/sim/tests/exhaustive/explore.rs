@@ -1,9 +1,9 @@
-//! Runs a model through all of its states and says what came of it.
+//! Explores all states of a model and reports the result.
 //!
-//! What must always hold is a [`Property::always`](stateright::Property::always). What must be seen at least once, so
-//! that a model which cannot move is noticed, is a *sight*: a step notes it in [`Sights`], outside of the state, because a
-//! state that remembers what it has seen is another state. A `Property::sometimes` then tells of it, once; which state
-//! that falls to says nothing.
+//! Invariants are of the form [`Property::always`](stateright::Property::always). States that must be seen at least
+//! once, so that a model without steps is noticed, are *sights*. A step notes a sight in [`Sights`], outside the state,
+//! because otherwise the sight would multiply the states. A `Property::sometimes` then reports it once; the state that
+//! it is reported for has no meaning.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -12,13 +12,13 @@ use std::time::Instant;
 
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
-/// One exploration keeps both cores of a small machine busy.
+/// One exploration uses both cores of a small machine.
 const THREADS: usize = 2;
 
-/// More than fits into the seconds that an exploration may take: its bounds are too wide.
+/// Upper limit of the transitions of one exploration, which must take only seconds. Above it the bounds are too wide.
 const MOST_TRANSITIONS: usize = 200_000;
 
-/// The sights that a model expects within its bounds, and those that were noted so far, by number.
+/// The sights that a model expects within its bounds, and the sights noted so far, by number.
 #[derive(Debug)]
 pub(crate) struct Sights<S: 'static> {
     pub(crate) expected: &'static [S],
@@ -37,16 +37,16 @@ impl<S> Sights<S> {
         }
     }
 
-    /// Whether it was noted; true once only, because each time a checker is told so it keeps the path.
+    /// Returns whether the sight was noted, but `true` only once, because the checker stores a path for each `true`.
     pub(crate) fn tell(&self, sight: u32) -> bool {
         let bit = 1 << sight;
         self.noted.load(Ordering::Relaxed) & bit != 0 && self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
 
-/// Explores all states, prints how many there are, and fails with the steps that lead to a broken invariant, when a
-/// sight was never seen, or when there are fewer states than `floor`.
-#[expect(clippy::print_stdout, reason = "the number of states is what an exploration has to say")]
+/// Explores all states and prints their number. Fails with the steps that lead to a broken invariant, or when a sight
+/// was never seen, or when there are fewer states than `floor`.
+#[expect(clippy::print_stdout, reason = "the number of states is the result of an exploration")]
 pub(crate) fn explore<M>(name: &str, floor: usize, model: M)
 where
     M: Model + Send + Sync + 'static,
@@ -62,7 +62,7 @@ where
         checker.state_count(),
         begun.elapsed().as_secs_f64()
     );
-    assert!(checker.state_count() < MOST_TRANSITIONS, "{name}: too many states to see them all");
+    assert!(checker.state_count() < MOST_TRANSITIONS, "{name}: too many states to explore them all");
     let found = checker.discoveries();
     for property in checker.model().properties() {
         match (property.expectation, found.get(property.name)) {
@@ -80,10 +80,10 @@ where
             (Expectation::Sometimes, None) => panic!("{name}: never seen: {}", property.name),
         }
     }
-    assert!(unique >= floor, "{name}: only {unique} states: what keeps it from moving?");
+    assert!(unique >= floor, "{name}: only {unique} states, expected at least {floor}");
 }
 
-/// Names the sights of a model, which notes them as it takes its steps, and makes properties of those that it expects.
+/// Names the sights of a model, which notes them in its steps, and defines properties of the expected ones.
 macro_rules! sights {
     ($model:ty { $($sight:ident = $text:literal,)* }) => {
         #[derive(Debug, Clone, Copy)]
@@ -105,8 +105,8 @@ macro_rules! sights {
     };
 }
 
-/// Names invariants that steps check as they are taken, and makes properties of them: a state has the first that was
-/// broken.
+/// Names invariants that are checked in each step, and defines properties of them. A state stores the first one that
+/// was broken.
 macro_rules! laws {
     ($model:ty { $($law:ident = $text:literal,)* }) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

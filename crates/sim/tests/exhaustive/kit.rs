@@ -1,4 +1,4 @@
-//! What the models have in common: names, a policy, a worker.
+//! Shared by the models: names, a policy, a worker.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
-/// What clocks show, as long as they do not matter.
+/// The wall-clock time, where it does not matter.
 pub(crate) const WALL: WallMillis = WallMillis(600_000);
 
-/// A backoff that begins at [`WALL`] ends in this minute.
+/// A backoff that starts at [`WALL`] ends in this minute.
 pub(crate) const MINUTE: u64 = 10;
 
 pub(crate) fn worker(n: usize) -> WorkerId {
@@ -21,13 +21,13 @@ pub(crate) fn worker(n: usize) -> WorkerId {
 }
 
 pub(crate) fn kind() -> Kind {
-    Kind::new("k").expect("a name")
+    Kind::new("k").expect("a valid name")
 }
 
-/// A worker of that kind.
+/// Returns a worker of that kind.
 pub(crate) fn info(slots: u32) -> WorkerInfo {
     WorkerInfo {
-        node: NodeId::new("n").expect("a name"),
+        node: NodeId::new("n").expect("a valid name"),
         host: "h".into(),
         kinds: vec![kind()],
         leases: BTreeMap::new(),
@@ -39,7 +39,7 @@ pub(crate) fn info(slots: u32) -> WorkerInfo {
     }
 }
 
-/// So many failures or losses, and a backoff that stays in [`MINUTE`].
+/// Returns a policy with this many failures and losses, and a backoff that stays in [`MINUTE`].
 pub(crate) fn policy(most: u32) -> Policy {
     let backoff = Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };
     Policy { max_attempts: most, max_losses: most, backoff, ..Policy::default() }

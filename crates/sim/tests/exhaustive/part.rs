@@ -1,7 +1,7 @@
-//! A part of a state, shared by all states that have it in common.
+//! A part of a state, shared by all states in which it is equal.
 //!
-//! Most steps change one part of a state: a node, or the server. The others are neither copied nor hashed again, which
-//! is where an exploration would otherwise spend its time.
+//! Most steps change one part of a state: a node, or the server. The other parts are neither copied nor hashed again,
+//! which would take most of the time of an exploration.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{Deref, DerefMut};

@@ -1,7 +1,7 @@
-//! A ZooKeeper small enough to be a part of every state: versioned znodes, their owners, and multis.
+//! A ZooKeeper small enough to be part of every state: versioned znodes, their owners, and multis.
 //!
-//! It refuses what a server refuses, with the reason and the index that a server gives: a missing parent, an absent or
-//! existing znode, another version (−1 is any), a znode that has children. Sessions and time belong to the models.
+//! It rejects what a server rejects, with the same reason and index: a missing parent, an absent or existing znode,
+//! another version (−1 matches any), a znode with children. The models implement sessions and time.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use bellwether_core::wire::{self, Stored};
 pub(crate) struct Znode {
     pub(crate) data: Vec<u8>,
     pub(crate) version: i32,
-    /// The session that it ends with; 0 is none.
+    /// The session that owns it, if it is ephemeral; otherwise 0.
     pub(crate) owner: i64,
-    /// Which transaction that made turns made it, counted; 0 for what is no turn. Only the order of turns matters to
-    /// anybody, and a number that grows with every write would make one state of ZooKeeper look like many.
+    /// The number of the transaction that created it, counting only transactions that create turns; 0 for other znodes.
+    /// Only the order of turns matters, and a number that grows with every write would split one state into many.
     pub(crate) created: i64,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// With these znodes, persistent and empty.
+    /// Creates a tree with these znodes, persistent and empty.
     pub(crate) fn with(paths: impl IntoIterator<Item = String>) -> Self {
         let znode = Znode { data: Vec::new(), version: 0, owner: 0, created: 0 };
         Self { znodes: paths.into_iter().map(|path| (path, znode.clone())).collect(), ..Self::default() }
@@ -41,7 +41,7 @@ impl ZooKeeper {
 
     pub(crate) fn value<T: Stored>(&self, path: &str) -> Option<(T, i32)> {
         let (data, version) = self.get(path)?;
-        Some((wire::decode(data).expect("only whole values are stored here"), version))
+        Some((wire::decode(data).expect("every stored value is readable"), version))
     }
 
     pub(crate) fn children<'a>(&'a self, parent: &'a str) -> Option<Vec<&'a str>> {
@@ -56,13 +56,13 @@ impl ZooKeeper {
         below.filter(|(name, _)| !name.contains('/'))
     }
 
-    /// The next name of a sequential znode.
+    /// Returns the next name of a sequential znode.
     pub(crate) fn sequential(&mut self, prefix: &str) -> String {
         self.sequence += 1;
         format!("{prefix}{:010}", self.sequence)
     }
 
-    /// The tree after a multi, or why it was refused.
+    /// Returns the tree after a multi, or the rejection.
     pub(crate) fn after(&self, session: i64, ops: &[Op]) -> Result<Self, Rejection> {
         let mut after = self.clone();
         if ops.iter().any(makes_turn) {
@@ -85,7 +85,7 @@ impl ZooKeeper {
         }
     }
 
-    /// Deletes what a session owns, and tells what that was.
+    /// Deletes the znodes of a session. Returns their paths.
     pub(crate) fn end_session(&mut self, session: i64) -> Vec<String> {
         let theirs = self.znodes.iter().filter(|(_, znode)| znode.owner == session);
         let theirs: Vec<_> = theirs.map(|(path, _)| path.clone()).collect();

@@ -1,4 +1,4 @@
-//! Faults that are aimed: at a request that is waited for, or at one record.
+//! Faults at a certain request, or on one record.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,15 +23,15 @@ use crate::stage::Stage;
 use crate::wait::until;
 use crate::work::WORK;
 
-/// How long a fault waits for its request.
+/// Time limit for the request that a fault waits for.
 const MEETS_WITHIN: Duration = Duration::from_secs(6);
 
-/// A record that was overwritten is looked at by then, and repaired.
+/// An overwritten record is repaired after this time, which is enough for a process to read it.
 const REPAIRED_AFTER: Duration = Duration::from_secs(4);
 
-/// Waits until one of these has happened, and calls the others off.
+/// Waits until one of these faults has happened, and cancels the others.
 pub(super) async fn met(planned: &[Planned]) -> bool {
-    let met = until("the request comes", MEETS_WITHIN, async || planned.iter().any(Planned::has_fired));
+    let met = until("the request is sent", MEETS_WITHIN, async || planned.iter().any(Planned::has_fired));
     let met = met.await.is_ok();
     planned.iter().for_each(Planned::call_off);
     met
@@ -46,7 +46,7 @@ pub(super) async fn killed_at(
 ) -> Result<Option<Injected>, Failure> {
     let Some(leader) = node(stage, Whom::Leader, rng).await else { return Ok(None) };
     let victims: Vec<usize> = match step {
-        // Whoever is next.
+        // Any of the other candidates.
         Step::Claim => (0..stage.nodes.len()).filter(|node| *node != leader).collect(),
         _ => vec![leader],
     };
@@ -61,7 +61,7 @@ pub(super) async fn killed_at(
     match step {
         Step::Claim => stage.nodes[leader].kill(),
         Step::Recover => {
-            // Somebody whose jobs the leader has to take back.
+            // The worker whose jobs the leader must recover.
             let Some(other) = node(stage, Whom::Other, rng).await else { return Ok(None) };
             stage.nodes[other].kill();
         }
@@ -81,7 +81,7 @@ pub(super) async fn killed_at(
     Ok(Some(injected))
 }
 
-/// A leader's assignment is held back, its candidate is deleted, and it arrives when another has claimed.
+/// Delays a leader's assignment, deletes its candidate, and delivers the assignment after another node has claimed.
 pub(super) async fn stale_write(fault: Fault, stage: &mut Stage) -> Result<Option<Injected>, Failure> {
     let Some(name) = stage.operator.leader().await else { return Ok(None) };
     let (Some(leader), Some(candidate)) = (stage.index_of(&name), candidate(stage).await) else {
@@ -100,9 +100,9 @@ pub(super) async fn stale_write(fault: Fault, stage: &mut Stage) -> Result<Optio
     links.drop_events();
     let injected = Injected::new(fault, Undo::Heal(leader)).counted_from_its_end();
     delete(stage, path::candidate(&candidate)).await;
-    // Sooner than its session ends, or the fence would have nothing to do.
+    // The new claim must come before the old session ends; otherwise the fence is not needed.
     let others = async || stage.operator.leader().await.is_some_and(|now| now != name);
-    let claimed = until("another leads", tenths(7), others).await;
+    let claimed = until("another node leads", tenths(7), others).await;
     links.heal();
     Ok(claimed.is_ok().then_some(injected))
 }
@@ -124,7 +124,7 @@ pub(super) async fn overwritten(
         Garbage::Random => (0..rng.usize(1..200)).map(|_| rng.u8(..)).collect(),
         Garbage::Truncated => record.data[..rng.usize(1..record.data.len())].to_vec(),
         Garbage::Future => {
-            // The schema's version stands behind the magic, the format and the kind.
+            // The schema version follows the magic, the format and the record kind.
             let mut data = record.data.clone();
             data[4..6].copy_from_slice(&u16::MAX.to_le_bytes());
             data
@@ -132,7 +132,7 @@ pub(super) async fn overwritten(
     };
     let injected = Injected::new(fault, Undo::Repair(id.clone(), record.data)).for_(REPAIRED_AFTER);
     let set = Op::Set { path: path::record(&id), data, version: record.version };
-    // It may have ended just then.
+    // The job may have ended in the meantime.
     let done = zk.commit(vec![set]).await == Outcome::Applied(());
     Ok(done.then(|| injected.counted_from_its_end().with(id)))
 }
@@ -145,9 +145,9 @@ pub(super) async fn repair(id: &JobId, bytes: &[u8], stage: &mut Stage) -> Resul
         let set = Op::Set { path: path::record(id), data: bytes.to_vec(), version: now.version };
         now.data == bytes || zk.commit(vec![set]).await == Outcome::Applied(())
     };
-    until("the record is put back", MEETS_WITHIN, put_back).await?;
-    // Whoever had it set it aside, or has still to find out that it cannot report, or that the job is in its inbox: it
-    // hears of that at its next listing (30 s) if events were lost at the same time.
+    until("the record is restored", MEETS_WITHIN, put_back).await?;
+    // The job may be in quarantine already, or its worker has yet to notice that it cannot report or that the job is in
+    // its inbox. If events were lost at the same time, the worker notices it at its next listing (30 s).
     until("the job is out of quarantine", RECOVERS_WITHIN, async || match client.get(id).await {
         Ok(Some(view)) if view.state.is_terminal() => true,
         Ok(Some(view)) if view.state == State::Quarantined => {

@@ -1,4 +1,4 @@
-//! Whom a fault befalls: somebody who runs at this moment, or nobody.
+//! The selection of a fault's target among the running processes.
 
 use bellwether_core::path;
 use fastrand::Rng;
@@ -14,7 +14,7 @@ pub(super) fn servers(stage: &Stage) -> std::ops::Range<usize> {
     }
 }
 
-/// A node that runs: the one that leads, or another.
+/// Returns a running node: the leader, or another.
 pub(super) async fn node(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
     let leader = stage.operator.leader().await.and_then(|node| stage.index_of(&node));
     let leader = leader.filter(|leader| stage.nodes[*leader].runs());
@@ -40,7 +40,7 @@ pub(super) fn server(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> 
     }
 }
 
-/// The candidate of whoever leads: the oldest.
+/// Returns the leader's candidate, which is the oldest.
 pub(super) async fn candidate(stage: &mut Stage) -> Option<String> {
     let zk = stage.operator.zk().await.ok()?;
     let candidates = zk.children(path::ELECTION.to_owned()).await.ok()??;

@@ -1,4 +1,4 @@
-//! What is counted along a history, and what the bounds of the invariants were measured at.
+//! Counters over a history, and the measured times for the bounds of the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,16 @@ use crate::joins::Groups;
 use crate::run::Outcome;
 use crate::servers::TICK;
 
-/// What was measured for a bound.
+/// The measurements for one bound.
 pub(super) struct Measured {
     pub(super) id: &'static str,
     pub(super) what: &'static str,
     pub(super) bound: u64,
-    /// Each time, and what the machine itself was late by meanwhile.
+    /// Each measured time, and the lateness of the machine during it.
     pub(super) times: Vec<(u64, u64)>,
 }
 
-/// What is counted along the history.
+/// Counters over the history.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     pub(super) calls: u64,
@@ -41,10 +41,10 @@ pub(super) struct Figures {
     pub(super) refused: u64,
     /// When each epoch was claimed.
     pub(super) claims: Vec<u64>,
-    /// When candidates left.
+    /// When candidates were deleted.
     pub(super) candidates_left: Vec<u64>,
     pub(super) workers: BTreeMap<WorkerId, NodeId>,
-    /// When an assignment of a node's worker was taken away.
+    /// When an assignment of a node's worker was deleted.
     pub(super) taken: Vec<(u64, NodeId, WorkerId)>,
     pub(super) killed: Vec<(u64, NodeId)>,
 }
@@ -156,7 +156,7 @@ impl Figures {
             if deal.fault == Fault::Killed(Whom::Other)
                 && let Some((_, node)) = self.killed.iter().find(|(at, _)| (deal.began..=well).contains(at))
             {
-                // The workers of its earlier lives; one that began again has another id, which is not gone.
+                // Only workers of earlier processes of the node; a restarted process has another worker id.
                 let killed: BTreeSet<_> = self
                     .taken
                     .iter()
@@ -172,13 +172,13 @@ impl Figures {
         let measured = |id, what, bound, times| Measured { id, what, bound, times };
         vec![
             measured("L1", "a leader killed: the next epoch is claimed", session_end + 2_000, takeovers),
-            measured("L1", "a leader drained: from its leaving to the next claim", 1_000, handovers),
+            measured("L1", "a leader drained: from its exit to the next claim", 1_000, handovers),
             measured("L2", "a worker killed: its last job is taken back", session_end + 1_000, recoveries),
         ]
     }
 }
 
-/// Whether it is over because it was not started in time.
+/// Returns whether the job is dead because it expired.
 fn has_expired(record: &JobRecord) -> bool {
     let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
     let told = |error: &String| error.starts_with("not started before it expired");
@@ -187,5 +187,5 @@ fn has_expired(record: &JobRecord) -> bool {
 
 /// The session timeout, in milliseconds.
 pub(super) fn session() -> u64 {
-    u64::try_from(SESSION.as_millis()).expect("seconds")
+    u64::try_from(SESSION.as_millis()).expect("the timeout is a few seconds")
 }

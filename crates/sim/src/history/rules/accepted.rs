@@ -1,8 +1,8 @@
-//! S1: an acknowledged job is there, until its retention is over.
+//! S1: an acknowledged job has a record until its retention is over.
 //!
-//! Every submission that was accepted has a record when the answer comes, and a submission makes one record. A record is
-//! deleted only when its job is over, and has been for as long as the setting says; by a purge, when it has been for a
-//! minute and belongs to no group.
+//! Every accepted submission has a record when the answer comes, and one submission creates one record. A record is
+//! deleted only after its job has been terminal for the retention time. A purge may delete it earlier, if the job has
+//! been terminal for a minute and belongs to no group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,16 @@ use crate::history::checker::{Found, Step, World};
 use crate::history::event::{Answer, Call, EventKind};
 use crate::history::truth::{Change, Spot};
 
-/// By how much the wall clocks of machines may differ, in milliseconds: who ends a job, ZooKeeper and the leader have one
-/// each.
+/// Maximum difference of the wall clocks of the machines, in milliseconds: of the process that ends a job, of ZooKeeper
+/// and of the leader.
 const SKEW: u64 = 3_500;
 
 #[derive(Default)]
 pub(super) struct Accepted {
-    /// Since when jobs are over.
+    /// When each terminal job ended.
     ended: BTreeMap<JobId, u64>,
     removed: BTreeSet<JobId>,
-    /// What was submitted: the token is of one submission.
+    /// The submissions that created a record. The token identifies one submission.
     made: BTreeSet<(JobId, Uuid)>,
 }
 
@@ -43,7 +43,7 @@ impl Predicate for Accepted {
             && world.truth.record(job).is_none()
             && !self.removed.contains(job)
         {
-            found.push(format!("{job} was accepted and has no record"));
+            found.push(format!("{job} was accepted but has no record"));
         }
     }
 }
@@ -52,10 +52,10 @@ impl Accepted {
     fn changed(&mut self, job: &JobId, change: &Change, world: &World, found: &mut Found<'_>) {
         let Some(after) = &change.after else { return self.deleted(job, change, world, found) };
         let Some(record) = after.record() else { return };
-        // What the leader makes has none: its id is its own.
+        // Records created by the leader have no token; their ids are unique.
         if change.before.is_none() && !record.token.is_nil() && !self.made.insert((job.clone(), record.token))
         {
-            found.push(format!("one submission made {job} twice"));
+            found.push(format!("one submission created {job} twice"));
         }
         if record.is_terminal() {
             self.ended.entry(job.clone()).or_insert(world.now);
@@ -72,7 +72,7 @@ impl Accepted {
             JobState::Open { .. } => None,
         });
         let (Some(ended), Some(verdict)) = (self.ended.remove(job), verdict) else {
-            return found.push(format!("the record of {job} was deleted, and the job is not over"));
+            return found.push(format!("the record of {job} was deleted before the job was terminal"));
         };
         let kept = world.now - ended;
         let alone = before.is_some_and(|record| record.membership.is_none() && !record.spawned);
@@ -81,7 +81,7 @@ impl Accepted {
         }
         let setting = world.truth.get(path::RETENTION).and_then(|znode| znode.retention());
         let Some(retention) = setting else {
-            return found.push(format!("the record of {job} was deleted, and nothing says that it may be"));
+            return found.push(format!("the record of {job} was deleted without a retention setting"));
         };
         let wanted = as_millis(retention.of(verdict));
         if kept + SKEW < wanted {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_a_record_is_found() {
+    fn an_accepted_job_without_a_record_is_found() {
         let mut story = Story::new();
         let call = story.invoke_submit("a");
         story.answer(call, Answer::Accepted);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_may_go_after_its_retention_and_its_id_may_be_used_again() {
+    fn a_record_may_be_removed_after_its_retention_and_its_id_reused() {
         let mut story = Story::new();
         story.keep_records(Duration::from_secs(60));
         let call = story.invoke_submit("a");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_goes_too_soon_or_without_a_setting_is_found() {
+    fn a_record_removed_too_early_or_without_a_setting_is_found() {
         for setting in [true, false] {
             let mut story = Story::new();
             if setting {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purge_removes_what_has_been_over_for_a_minute_and_nothing_younger() {
+    fn a_purge_may_remove_records_only_a_minute_after_the_end() {
         for (over_for, keeps) in [(60_000, true), (50_000, false)] {
             let mut story = Story::new();
             story.submit("a");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_that_is_carried_out_twice_is_found() {
+    fn a_submission_that_is_applied_twice_is_found() {
         let mut story = Story::new();
         story.keep_records(Duration::ZERO);
         story.submit("a");

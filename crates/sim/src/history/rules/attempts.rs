@@ -1,14 +1,14 @@
 //! S9: attempts are 1, 2, …, n without a gap, within the policy, and each is closed once.
 //!
-//! | what happens to a record | what has to hold |
+//! | change of a record | condition |
 //! | --- | --- |
-//! | made | generation 1, nothing counted |
-//! | an attempt is closed | it is the next one; its assignment goes in the same transaction; counts and verdict follow from its end |
-//! | opened again | nothing counted |
-//! | else | only that it is cancelled, or dead once it has expired; or nothing at all |
+//! | created | generation 1, all counts are 0 |
+//! | an attempt is closed | it is the next one; its assignment is deleted in the same transaction; it gives counts and verdict |
+//! | new generation | all counts are 0 |
+//! | any other | it is cancelled, or dead after its expiry, or counts and state do not change |
 //!
-//! And an entry names the attempt that its record has next. An assignment may name an older one, if the leader has not
-//! heard that the job was cancelled and opened again: then it ends without a run.
+//! An entry names the next attempt of its record. An assignment may name an older attempt if the leader has not yet
+//! seen that the job was cancelled and retried; such an assignment ends without a run.
 
 use bellwether_core::job::{AttemptEnd, AttemptEndKind, JobRecord, JobState, Verdict};
 use bellwether_core::name::JobId;
@@ -48,7 +48,7 @@ impl Predicate for Attempts {
     }
 }
 
-/// An entry says which attempt comes next.
+/// Checks that an entry names the next attempt.
 fn named(job: &JobId, change: &Change, world: &World, found: &mut Found<'_>) {
     let Some(after) = &change.after else { return };
     let Some(record) = world.truth.record(job).and_then(|znode| znode.record()) else { return };
@@ -56,7 +56,9 @@ fn named(job: &JobId, change: &Change, world: &World, found: &mut Found<'_>) {
     match &*after.value {
         Value::Entry(entry) if (entry.generation, entry.attempt) != (record.generation, next) => {
             let (generation, attempt) = (entry.generation, entry.attempt);
-            found.push(format!("{job} waits for attempt {attempt} of {generation}, and has {next} next"));
+            found.push(format!(
+                "the entry of {job} names attempt {attempt} of generation {generation} instead of {next}"
+            ));
         }
         _ => {}
     }
@@ -66,18 +68,18 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Fou
     let Some(after) = change.after.as_ref().and_then(|znode| znode.record()) else { return };
     let Some(before) = &change.before else {
         if (after.generation, counts(after)) != (1, (0, 0, 0)) {
-            found.push(format!("{job} began with counts: {:?}", counts(after)));
+            found.push(format!("{job} was created with counts {:?}", counts(after)));
         }
         return;
     };
     let Some(before) = before.record() else { return };
     let policy = &after.policy;
     if after.failures > policy.max_attempts || after.losses > policy.max_losses {
-        found.push(format!("{job} went beyond its policy: {:?}", counts(after)));
+        found.push(format!("{job} exceeded its policy: counts {:?}", counts(after)));
     }
     if after.generation != before.generation {
         if counts(after) != (0, 0, 0) {
-            found.push(format!("{job} was opened again with counts: {:?}", counts(after)));
+            found.push(format!("a new generation of {job} started with counts {:?}", counts(after)));
         }
     } else if after.attempts == before.attempts + 1 {
         match after.last {
@@ -95,7 +97,11 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Fou
             JobState::Terminal { verdict: Verdict::Succeeded(_), .. } | JobState::Open { .. } => false,
         };
         if counts(after) != counts(before) || after.last != before.last || !(ended || after == before) {
-            found.push(format!("{job} went from {:?} to {:?}", counts(before), counts(after)));
+            found.push(format!(
+                "the record of {job} changed outside an attempt: counts {:?}, then {:?}",
+                counts(before),
+                counts(after)
+            ));
         }
     }
 }
@@ -115,14 +121,17 @@ fn closed(
         .and_then(|znode| znode.assignment());
     match assignment {
         Some(assignment) if assignment.attempt == number => {}
-        // The leader assigned what it knew of old: it is handed back unrun, or lost, and never ran.
+        // The leader assigned from old information: the attempt is handed back without a run, or lost.
         Some(_) if !matches!(last.how, AttemptEndKind::Succeeded | AttemptEndKind::Failed) => {}
         Some(assignment) => {
-            found.push(format!("{job}: attempt {number} was closed, and {} assigned", assignment.attempt));
+            found.push(format!(
+                "{job}: attempt {number} was closed, but attempt {} was assigned",
+                assignment.attempt
+            ));
         }
         None => {
             let worker = last.attempt.worker;
-            found.push(format!("{job}: attempt {number} was closed, and {worker} does not have it"));
+            found.push(format!("{job}: attempt {number} was closed without an assignment to {worker}"));
         }
     }
     let failed = before.failures + u32::from(last.how == AttemptEndKind::Failed);
@@ -161,7 +170,7 @@ fn closed(
         ) => false,
     };
     if !fits {
-        found.push(format!("{job}: attempt {number} ended {:?} and the job is {:?}", last.how, after.state));
+        found.push(format!("{job}: attempt {number} ended {:?}, but the job is {:?}", last.how, after.state));
     }
 }
 
@@ -187,7 +196,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1, W2};
 
     #[test]
-    fn a_failure_a_loss_and_a_result_are_fine() {
+    fn a_failure_a_loss_and_a_result_are_allowed() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);
@@ -201,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_of_a_worker_that_has_it_no_more_is_found() {
+    fn a_result_of_a_worker_without_the_assignment_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);
@@ -212,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_left_out_is_found() {
+    fn a_skipped_attempt_number_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.edit("a", |record| record.attempts += 2);
@@ -220,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_assignment_may_be_lost_and_may_not_have_a_result() {
+    fn an_old_assignment_may_be_lost_but_not_have_a_result() {
         for result in [false, true] {
             let mut story = Story::with_workers();
             story.submit("a");

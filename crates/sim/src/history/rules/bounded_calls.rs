@@ -1,10 +1,10 @@
-//! L7: every call answers within its deadline.
+//! L7: every call is answered within its deadline.
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::EventKind;
 
-/// From the deadline to the moment at which the caller hears of it.
+/// Delay from the deadline until the caller receives the answer.
 const TELLING: u64 = 250;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_time_is_fine() {
+    fn an_answer_in_time_is_allowed() {
         let mut story = Story::new();
         let call = story.invoke_read_within("a", 1_000);
         story.pass(1_000);

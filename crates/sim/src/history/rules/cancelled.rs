@@ -1,7 +1,7 @@
-//! S12: after an acknowledged cancel nothing begins.
+//! S12: after an acknowledged cancel no attempt is assigned.
 //!
-//! *Cancelled* means that the job ended so, and after an end nothing is assigned (S10). *Requested* means that its
-//! assignment has the flag; whoever takes a flagged assignment away ends the job.
+//! *Cancelled* means that the job ended as cancelled; after an end no attempt is assigned (S10). *Requested* means that
+//! its assignment has the cancel flag; the transaction that deletes a flagged assignment must end the job.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,9 @@ impl Predicate for Cancelled {
                     let aside = world.truth.get(&path::quarantine(job)).is_some();
                     let record = world.truth.record(job).and_then(|znode| znode.record());
                     if taken && !aside && record.is_some_and(|record| !record.is_terminal()) {
-                        found.push(format!("{job} was to be cancelled, and its attempt ended without it"));
+                        found.push(format!(
+                            "{job} had the cancel flag, but its attempt ended and the job did not"
+                        ));
                     }
                 }
                 _ => {}
@@ -53,10 +55,11 @@ impl Predicate for Cancelled {
         let Some(Call::Cancel { job }) = world.calls.get(call).map(|invoked| &invoked.what) else { return };
         match answer {
             Answer::Cancelled if !self.ended.contains(job) => {
-                found.push(format!("{job} was said to be cancelled, and never was"));
+                found.push(format!("a client was answered that {job} is cancelled, but it never was"));
             }
             Answer::CancelRequested if !self.flagged.contains(job) => {
-                found.push(format!("{job} was said to be asked to stop, and never was"));
+                found
+                    .push(format!("a client was answered that {job} is requested to stop, but it never was"));
             }
             _ => {}
         }
@@ -69,7 +72,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1};
 
     #[test]
-    fn a_cancel_that_holds_is_fine() {
+    fn an_effective_cancel_is_allowed() {
         let mut story = Story::with_workers();
         story.submit("a");
         let call = story.invoke_cancel("a");
@@ -85,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancel_that_never_was_is_found() {
+    fn an_acknowledged_cancel_without_effect_is_found() {
         for answer in [Answer::Cancelled, Answer::CancelRequested] {
             let mut story = Story::new();
             story.submit("a");
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_is_passed_over_is_found() {
+    fn an_ignored_cancel_flag_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);

@@ -1,6 +1,6 @@
-//! S1: a submission that is said to have failed makes no job.
+//! S1: a submission that was answered as failed creates no job.
 //!
-//! Asked of jobs that were submitted once: which of several submissions made a record, the history does not say.
+//! Applies to jobs that were submitted once: the history does not show which of several submissions created a record.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Predicate for Certain {
             if let (Spot::Record(job), None) = (&change.spot, &change.before)
                 && self.submitted.get(job).is_some_and(|calls| calls.times == 1 && calls.failed)
             {
-                found.push(format!("{job} was made, and its only submission had failed"));
+                found.push(format!("{job} was created after its only submission had failed"));
             }
         }
         match step.event {
@@ -46,7 +46,7 @@ impl Predicate for Certain {
                 };
                 calls.failed = true;
                 if there {
-                    found.push(format!("the only submission of {job} failed, and it is there"));
+                    found.push(format!("the only submission of {job} failed, but the job exists"));
                 }
             }
             EventKind::Invoke { .. }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_submission_failed_and_that_is_submitted_again_is_fine() {
+    fn a_job_submitted_again_after_a_failed_submission_is_allowed() {
         let mut story = Story::new();
         let call = story.invoke_submit("a");
         story.answer(call, failed());

@@ -1,8 +1,8 @@
-//! L6: what was used is given back.
+//! L6: resources are released.
 //!
-//! At the end there is no inbox without its worker, no candidate that its session does not need, and no record of a job
-//! that has been over, and no group that has been done, for longer than the setting says, and what the janitor needs. That nothing is left of a job but its
-//! record is held after every transaction (S1, places).
+//! At the end there is no inbox without its worker, no unneeded candidate, and no record of a terminal job or done
+//! group that is older than the retention plus the time that the janitor needs. That a terminal job has nothing but its
+//! record is checked after every transaction (S1, places).
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::truth::Spot;
 
-/// What the janitor may take beyond the retention, in milliseconds, with a leader and clocks that are seconds apart: a few
-/// rounds. Its slack, an eighth of the retention, comes on top.
+/// The time that the janitor may take in addition to the retention and its slack (an eighth of the retention): a few
+/// rounds, with a leader and clocks that differ by seconds. In milliseconds.
 const LATE: u64 = 30_000;
 
 #[derive(Default)]
 pub(super) struct CleanEnd {
-    /// Since when jobs are over.
+    /// When each terminal job ended.
     ended: BTreeMap<JobId, u64>,
-    /// Since when groups are done, or one of their jobs is over again.
+    /// When each group was done, or when one of its jobs last ended after that.
     done: BTreeMap<GroupId, u64>,
 }
 
@@ -45,7 +45,7 @@ impl Predicate for CleanEnd {
             if let Some(part) = after.and_then(|record| record.membership.as_ref()) {
                 self.done.entry(part.group.clone()).and_modify(|since| *since = world.now);
             }
-            // That of a job of a group, or with sub-jobs, goes with its group, or theirs.
+            // The record of a job with sub-jobs, or of a job of a group, is removed with the group.
             let goes =
                 |record: &JobRecord| record.is_terminal() && record.membership.is_none() && !record.spawned;
             if change.after.as_ref().and_then(|znode| znode.record()).is_some_and(goes) {
@@ -63,7 +63,7 @@ impl Predicate for CleanEnd {
         let jobs = world.truth.jobs();
         for inbox in jobs.inboxes() {
             if !jobs.worker(inbox).is_some_and(|worker| worker.registered) {
-                found.push(format!("the inbox of {inbox} is left, and its worker is gone"));
+                found.push(format!("the inbox of {inbox} was not removed after its worker left"));
             }
         }
         let setting = world.truth.get(path::RETENTION).and_then(|znode| znode.retention());
@@ -71,13 +71,13 @@ impl Predicate for CleanEnd {
             let longest = retention.succeeded.max(retention.cancelled).max(retention.dead).max(KEPT_AT_LEAST);
             let late = as_millis(longest) + as_millis(longest) / 8 + LATE;
             for (job, _) in self.ended.iter().filter(|(_, at)| world.now > (**at).max(healed) + late) {
-                found.push(format!("the record of {job} is left, and its retention is over"));
+                found.push(format!("the record of {job} was not removed after its retention"));
             }
             for (group, _) in self.done.iter().filter(|(_, at)| world.now > (**at).max(healed) + late) {
                 let members = world.truth.groups().get(group).map(|group| group.members.values());
                 let open = |job| world.truth.job(job).is_some_and(|record| !record.is_terminal());
                 if !members.is_some_and(|mut members| members.any(open)) {
-                    found.push(format!("the group {group} is left, and its retention is over"));
+                    found.push(format!("the group {group} was not removed after its retention"));
                 }
             }
             let jobs = world.truth.jobs().all().filter_map(|(job, _)| Some((job, world.truth.job(job)?)));
@@ -86,7 +86,7 @@ impl Predicate for CleanEnd {
                 let nested = record.spawned.then(|| GroupId::of_sub_jobs(job, record));
                 let groups = || group.iter().chain(&nested);
                 if groups().next().is_some() && groups().all(|group| world.truth.group(group).is_none()) {
-                    found.push(format!("the record of {job} is left, and its group is gone"));
+                    found.push(format!("the record of {job} was not removed with its group"));
                 }
             }
         }
@@ -110,7 +110,7 @@ mod tests {
     use crate::history::rules::fixture::{LEADER, OTHER, Story, W1, W2};
 
     #[test]
-    fn inboxes_of_workers_and_one_candidate_each_are_fine() {
+    fn inboxes_of_live_workers_and_one_candidate_per_session_are_allowed() {
         let mut story = Story::with_workers();
         story.push(EventKind::Healed);
         story.candidate(LEADER, 1);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inbox_that_is_left_is_found() {
+    fn an_inbox_that_is_not_removed_is_found() {
         let mut story = Story::with_workers();
         story.push(EventKind::Healed);
         story.unregister(W1);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_left_is_found_once_it_is_late() {
+    fn a_record_that_is_not_removed_is_found_once_it_is_late() {
         for late in [false, true] {
             let mut story = Story::new();
             story.push(EventKind::Healed);

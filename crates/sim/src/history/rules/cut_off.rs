@@ -1,6 +1,7 @@
-//! S5: a leader that knows that it is cut off does not act.
+//! S5: a leader that has noticed its lost connection does not act.
 //!
-//! It pauses, or leads no more, as soon as it hears of it; a process that was frozen, as soon as it wakes.
+//! It pauses, or stops leading, as soon as the election receives the loss; a process that was frozen, as soon as it
+//! continues.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Leading, Life};
 
-/// From the session's word to the election's.
+/// Maximum delay from the session's report to the election's.
 const HEARING: u64 = 250;
 
 #[derive(Default)]
@@ -21,7 +22,7 @@ pub(super) struct CutOff {
 #[derive(Default)]
 struct Candidate {
     active: bool,
-    /// Counted from here.
+    /// When the connection was lost; reset when the process continues.
     cut_off_since: Option<u64>,
 }
 
@@ -58,7 +59,7 @@ impl Predicate for CutOff {
                 continue;
             };
             if since + HEARING < world.now {
-                found.push(format!("{node} leads, and is cut off since {since} ms"));
+                found.push(format!("{node} leads but has been disconnected since {since} ms"));
                 standing.cut_off_since = None;
             }
         }
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_pauses_is_fine() {
+    fn a_leader_that_pauses_is_allowed() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         cut_off(&mut story);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_leads_on_is_found() {
+    fn a_disconnected_leader_that_stays_active_is_found() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         cut_off(&mut story);

@@ -1,7 +1,7 @@
-//! L9: a worker that drains leaves.
+//! L9: a draining worker leaves.
 //!
-//! Once all is healed, a registration that is marked is gone within [`LATE`], and a session's end: the worker sees the mark,
-//! ends or hands back what it has within its grace, and gives up soon after if that cannot be.
+//! After the healing, a registration that is marked as draining is deleted within [`LATE`] plus the session's end: the
+//! worker sees the mark, ends or hands back its jobs within its grace period, and gives up soon after if that fails.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::truth::Spot;
 
-/// How often a worker looks at its registration, should every hint have been lost (30 s); the longest grace of those who
-/// record (10 s); the time in which a drain is given up after that (5 s); and some seconds.
+/// The sum of: the interval at which a worker reads its registration if every watch event was lost (30 s); the longest
+/// grace period of the recorders (10 s); the time after which a drain is given up (5 s); and some seconds of slack.
 const LATE: u64 = 50_000;
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl DrainedSoon {
         self.since.retain(|id, since| {
             let late = (*since).max(healed) + world.session_end() + LATE < world.now;
             if late {
-                found.push(format!("{id} drains since {since} ms and is still there"));
+                found.push(format!("{id} has been draining since {since} ms and has not left"));
             }
             !late
         });
@@ -59,7 +59,7 @@ mod tests {
     use crate::history::rules::fixture::{SESSION_END, Story, W1};
 
     #[test]
-    fn a_worker_that_drains_and_stays_is_found_once_it_is_late() {
+    fn a_draining_worker_that_stays_is_found_once_it_is_late() {
         for (healed, leaves, wait) in
             [(true, false, 60_000), (true, true, 60_000), (true, false, 20_000), (false, false, 60_000)]
         {

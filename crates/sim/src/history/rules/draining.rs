@@ -1,8 +1,8 @@
-//! S18: a worker that drains gets nothing new, and drains until it is gone.
+//! S18: a draining worker gets no new jobs, and drains until it leaves.
 //!
-//! From the transaction that marks its registration, and so before whoever asked for it has an answer. What was assigned
-//! before may begin after: the worker has yet to see the mark. From then on it begins nothing, which only the worker knows;
-//! the simulator asks it (`node/worker/executor`).
+//! This holds from the transaction that marks its registration, so before the caller has an answer. Jobs that were
+//! assigned before may start after it, because the worker has yet to see the mark. Once the worker has seen the mark it
+//! starts nothing. Only the worker knows when that is; the simulator asserts it (`host/worker/runs`).
 
 use bellwether_core::name::WorkerId;
 use bellwether_core::path::{self, Place};
@@ -26,10 +26,12 @@ impl Predicate for Draining {
             let registration = registration(*worker, world);
             match answer {
                 Answer::Drains if registration.is_some_and(|znode| !marked(znode)) => {
-                    found.push(format!("{worker} was said to drain, and nothing tells it to"));
+                    found.push(format!("a client was answered that {worker} drains, but it is not marked"));
                 }
                 Answer::WorkerGone if registration.is_some() => {
-                    found.push(format!("{worker} was said to be gone, and is there"));
+                    found.push(format!(
+                        "a client was answered that {worker} does not exist, but it is registered"
+                    ));
                 }
                 _ => {}
             }
@@ -40,12 +42,12 @@ impl Predicate for Draining {
 fn changed(change: &Change, world: &World, found: &mut Found<'_>) {
     match (&change.spot, &change.before, &change.after) {
         (Spot::Place(Place::Worker(id)), Some(before), Some(after)) if marked(before) && !marked(after) => {
-            found.push(format!("{id} was told to drain, and serves again"));
+            found.push(format!("the draining mark of {id} was removed"));
         }
         (Spot::Place(Place::Assignment(worker, job)), None, Some(_))
             if registration(*worker, world).is_some_and(marked) =>
         {
-            found.push(format!("{job} was assigned to {worker}, which drains"));
+            found.push(format!("{job} was assigned to the draining worker {worker}"));
         }
         (_, _, _) => {}
     }
@@ -65,7 +67,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1};
 
     #[test]
-    fn what_was_assigned_before_may_begin_after() {
+    fn a_job_assigned_before_the_mark_may_start_after_it() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_to_a_worker_that_drains_is_found() {
+    fn an_assignment_to_a_draining_worker_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.mark(W1, true);
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_taken_back_is_found() {
+    fn a_removed_mark_is_found() {
         let mut story = Story::with_workers();
         story.mark(W1, true);
         story.mark(W1, false);
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_true_is_found() {
+    fn a_false_answer_is_found() {
         for (answer, leaves, keeps) in [
             (Answer::Drains, false, false),
             (Answer::Drains, true, true),

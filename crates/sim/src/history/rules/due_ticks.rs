@@ -1,20 +1,21 @@
-//! L4: each due tick is decided within its window.
+//! L4: each due tick is handled within its window.
 //!
-//! Asked at the end, some time after the healing. Histories have no wall clock, but transactions have stamps of one: when
-//! a term was claimed, when a job was submitted. The earliest of them, by how long ago it was, tells what time it is at
-//! least. By then, less what a change of leader and a sweep take, each schedule that goes on has decided all ticks.
+//! Checked at the end, some time after the healing. Histories have no wall clock, but transactions have wall-clock
+//! stamps: of the claim of a term and of the submission of a job. The smallest offset between a stamp and its event's
+//! time gives a lower bound of the current wall time. Every active schedule must have handled all ticks up to that
+//! bound, less the time of a leader change and a sweep.
 
 use bellwether_core::time::WallMillis;
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 
-/// What a leader may need beyond a session's end: a sweep, and rounds of questions.
+/// The time that a leader may need in addition to a session's end: a sweep and some rounds of requests.
 const LATE: u64 = 30_000;
 
 #[derive(Default)]
 pub(super) struct DueTicks {
-    /// By how much the wall clock is ahead of the history's, at least.
+    /// Lower bound of the offset from the history's clock to the wall clock.
     ahead: Option<i64>,
 }
 
@@ -42,7 +43,7 @@ impl Predicate for DueTicks {
             let Some(schedule) = znode.schedule() else { continue };
             let Ok(calendar) = schedule.spec.when.calendar() else { continue };
             if let Some(next) = schedule.next(&calendar).filter(|next| *next < by) {
-                found.push(format!("{path} has done nothing about its tick at {next} by {by}"));
+                found.push(format!("{path} has not handled its tick at {next} by {by}"));
             }
         }
     }
@@ -54,7 +55,7 @@ mod tests {
     use crate::history::rules::fixture::Story;
 
     #[test]
-    fn a_tick_that_is_left_is_found_once_it_is_late() {
+    fn an_unhandled_tick_is_found_once_it_is_late() {
         for late in [false, true] {
             let mut story = Story::new();
             story.schedule("a");

@@ -1,7 +1,7 @@
-//! S4: epochs increase, and each belongs to one session.
+//! S4: epochs strictly increase, and each belongs to one session.
 //!
-//! Limit: after an operator deleted `/epoch`, a node that never saw the old epochs may claim one again. So the highest is
-//! forgotten with the znode.
+//! Limit: after an operator has deleted `/epoch`, a node that never saw the old epochs may claim one of them again. So
+//! the rule forgets the highest epoch when the znode is deleted.
 
 use std::collections::BTreeSet;
 
@@ -30,14 +30,14 @@ impl Predicate for Epochs {
                 found.push(format!("epoch {} was claimed after {}", after.version, self.highest));
             }
             self.highest = self.highest.max(after.version);
-            // An empty namespace may be laid out with an empty `/epoch`.
+            // A new namespace has an empty `/epoch`.
             let Some(claim) = after.epoch() else { continue };
             if claim.session != commit.session {
                 let (epoch, owner, by) = (after.version, claim.session, commit.session);
                 found.push(format!("epoch {epoch} of session {owner:#x} was claimed by {by:#x}"));
             }
             if !self.tokens.insert(claim.token) {
-                found.push(format!("the token of epoch {} was used before", after.version));
+                found.push(format!("epoch {} reuses the token of an earlier claim", after.version));
             }
         }
     }
@@ -48,7 +48,7 @@ mod tests {
     use crate::history::rules::fixture::{LEADER, OTHER, Story};
 
     #[test]
-    fn claims_by_one_session_after_the_other_are_fine() {
+    fn claims_by_successive_sessions_are_allowed() {
         let mut story = Story::new();
         story.claim(OTHER, 2);
         story.claim(LEADER, 3);

@@ -1,9 +1,9 @@
-//! S3: a stale leader's writes do not commit.
+//! S3: the writes of a stale leader do not commit.
 //!
-//! What only a leader does is known by its effect: it makes an assignment, moves a delayed job to the queue, takes an
-//! assignment or an inbox of another session's worker away, removes a record, makes the job of a tick, takes a group on or makes its join. (Once
-//! a client purges, a transaction that only removes records may be its own.) Each such transaction checks the epoch, and it is the epoch of
-//! the session that sends it.
+//! A leader's transaction is recognized by its effect: it creates an assignment, moves a delayed job to the queue,
+//! deletes an assignment or an inbox of another session's worker, removes a record, creates the job of a tick, advances
+//! a group or creates its join. (Once a client has purged records, a transaction that only removes records may be the
+//! client's.) Each such transaction must check the epoch, and it must be the epoch of the session that sends it.
 
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::Role;
@@ -24,10 +24,10 @@ impl Predicate for Fenced {
             return;
         };
         let Some(checked) = commit.epoch_checked() else {
-            return found.push(format!("session {:#x} {what}, and checks no epoch", commit.session));
+            return found.push(format!("session {:#x} {what} without checking the epoch", commit.session));
         };
         if world.truth.epoch() != Some(checked) {
-            found.push(format!("a write under epoch {checked} in epoch {:?}", world.truth.epoch()));
+            found.push(format!("a write under epoch {checked} committed in epoch {:?}", world.truth.epoch()));
         }
         let claim = world.truth.get(bellwether_core::path::EPOCH).and_then(|znode| znode.epoch());
         if let Some(claim) = claim.filter(|claim| claim.session != commit.session) {
@@ -37,7 +37,7 @@ impl Predicate for Fenced {
     }
 }
 
-/// What a change is that only a leader makes.
+/// Describes a change that only a leader makes.
 fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
     let others = |worker| {
         let owner = world.truth.worker(worker).map(|worker| worker.session);
@@ -52,27 +52,27 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
     if let (Spot::Record(job), None) = (&change.spot, &change.before)
         && parse_tick(job).is_some()
     {
-        return Some(format!("makes {job}"));
+        return Some(format!("creates {job}"));
     }
     if let (Spot::Record(job), None, Some(made)) = (&change.spot, &change.before, &change.after)
         && let Some(part) = made.record().and_then(|record| record.membership.as_ref())
         && matches!(part.role, Role::Join | Role::Finish)
     {
-        return Some(format!("makes {job}"));
+        return Some(format!("creates {job}"));
     }
     if let Spot::Place(Place::Group(GroupPlace::Record(id))) = &change.spot
         && let Some(before) = change.before.as_ref().and_then(|znode| znode.group())
     {
         let moves = |group: &GroupRecord| (group.stage, group.closed, group.stopped);
         let after = change.after.as_ref().and_then(|znode| znode.group());
-        // A client says its total, and sets it to what it is.
-        return after.is_none_or(|after| moves(after) != moves(before)).then(|| format!("takes {id} on"));
+        // A client only sets the total.
+        return after.is_none_or(|after| moves(after) != moves(before)).then(|| format!("advances {id}"));
     }
     let Spot::Place(place) = &change.spot else { return None };
     match (place, &change.before, &change.after) {
         (Place::Assignment(worker, job), None, Some(_)) => Some(format!("assigns {job} to {worker}")),
         (Place::Assignment(worker, job), Some(_), None) if others(*worker) => {
-            Some(format!("takes {job} from {worker}"))
+            Some(format!("takes back {job} from {worker}"))
         }
         (Place::Inbox(worker), Some(_), None) if others(*worker) => {
             Some(format!("removes the inbox of {worker}"))
@@ -95,7 +95,7 @@ mod tests {
     use crate::history::rules::fixture::{LEADER, OTHER, Story, W1};
 
     #[test]
-    fn a_fenced_assignment_is_fine_and_so_is_a_workers_own_close() {
+    fn a_fenced_assignment_and_a_close_by_the_worker_are_allowed() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_that_is_taken_away_without_a_fence_is_found() {
+    fn an_assignment_taken_back_without_a_fence_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);

@@ -1,4 +1,4 @@
-//! Hand-made histories: a line of a test per event.
+//! Hand-written histories for the tests of the rules: one line of a test per event.
 
 mod attempts;
 mod calls;
@@ -25,7 +25,7 @@ use crate::history::{Bounds, Checker, Violation};
 pub(super) const W1: WorkerId = WorkerId::new(Uuid::from_u128(1));
 pub(super) const W2: WorkerId = WorkerId::new(Uuid::from_u128(2));
 
-/// The session of the leader; epoch 1 is its.
+/// The session of the leader, which owns epoch 1.
 pub(super) const LEADER: i64 = 0x10;
 pub(super) const OTHER: i64 = 0x20;
 const CLIENT: i64 = 0x30;
@@ -46,15 +46,15 @@ pub(super) fn session_of(worker: WorkerId) -> i64 {
 }
 
 fn job_id(job: &str) -> JobId {
-    JobId::new(job).expect("a name")
+    JobId::new(job).expect("a valid name")
 }
 
 fn kind() -> Kind {
-    Kind::new("sum").expect("a name")
+    Kind::new("sum").expect("a valid name")
 }
 
 fn node_id(node: &str) -> NodeId {
-    NodeId::new(node).expect("a name")
+    NodeId::new(node).expect("a valid name")
 }
 
 impl Story {
@@ -67,7 +67,7 @@ impl Story {
         story
     }
 
-    /// With W1 on node n1 and W2 on node n2.
+    /// Creates a story with W1 on node n1 and W2 on node n2.
     pub(super) fn with_workers() -> Self {
         let mut story = Self::new();
         story.register(W1, "n1");
@@ -92,7 +92,7 @@ impl Story {
         self.zxid += 1;
         let mut flaws = vec![];
         self.truth.apply(self.zxid, session, &ops, &mut flaws);
-        assert_eq!(flaws, Vec::<String>::new(), "a story that cannot be");
+        assert_eq!(flaws, Vec::<String>::new(), "the story is a consistent history");
         self.push(EventKind::Txn { zxid: self.zxid, session, ops });
     }
 
@@ -108,7 +108,7 @@ impl Story {
 
     fn violations(self) -> Vec<Violation> {
         let mut checker = Checker::new(BOUNDS);
-        // As a recorder would bring them.
+        // Events are written and parsed, as with a recorder.
         let read = |event: &Event| Event::from_line(&event.to_line()).expect("written by this build");
         let mut violations: Vec<_> =
             self.events.iter().flat_map(|event| checker.observe(&read(event))).collect();
@@ -116,7 +116,8 @@ impl Story {
         violations
     }
 
-    /// Neither this rule finds anything, nor any that is about safety. A story need not be lively to its end.
+    /// Asserts that neither rules with this id nor any safety rule finds a violation. Other liveness rules may find
+    /// some.
     #[track_caller]
     pub(super) fn assert_keeps(self, id: &str) {
         let mut violations = self.violations();
@@ -124,7 +125,7 @@ impl Story {
         assert!(violations.is_empty(), "{id} should hold: {violations:#?}");
     }
 
-    /// Whether something that is said so is found, by whichever rule of this id: for one of several.
+    /// Returns whether a rule with this id reports a violation that contains this text; to select one of several rules.
     pub(super) fn finds(self, id: &str, what: &str) -> bool {
         self.violations().iter().any(|violation| violation.id == id && violation.what.contains(what))
     }

@@ -1,7 +1,7 @@
 //! S11: one id is one job.
 //!
-//! Whoever is told that a job was accepted asked for the job that is there; whoever is told of a conflict asked for
-//! another. Of an answer to a call during which the record went, because its retention was over, nothing is known.
+//! A caller whose submission was accepted submitted the job that exists; a caller with a conflict submitted another
+//! one. If the record was removed by retention during the call, the answer is not checked.
 
 use super::Predicate;
 use super::removals::Removals;
@@ -28,16 +28,20 @@ impl Predicate for Ids {
             record.map(|record| record.kind == *kind && Digest::of(record.payload.bytes()) == *payload);
         match (answer, same) {
             (Answer::Accepted, Some(false)) => {
-                found.push(format!("{job} was accepted, and what is there is another job"));
+                found.push(format!("{job} was accepted, but another job has this id"));
             }
-            (Answer::Conflict, Some(true)) => found.push(format!("{job} is in conflict with itself")),
+            (Answer::Conflict, Some(true)) => {
+                found.push(format!("{job} was reported as a conflict with itself"))
+            }
             (Answer::Ignored, Some(true)) => {
-                found.push(format!("{job} was taken for another and is the same"))
+                found.push(format!("{job} was ignored as another job, but it is the same job"))
             }
             (Answer::Ignored, None) => {
-                found.push(format!("{job} was taken for another, and nothing is there"))
+                found.push(format!("{job} was ignored as another job, but no job has this id"))
             }
-            (Answer::Conflict, None) => found.push(format!("{job} is in conflict with nothing")),
+            (Answer::Conflict, None) => {
+                found.push(format!("{job} was reported as a conflict, but no job has this id"))
+            }
             (_, _) => {}
         }
     }
@@ -70,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_ignored_for_another_that_is_not_there_is_found() {
+    fn an_ignored_submission_without_another_job_is_found() {
         let mut story = Story::new();
         let other = story.invoke_submit_of("a", b"other");
         story.submit("a");

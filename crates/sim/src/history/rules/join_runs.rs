@@ -1,8 +1,8 @@
 //! S7: a join runs after all members of its group, and a parent's finished handler after the parent and the join.
 //!
-//! It is asked at each run of one of them, and not only when it is made: by then every member below the total has its mark
-//! and no place, unless the group was stopped. What a member has below it is among that: its mark comes with the end of
-//! its own sub-jobs. Once the group is removed nothing is known of it.
+//! Checked at each run of one of them, and not only when it is created: every member below the total must then have its
+//! mark and no place, unless the group was stopped. This includes sub-jobs of members: the mark of a member is created
+//! when its own sub-jobs have ended. After the removal of a group nothing is checked.
 
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
 use bellwether_core::job::Role;
@@ -43,24 +43,24 @@ fn joins(job: &JobId, id: &GroupId, group: &GroupRecord, truth: &Truth, found: &
         return;
     }
     let Some(total) = group.total else {
-        return found.push(format!("{job} runs, and nobody has said how many members its group has"));
+        return found.push(format!("{job} runs before the total of its group is set"));
     };
     for number in 0..total {
         if !has_ended(truth, id, Mark::Member(number)) {
-            found.push(format!("{job} runs, and member {number} has not ended"));
+            found.push(format!("{job} runs before member {number} has ended"));
         }
         if truth.get(&path::place(id, number)).is_some() {
-            found.push(format!("{job} runs, and member {number} is open"));
+            found.push(format!("{job} runs before the place of member {number} is deleted"));
         }
     }
 }
 
 fn finishes(job: &JobId, id: &GroupId, group: &GroupRecord, truth: &Truth, found: &mut Found<'_>) {
     if group.join && !has_ended(truth, id, Mark::Join) {
-        found.push(format!("{job} runs, and the join has not ended"));
+        found.push(format!("{job} runs before the join has ended"));
     }
     if !has_ended(truth, id, Mark::Parent) {
-        found.push(format!("{job} runs, and its parent has not ended"));
+        found.push(format!("{job} runs before its parent has ended"));
     }
 }
 
@@ -73,11 +73,11 @@ mod tests {
     use crate::history::event::RunStep;
     use crate::history::rules::fixture::{Story, W1};
 
-    /// What this rule says of a run that is too early. How the stages came to be is another rule's.
-    const EARLY: &str = " runs, and ";
+    /// Text of this rule's violations about early runs. Another rule checks the stages.
+    const EARLY: &str = " runs before ";
 
     #[test]
-    fn a_join_after_all_members_is_fine() {
+    fn a_join_after_all_members_is_allowed() {
         let mut story = Story::with_group("g", 2, false);
         story.end_member("g", 0);
         story.end_member("g", 1);

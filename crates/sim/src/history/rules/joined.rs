@@ -1,7 +1,8 @@
-//! L3, for groups: a group goes on as soon as it can.
+//! L3 for groups: a group advances as soon as it can.
 //!
-//! Asked at the end, some time after the healing, and after the last that happened to it: a group that is not done waits
-//! for somebody: for its total, for members that nobody submitted, or for a job that is open. (That those end is L3, too.)
+//! Checked at the end, some time after the healing and after the last change of the group. A group that is not done
+//! must wait for its total, for members that were not submitted, or for a job that is open. (That open jobs end is also
+//! part of L3.)
 
 use std::collections::BTreeMap;
 
@@ -13,12 +14,12 @@ use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::truth::Spot;
 
-/// What a leader may need beyond a session's end: a sweep, and rounds of questions.
+/// The time that a leader may need in addition to a session's end: a sweep and some rounds of requests.
 const LATE: u64 = 30_000;
 
 #[derive(Default)]
 pub(super) struct Joined {
-    /// When something of a group changed last.
+    /// When each group last changed.
     since: BTreeMap<GroupId, u64>,
 }
 
@@ -50,7 +51,10 @@ impl Predicate for Joined {
             let Some(group) = truth.group(id) else { continue };
             let since = self.since.get(id).copied().unwrap_or_default().max(healed);
             if !truth.rests(id, group) && world.now > since + world.session_end() + LATE {
-                found.push(format!("{id} is {:?}, and nothing holds it up", group.stage));
+                found.push(format!(
+                    "{id} is {:?} and does not advance, although it waits for nothing",
+                    group.stage
+                ));
             }
         }
     }
@@ -62,7 +66,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1};
 
     #[test]
-    fn a_group_that_could_go_on_is_found_once_it_is_late() {
+    fn a_group_that_does_not_advance_is_found_once_it_is_late() {
         for (total, late) in [(Some(1), true), (Some(1), false), (Some(2), true), (None, true)] {
             let mut story = Story::with_workers();
             story.group("g", |group| group.total = total);

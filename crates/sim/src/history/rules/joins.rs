@@ -1,20 +1,20 @@
-//! S7: a group's join is made once, after its last member ended; a group that was stopped is joined at once.
+//! S7: a group's join is created once, after its last member ended; the join of a stopped group is created immediately.
 //!
-//! Decided on what the jobs' records say, not on the places and marks that the leader counts by.
+//! The rule reads the records of the jobs, not the places and marks that the leader counts.
 //!
-//! | what happens | what has to hold |
+//! | change | condition |
 //! | --- | --- |
-//! | a member is made | its group is open, has said no total that is at or below its number, and is not closed |
-//! | a member is open, or its sub-jobs are | it has its place, and no mark |
-//! | a member is over, and its sub-jobs are | it has one mark, of how it ended, and no place |
-//! | a group goes on | by one stage, never back; the next stage's job is made in the same transaction, and never else |
-//! | it leaves *open*, and was not stopped | it has as many members as its total says, and all are over, sub-jobs and all; so is its parent |
-//! | it leaves *joining*, or *finishing* | its join is over, or its parent's finished job |
-//! | it is stopped | a member failed and it fails fast, its parent failed, or its parent's group was stopped |
-//! | it is done | its parent is over, and, if it was stopped, all of its members are |
-//! | its total changes | it had none; or it is closed, had more, and has so many members |
+//! | a member is created | its group is open and not closed, and has no total at or below the member's number |
+//! | a member or its sub-jobs are open | it has its place and no mark |
+//! | a member and its sub-jobs have ended | it has one mark, with how it ended, and no place |
+//! | a group advances | by one stage, never back; this transaction, and no other, creates the job of the next stage |
+//! | it leaves *open* without being stopped | all members up to its total, their sub-jobs and its parent have ended |
+//! | it leaves *joining* or *finishing* | its join, or its parent's finished job, has ended |
+//! | it is stopped | a member failed and it is fail-fast, its parent failed, or its parent's group was stopped |
+//! | it is done | its parent has ended and, if it was stopped, all of its members have |
+//! | its total changes | it had none; or it is closed, had a higher total, and has exactly this many members |
 //!
-//! A member that was opened again after its group went on is counted no more: it is for itself.
+//! A member that is retried after its group has advanced is no longer counted.
 
 use bellwether_core::group::{End, GroupRecord, Mark, Stage, Stop};
 use bellwether_core::job::{JobRecord, Membership, Role};
@@ -75,11 +75,11 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) 
     match role {
         Role::Member(number) if made => {
             let Some(record) = truth.group(group) else {
-                return Err(format!("{job} was made, and there is no group {group}"));
+                return Err(format!("{job} was created without its group {group}"));
             };
-            record.admits(group, *number).map_err(|why| format!("{job} was made: {why}"))?;
+            record.admits(group, *number).map_err(|why| format!("{job} was created: {why}"))?;
             if !commit.checks.iter().any(|(checked, _)| *checked == path::group(group)) {
-                return Err(format!("{job} was made without a look at its group"));
+                return Err(format!("{job} was created without a check of its group"));
             }
             member(group, *number, truth)?;
         }
@@ -94,7 +94,7 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) 
                 stage(&moved.after) == Some(is) && stage(&moved.before) != Some(is)
             });
             if !fits {
-                return Err(format!("{job} was made, and {group} did not come to its stage"));
+                return Err(format!("{job} was created, but {group} did not advance to its stage"));
             }
         }
         Role::Join | Role::Finish => {}
@@ -102,30 +102,30 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) 
     parent_ended(job, change, truth)
 }
 
-/// The end of a job with sub-jobs is told to them.
+/// Checks that the end of a job with sub-jobs is marked in their group.
 fn parent_ended(job: &JobId, change: &Change, truth: &Truth) -> Told {
     let Some(record) = change.after.as_ref().and_then(|znode| znode.record()) else { return Ok(()) };
     let Some(end) = End::of(&record.state).filter(|_| record.spawned) else { return Ok(()) };
     let nested = GroupId::of_sub_jobs(job, record);
     let Some(there) = truth.group(&nested).and_then(|_| truth.groups().get(&nested)) else {
-        return Err(format!("{job} has sub-jobs, and they have no group"));
+        return Err(format!("{job} has sub-jobs without a group"));
     };
     if there.ends(Mark::Parent).collect::<Vec<_>>() == [end] {
         Ok(())
     } else {
-        Err(format!("{job} ended, and {nested} of its sub-jobs was not told how"))
+        Err(format!("{job} ended, but the group {nested} of its sub-jobs has no matching mark"))
     }
 }
 
-/// A member is counted where it stands.
+/// Checks the place and the marks of a member.
 fn member(group: &GroupId, number: u32, truth: &Truth) -> Told {
     let Some(there) = truth.groups().get(group) else { return Ok(()) };
     let place = there.places.contains(&number);
     let marks: Vec<_> = there.ends(Mark::Member(number)).collect();
     let Some(job) = there.members.get(&number) else {
-        // Of a record that is gone its group's removal takes the mark.
+        // The removal of a group deletes records before it deletes the marks.
         return if place {
-            Err(format!("member {number} of {group} has a place and no record"))
+            Err(format!("member {number} of {group} has a place but no record"))
         } else {
             Ok(())
         };
@@ -139,9 +139,9 @@ fn member(group: &GroupId, number: u32, truth: &Truth) -> Told {
     if fits {
         return Ok(());
     }
-    let is = if record.is_terminal() { "over" } else { "open" };
+    let is = if record.is_terminal() { "terminal" } else { "open" };
     let place = if place { "a" } else { "no" };
-    Err(format!("{job} is {is}, and has {place} place in {group} and the marks {marks:?}"))
+    Err(format!("{job} is {is}, but has {place} place in {group} and the marks {marks:?}"))
 }
 
 fn group_changed(id: &GroupId, change: &Change, commit: &Commit, truth: &Truth) -> Told {
@@ -151,10 +151,10 @@ fn group_changed(id: &GroupId, change: &Change, commit: &Commit, truth: &Truth) 
     let wrong = |why: String| Err(format!("{id} {why}"));
     match (group(&change.before), group(&change.after)) {
         (None, Some(after)) if after.stage != Stage::Open || after.closed || after.stopped.is_some() => {
-            wrong(format!("was made as {:?}", after.stage))
+            wrong(format!("was created as {:?}", after.stage))
         }
         (Some(before), None) if !matches!(before.stage, Stage::Done { .. }) => {
-            wrong(format!("was removed, and is {:?}", before.stage))
+            wrong(format!("was removed as {:?}", before.stage))
         }
         (None, _) | (Some(_), None) => Ok(()),
         (Some(before), Some(after)) => went_on(id, &before, &after, commit, truth)
@@ -173,23 +173,23 @@ fn went_on(
         (group.kind.clone(), group.fail_fast, group.join, group.parent.clone(), group.token)
     };
     if rules(before) != rules(after) {
-        return Err("has other rules");
+        return Err("changed its options");
     }
     if (before.closed && !after.closed) || (before.stopped.is_some() && before.stopped != after.stopped) {
-        return Err("was opened again");
+        return Err("was reopened");
     }
     let members: Vec<_> = truth.counted(id).collect();
     match (before.total, after.total) {
         (was, is) if was == is => {}
         (None, Some(_)) if before.parent.is_none() => {}
-        // A parent's handler says it too.
+        // The end of the parent's handler sets the total, too.
         (None, Some(_)) if !before.closed => {}
         (None, Some(total)) if total as usize == members.len() => {}
         (Some(was), Some(is)) if before.closed && is < was && is as usize == members.len() => {}
-        (_, _) => return Err("has another total"),
+        (_, _) => return Err("changed its total"),
     }
     if before.stopped != after.stopped && !stopped_rightly(after, truth, id) {
-        return Err("was stopped for nothing");
+        return Err("was stopped without a reason");
     }
     if before.stage == after.stage {
         return Ok(());
@@ -199,7 +199,7 @@ fn went_on(
         Stage::Open | Stage::Joining | Stage::Finishing => before.created_at,
     };
     if before.next_stage(at) != after.stage {
-        return Err("did not come to its next stage");
+        return Err("did not advance to its next stage");
     }
     let job = after.stage_job(id, at).ok().flatten().map(|(job, _)| job);
     if let Some(job) = job
@@ -207,7 +207,7 @@ fn went_on(
             .change_of(&path::record(&job))
             .is_none_or(|made| made.before.is_some() || made.after.is_none())
     {
-        return Err("came to a stage without its job");
+        return Err("advanced to a stage without creating its job");
     }
     let is_over =
         |job: Option<JobId>| job.and_then(|job| truth.job(&job)).is_some_and(JobRecord::is_terminal);
@@ -218,25 +218,25 @@ fn went_on(
     let all_over = members.iter().all(|(_, _, end)| end.is_some());
     match before.stage {
         Stage::Open if after.stopped.is_some() => {}
-        Stage::Open if !parent_is_over => return Err("went on before its parent's end"),
+        Stage::Open if !parent_is_over => return Err("advanced before its parent ended"),
         Stage::Open => {
             let below =
                 members.iter().filter(|(number, ..)| after.closed || Some(*number) < after.total).count();
             if !all_over || after.total.is_none_or(|total| below != total as usize) {
-                return Err("went on without all of its members' ends");
+                return Err("advanced before all members ended");
             }
         }
-        Stage::Joining if !is_over(after.join_id(id).ok()) => return Err("went on before its join's end"),
+        Stage::Joining if !is_over(after.join_id(id).ok()) => return Err("advanced before its join ended"),
         Stage::Finishing if !is_over(after.parent.as_ref().and_then(|it| it.finish_id(id).ok())) => {
-            return Err("went on before its finished job's end");
+            return Err("advanced before its finished job ended");
         }
         Stage::Joining | Stage::Finishing | Stage::Done { .. } => {}
     }
     match after.stage {
-        Stage::Finishing | Stage::Done { .. } if !parent_is_over => Err("went on before its parent's end"),
-        Stage::Done { .. } if after.stopped.is_some() && !all_over => Err("is done before its members"),
+        Stage::Finishing | Stage::Done { .. } if !parent_is_over => Err("advanced before its parent ended"),
+        Stage::Done { .. } if after.stopped.is_some() && !all_over => Err("is done before its members ended"),
         Stage::Done { .. } => {
-            parent_is_told(after, truth).map_err(|_| "is done, and its parent's group was not told")
+            parent_is_told(after, truth).map_err(|_| "is done without a mark in its parent's group")
         }
         Stage::Open | Stage::Joining | Stage::Finishing => Ok(()),
     }
@@ -250,7 +250,7 @@ fn parent_is_told(group: &GroupRecord, truth: &Truth) -> Told {
     }
 }
 
-/// Whether a group has the reason to be stopped that it says.
+/// Returns whether the recorded reason of a stop is true.
 fn stopped_rightly(group: &GroupRecord, truth: &Truth, id: &GroupId) -> bool {
     let failed = |end| matches!(end, Some(End::Cancelled | End::Dead));
     let parent = group.parent.as_ref();
@@ -275,7 +275,7 @@ mod tests {
 
     use crate::history::rules::fixture::{Story, W1};
 
-    /// With two members, a total and workers.
+    /// Creates a story with two members, a total and workers.
     fn sealed() -> Story {
         let mut story = Story::with_workers();
         story.group("g", |_| {});
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_join_after_all_members_is_fine() {
+    fn a_join_after_all_members_is_allowed() {
         let mut story = ended();
         story.advance_group("g", joined);
         story.assign("sum.join:@g", W1);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_join_of_fewer_members_than_were_said_is_found() {
+    fn a_join_of_fewer_members_than_the_total_is_found() {
         let mut story = Story::with_workers();
         story.group("g", |group| group.total = Some(1));
         story.advance_group("g", joined);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_a_group_that_went_on_is_found() {
+    fn a_member_created_after_its_group_advanced_is_found() {
         let mut story = ended();
         story.advance_group("g", joined);
         story.member("g", 2);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_stopped_joins_at_once_and_is_done_when_nothing_of_it_runs() {
+    fn a_stopped_group_joins_immediately_and_is_done_when_no_member_is_open() {
         let stopped = |group: &mut GroupRecord| {
             group.stopped = Some(Stop::Member(0));
             group.closed = true;
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_over_with_its_sub_jobs() {
+    fn a_parent_ends_with_its_sub_jobs() {
         let spawned = || {
             let mut story = Story::with_workers();
             story.submit("p");
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_goes_on_without_a_fence_is_found() {
+    fn a_group_that_advances_without_a_fence_is_found() {
         let mut story = ended();
         story.set_group("g", joined);
         story.assert_breaks("S3");

@@ -1,6 +1,6 @@
-//! S6: a lane's assignments are disjoint, and in the order of its turns.
+//! S6: the assignments of a lane are disjoint, and in the order of its turns.
 //!
-//! When a job of a lane is assigned, no turn stands before its own, and no other job of the lane is in an inbox.
+//! When a job of a lane is assigned, its turn is the first one, and no other job of the lane is in an inbox.
 
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::path::Place;
@@ -37,9 +37,9 @@ fn check(job: &JobId, lane: &Lane, world: &World, found: &mut Found<'_>) {
             .get(other)
             .is_some_and(|job| job.places.iter().any(|place| matches!(place, JobPlace::Inbox(_))));
         if assigned {
-            found.push(format!("{job} and {other} of lane {lane} are assigned at once"));
+            found.push(format!("{job} and {other} of lane {lane} are assigned at the same time"));
         } else if before {
-            found.push(format!("{job} of lane {lane} is assigned before {other}"));
+            found.push(format!("{job} of lane {lane} is assigned ahead of {other}"));
         }
     }
     if before {
@@ -52,7 +52,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1, W2};
 
     #[test]
-    fn one_after_the_other_is_fine() {
+    fn assignments_in_order_are_allowed() {
         let mut story = Story::with_workers();
         story.submit_in_lane("a", "x");
         story.submit_in_lane("b", "x");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_once_are_found() {
+    fn two_assignments_at_the_same_time_are_found() {
         let mut story = Story::with_workers();
         story.submit_in_lane("a", "x");
         story.submit_in_lane("b", "x");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_overtaken_is_found() {
+    fn an_overtaken_job_is_found() {
         let mut story = Story::with_workers();
         story.submit_in_lane("a", "x");
         story.submit_in_lane("b", "x");

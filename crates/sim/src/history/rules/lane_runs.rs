@@ -1,9 +1,9 @@
-//! S6: a lane's runs do not overlap.
+//! S6: the runs of a lane do not overlap.
 //!
-//! A run lasts until it is said to be over, or until its process is gone. Limit: a process that stands still cannot stop
-//! what it runs, so a run that begins meanwhile is not held against it. Nor is one on a session that was ended before its
-//! time, nor one that was taken from its worker because its lease was over: whoever gives no sign of life may run on, or
-//! begin what it read before.
+//! A run lasts until it is recorded as ended, or until its process ends. Limits: a frozen process cannot stop its runs,
+//! so a run that starts in the meantime is allowed. The same applies to runs on a session that was ended before its
+//! timeout, and to runs that were taken from their worker because their lease was over: a worker that does not renew
+//! may continue the run, or start an attempt that it read before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ type Run = (WorkerId, JobId, u32, u32);
 #[derive(Default)]
 pub(super) struct LaneRuns {
     running: BTreeMap<Run, (Lane, Option<NodeId>)>,
-    /// Whose leases were over.
+    /// Runs whose leases were over.
     taken: BTreeSet<Run>,
-    /// Sessions that were ended before their time.
+    /// Sessions that were ended before their timeout.
     evicted: BTreeSet<i64>,
 }
 
@@ -45,7 +45,7 @@ impl Predicate for LaneRuns {
                 if self.taken.contains(&(*worker, job.clone(), *generation, *attempt)) {
                     return;
                 }
-                // A worker whose session was ended before its time does not know it yet.
+                // The worker does not know yet that its session was ended before its timeout.
                 let session = world.truth.worker(*worker).map(|worker| worker.session);
                 if session.is_some_and(|session| self.evicted.contains(&session)) {
                     return;
@@ -54,7 +54,7 @@ impl Predicate for LaneRuns {
                 let Some(lane) = record.and_then(|record| record.placement.lane.clone()) else { return };
                 for ((_, other, _, _), (taken, node)) in &self.running {
                     if *taken == lane && node.as_ref().is_none_or(|node| world.runs(node)) {
-                        found.push(format!("{job} of lane {lane} begins while {other} runs"));
+                        found.push(format!("{job} of lane {lane} starts while {other} runs"));
                     }
                 }
                 let node = world.truth.worker(*worker).and_then(|worker| worker.node.clone());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ended_makes_room_and_so_does_one_whose_node_is_gone_or_frozen() {
+    fn a_run_may_follow_one_that_ended_or_whose_node_ended_or_is_frozen() {
         let mut story = lane_of_two();
         story.run("a", W1, RunStep::Ended);
         story.assign("a", W2);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_lease_was_over_may_run_on_or_begin_late() {
+    fn a_run_whose_lease_is_over_may_continue_or_start_late() {
         for late in [false, true] {
             let mut story = Story::with_workers();
             story.submit_in_lane("a", "x");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_on_a_session_that_was_ended_before_its_time_may_run_on_or_begin_late() {
+    fn a_run_on_an_evicted_session_may_continue_or_start_late() {
         for late in [false, true] {
             let mut story = Story::with_workers();
             story.submit_in_lane("a", "x");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_once_are_found() {
+    fn overlapping_runs_are_found() {
         let mut story = lane_of_two();
         story.assign("a", W2);
         story.run("a", W2, RunStep::Started);

@@ -1,8 +1,8 @@
-//! L1: somebody leads soon.
+//! L1: there is a new leader soon.
 //!
-//! Counted from when all is healed, and from when a leader is lost after that: a session timeout, a tick and two seconds.
-//! Counted anew when a node has left, as it does some time after an operator had its worker drain: it may have been the
-//! only one, or the next. While all have left nobody counts.
+//! The time counts from the healing, and from each later loss of a leader: a session timeout, a tick and two seconds.
+//! It restarts when a node has stopped, as happens some time after an operator has drained its worker, because this
+//! node may have been the only candidate, or the next one. It does not count while all nodes are stopped.
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -35,7 +35,10 @@ impl LeaderSoon {
     fn late(&mut self, world: &World, found: &mut Found<'_>) {
         let by = self.without_since.map(|since| since + world.session_end() + BEYOND_THE_SESSION);
         if by.is_some_and(|by| by < world.now) {
-            found.push(format!("nobody has led since {} ms", self.without_since.unwrap_or_default()));
+            found.push(format!(
+                "there has been no leader since {} ms",
+                self.without_since.unwrap_or_default()
+            ));
             self.without_since = None;
         }
     }
@@ -47,7 +50,7 @@ mod tests {
     use crate::history::rules::fixture::{SESSION_END, Story};
 
     #[test]
-    fn a_leader_in_time_is_fine() {
+    fn a_leader_in_time_is_allowed() {
         let mut story = Story::new();
         story.push(EventKind::Healed);
         story.pass(SESSION_END);
@@ -60,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_before_it_leads_is_waited_for_anew() {
+    fn the_time_restarts_when_a_node_stops() {
         for (life, keeps) in [(Life::Stopped, true), (Life::Killed, false)] {
             let mut story = Story::new();
             story.push(EventKind::Healed);
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn while_all_have_left_nobody_is_late_and_once_one_is_back_it_is_awaited() {
+    fn the_time_counts_only_while_a_node_is_started() {
         for leads in [true, false] {
             let mut story = Story::new();
             story.push(EventKind::Healed);
@@ -92,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_in_time_is_found() {
+    fn a_missing_leader_is_found() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         story.push(EventKind::Healed);

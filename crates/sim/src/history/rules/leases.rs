@@ -1,8 +1,8 @@
-//! S9, for attempts that a leader takes from workers that live: none is closed before its lease has passed since the last
+//! S9, for attempts that a leader takes from live workers: none is closed before its lease has passed since the last
 //! change of its assignment.
 //!
-//! By ZooKeeper's order and one clock, which nobody in the cluster has. A worker that ends its own attempt at its lease
-//! may be earlier: its clock begins when it sends a renewal.
+//! The rule uses ZooKeeper's order and one clock, which no process of the cluster has. A worker that ends its own
+//! attempt when the lease is over may be earlier, because its clock starts when it sends a renewal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::history::truth::{Commit, Spot};
 
 #[derive(Default)]
 pub(super) struct Leases {
-    /// Until when each assigned job's lease runs.
+    /// When the lease of each assigned job ends.
     until: BTreeMap<JobId, u64>,
 }
 
@@ -56,7 +56,9 @@ impl Leases {
             let closes = before.is_none_or(|before| before.attempts != record.attempts);
             match self.until.get(job) {
                 Some(until) if expired && closes && now < *until => {
-                    found.push(format!("{job} was taken at {now} ms, and its lease runs until {until} ms"));
+                    found.push(format!(
+                        "{job} was taken back at {now} ms, before its lease ended at {until} ms"
+                    ));
                 }
                 Some(_) | None => {}
             }
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_is_taken_after_its_lease_is_fine() {
+    fn an_attempt_taken_back_after_its_lease_is_allowed() {
         let mut story = assigned();
         story.pass(300_000);
         story.revoke("a", W1);
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_taken_before_is_found() {
+    fn an_attempt_taken_back_before_its_lease_is_found() {
         let mut story = assigned();
         story.pass(299_000);
         story.revoke("a", W1);

@@ -1,7 +1,7 @@
-//! The invariants, each a predicate over the events.
+//! The rules: each is a predicate over the events.
 //!
-//! A rule keeps what it has to remember itself, and looks at the rest in the checker's world. It names the invariant that
-//! it decides by the id of `docs/invariants.md`; several may decide parts of one.
+//! A rule stores its own state and reads everything else from the checker's world. It has the id of the invariant in
+//! `docs/invariants.md` that it checks; several rules may check parts of one invariant.
 
 use super::checker::{Found, Step, World};
 
@@ -45,12 +45,12 @@ mod times;
 mod waiting;
 mod workers;
 
-/// Decides one invariant.
+/// Checks one invariant.
 pub(super) trait Predicate {
-    /// Sees an event, with the world as it is after it.
+    /// Handles an event. `world` is the state after it.
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>);
 
-    /// Sees that nothing more will come.
+    /// Handles the end of the history.
     fn finish(&mut self, _: &World, _: &mut Found<'_>) {}
 }
 
@@ -58,7 +58,7 @@ pub(super) trait Predicate {
 pub struct Rule {
     /// The invariant's id.
     pub id: &'static str,
-    /// What is decided, in a line.
+    /// What the rule checks, in one line.
     pub says: &'static str,
     pub(super) make: fn() -> Box<dyn Predicate>,
 }
@@ -77,20 +77,20 @@ fn new<P: Predicate + Default + 'static>() -> Box<dyn Predicate> {
     Box::new(P::default())
 }
 
-/// All of them.
+/// All rules.
 pub const RULES: &[Rule] = &[
     rule("S1", "an acknowledged job has a record until its retention is over", new::<accepted::Accepted>),
-    rule("S1", "a submission that is said to have failed makes no job", new::<certain::Certain>),
+    rule("S1", "a submission answered as failed creates no job", new::<certain::Certain>),
     rule(
         "S1",
-        "an open job is in one place, with its turn; a job that is over in none",
+        "an open job is in one place and has its turn; a terminal job has neither",
         new::<places::Places>,
     ),
     rule("S2", "a job ends once per generation", new::<one_end::OneEnd>),
-    rule("S3", "a leader's transaction checks the epoch of its own session", new::<fenced::Fenced>),
+    rule("S3", "a leader's transaction checks the epoch of its session", new::<fenced::Fenced>),
     rule("S4", "epochs increase, and each belongs to the session that claimed it", new::<epochs::Epochs>),
-    rule("S5", "two nodes that run are never active at once", new::<one_leader::OneLeader>),
-    rule("S5", "a leader that knows that it is cut off does not act", new::<cut_off::CutOff>),
+    rule("S5", "two running nodes are never active at the same time", new::<one_leader::OneLeader>),
+    rule("S5", "a leader that has noticed its lost connection does not act", new::<cut_off::CutOff>),
     rule("S6", "a lane's assignments are disjoint and in order", new::<lane_order::LaneOrder>),
     rule("S6", "a lane's runs do not overlap", new::<lane_runs::LaneRuns>),
     rule(
@@ -98,28 +98,32 @@ pub const RULES: &[Rule] = &[
         "a join runs after all members, a finished handler after its parent and the join",
         new::<join_runs::JoinRuns>,
     ),
-    rule("S7", "a join is made once, after all members ended", new::<joins::Joins>),
-    rule("S8", "a tick has one job, or is passed over, which is recorded", new::<ticks::Ticks>),
+    rule("S7", "a join is created once, after all members ended", new::<joins::Joins>),
+    rule("S8", "a tick has one job, or is recorded as skipped", new::<ticks::Ticks>),
     rule("S9", "attempts are 1, 2, …, within the policy, each closed once", new::<attempts::Attempts>),
-    rule("S9", "nothing is taken from a worker before its lease is over", new::<leases::Leases>),
-    rule("S10", "nothing is assigned after the end, and what runs was assigned", new::<runs::Runs>),
+    rule("S9", "no job is taken from a worker before its lease is over", new::<leases::Leases>),
+    rule("S10", "no job is assigned after its end, and every run was assigned", new::<runs::Runs>),
     rule("S11", "one id is one job", new::<ids::Ids>),
-    rule("S12", "a cancel that was acknowledged holds", new::<cancelled::Cancelled>),
-    rule("S13", "what was submitted does not change, and is what runs", new::<payloads::Payloads>),
+    rule("S12", "an acknowledged cancel is effective", new::<cancelled::Cancelled>),
+    rule("S13", "a submitted payload does not change, and is the one that runs", new::<payloads::Payloads>),
     rule("S14", "a worker id is one incarnation of one process", new::<workers::Workers>),
-    rule("S15", "an end that a client has seen stays", new::<seen_ends::SeenEnds>),
-    rule("S16", "nothing is assigned before its time or after its expiry", new::<times::Times>),
-    rule("S17", "a new leader assigns nothing of a paused kind", new::<paused::Paused>),
-    rule("S18", "a worker that drains gets nothing, and drains on", new::<draining::Draining>),
-    rule("L1", "somebody leads soon", new::<leader_soon::LeaderSoon>),
+    rule("S15", "an end that a client has seen is final", new::<seen_ends::SeenEnds>),
+    rule("S16", "no job is assigned before its start time or after its expiry", new::<times::Times>),
+    rule("S17", "a new leader assigns no job of a paused kind", new::<paused::Paused>),
+    rule("S18", "a draining worker gets no jobs and continues to drain", new::<draining::Draining>),
+    rule("L1", "there is a new leader soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
-    rule("L3", "every job ends that can run", new::<settled::Settled>),
-    rule("L3", "every group goes on that can", new::<joined::Joined>),
-    rule("L4", "each due tick is decided", new::<due_ticks::DueTicks>),
-    rule("L5", "a pause ends before the trust lapses", new::<pauses::Pauses>),
-    rule("L6", "what was used is given back", new::<clean_end::CleanEnd>),
+    rule("L3", "every job that can run ends", new::<settled::Settled>),
+    rule("L3", "every group that can advance does", new::<joined::Joined>),
+    rule("L4", "each due tick is handled", new::<due_ticks::DueTicks>),
+    rule("L5", "a pause ends before the trust ends", new::<pauses::Pauses>),
+    rule("L6", "resources are released", new::<clean_end::CleanEnd>),
     rule("L7", "every call is answered within its deadline", new::<bounded_calls::BoundedCalls>),
-    rule("L8", "nobody exits by itself, or idles while there is work", new::<no_idling::NoIdling>),
-    rule("L9", "a worker that drains leaves", new::<drained_soon::DrainedSoon>),
-    rule("L10", "without a fault, nothing waits for a sweep", new::<prompt::Prompt>),
+    rule(
+        "L8",
+        "no node exits unplanned, and no worker is idle while there is work",
+        new::<no_idling::NoIdling>,
+    ),
+    rule("L9", "a draining worker leaves", new::<drained_soon::DrainedSoon>),
+    rule("L10", "without faults, no job waits for a sweep", new::<prompt::Prompt>),
 ];

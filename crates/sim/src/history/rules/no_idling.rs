@@ -1,9 +1,9 @@
 //! L8: no unplanned exit, and no idle worker while there is work for it.
 //!
-//! Once all is healed and somebody leads, a job that waits in the queue, that comes first in its lane and that a worker
-//! with a free slot serves, of a kind that is not paused, is assigned within [`IDLE`]: a sweep of the leader, should every hint have been lost, and
-//! some seconds. A worker from which the leader took an attempt has no free slot: it gets nothing for a while, until it
-//! registers anew or another leads.
+//! After the healing, and while there is a leader, a queued job must be assigned within [`IDLE`] if it is first in its
+//! lane, its kind is not paused, and a worker that serves it has a free slot. [`IDLE`] is a sweep of the leader, in
+//! case every watch event was lost, plus some seconds. A worker from which the leader took back an attempt is shunned
+//! and counts as having no free slot, until it registers again or there is another leader.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::history::truth::{JobPlace, Spot};
 
 const IDLE: u64 = 20_000;
 
-/// How often the whole is looked at: it costs a look at every job.
+/// Interval of the check, which reads every job.
 const EVERY: u64 = 1_000;
 
-/// For how long a worker that is shunned gets nothing: a minute, and up to a sweep of the leader.
+/// How long a shunned worker gets no jobs: a minute, plus up to one sweep of the leader.
 const SHUNNED: u64 = 75_000;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(super) struct NoIdling {
     could_run: Waiting<JobId>,
 }
 
-/// The workers that are shunned, and since when.
+/// The shunned workers, and since when.
 #[derive(Default)]
 pub(super) struct Shunned(BTreeMap<WorkerId, u64>);
 
@@ -41,7 +41,7 @@ impl Shunned {
             match &change.spot {
                 Spot::Epoch => self.0.clear(),
                 Spot::Place(Place::Worker(worker)) => drop(self.0.remove(worker)),
-                // A revocation sets it.
+                // A revocation sets the inbox.
                 Spot::Place(Place::Inbox(worker)) if change.before.is_some() && change.after.is_some() => {
                     self.0.insert(*worker, world.now);
                 }
@@ -54,7 +54,7 @@ impl Shunned {
         self.0.get(&worker).is_some_and(|since| world.now < since + SHUNNED)
     }
 
-    /// The jobs that wait in the queue although a worker has a free slot for them.
+    /// Iterates over the queued jobs for which a worker has a free slot.
     pub(super) fn could_run<'a>(&self, world: &'a World) -> impl Iterator<Item = &'a JobId> + use<'a> {
         let truth = &world.truth;
         let free: Vec<_> = truth
@@ -83,7 +83,7 @@ impl Shunned {
 impl Predicate for NoIdling {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         if let EventKind::Node { node, is: Life::Failed } = step.event {
-            found.push(format!("{node} ended by itself"));
+            found.push(format!("{node} exited unplanned"));
         }
         self.shunned.observe(step, world);
         self.look(world, found);
@@ -105,7 +105,7 @@ impl NoIdling {
         self.next = world.now + EVERY;
         let waits = self.shunned.could_run(world).cloned();
         for (job, since) in self.could_run.late(waits, IDLE, 0, world.now) {
-            found.push(format!("{job} waits since {since} ms, and a worker has a free slot"));
+            found.push(format!("{job} has been waiting since {since} ms, although a worker has a free slot"));
         }
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_assigned_at_the_sweep_is_fine() {
+    fn a_job_that_is_assigned_at_the_sweep_is_allowed() {
         let mut story = queued();
         story.pass(15_000);
         story.assign("a", W1);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_left_beside_a_free_worker_is_found() {
+    fn a_job_that_waits_although_a_worker_is_free_is_found() {
         let mut story = queued();
         story.pass(IDLE + EVERY);
         story.assert_breaks("L8");
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_beside_a_worker_that_is_shunned_may_wait() {
+    fn a_job_may_wait_while_the_worker_is_shunned() {
         let mut story = shunned();
         story.pass(IDLE + EVERY);
         story.assert_keeps("L8");
     }
 
     #[test]
-    fn a_job_that_is_left_beside_a_worker_that_registered_anew_is_found() {
+    fn a_job_that_waits_although_the_worker_registered_again_is_found() {
         let mut story = shunned();
         story.mark(W1, false);
         story.pass(EVERY + 1);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_gives_up_is_found() {
+    fn an_unplanned_exit_is_found() {
         let mut story = Story::new();
         story.node("n1", Life::Failed);
         story.assert_breaks("L8");

@@ -1,7 +1,7 @@
 //! S2: one end per generation.
 //!
-//! A record that is over changes only into the next generation: by an operator's retry if it was dead or cancelled, by a
-//! submission of its own that opens it again in any case.
+//! A terminal record changes only into the next generation: by an operator's retry if the job was dead or cancelled, or
+//! by another submission that opens it again.
 
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 
@@ -28,7 +28,7 @@ impl Predicate for OneEnd {
                     if reopens(after, next) && after.token != before.token => {}
                 JobState::Open { .. } | JobState::Terminal { .. } => {
                     let (from, to) = (told(before), told(after));
-                    found.push(format!("{job} was {from} and became {to}"));
+                    found.push(format!("{job} changed from {from} to {to}"));
                 }
             }
         }
@@ -54,7 +54,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1};
 
     #[test]
-    fn a_cancelled_job_may_be_opened_again() {
+    fn a_cancelled_job_may_be_retried() {
         let mut story = Story::new();
         story.submit("a");
         story.cancel("a");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_is_taken_back_is_found() {
+    fn a_revoked_result_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);

@@ -1,7 +1,7 @@
-//! S5: two nodes do not act as leader at once, while both run.
+//! S5: two running nodes never act as leader at the same time.
 //!
-//! A node is active from when it says so until it says otherwise, or until the instant that it named, whichever is first.
-//! One that stands still is not counted, and has [`WAKING`] after it goes on to find out.
+//! A node is active from its report until its next report or the reported end of its trust, whichever is first. A
+//! frozen node is not counted. After it continues, it has [`WAKING`] to stop.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Leading, Life};
 
-/// How long a process that was frozen may take to find its clock.
+/// How long a process may need after a freeze to notice the time.
 const WAKING: u64 = 100;
 
 #[derive(Default)]
 pub(super) struct OneLeader {
     active: BTreeMap<NodeId, Active>,
-    /// Sessions that were ended before their time.
+    /// Sessions that were ended before their timeout.
     evicted: BTreeSet<i64>,
     told: BTreeSet<(i32, i32)>,
 }
@@ -26,7 +26,7 @@ struct Active {
     session: i64,
     epoch: i32,
     until: Option<u64>,
-    /// Counted from here.
+    /// Start of the period that counts.
     from: u64,
 }
 
@@ -34,7 +34,7 @@ impl Predicate for OneLeader {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         match step.event {
             EventKind::Leadership { node, session, epoch, state: Leading::Active, until } => {
-                // One whose session was taken from it renews its trust by what was answered before.
+                // The owner of an evicted session still extends its trust by earlier replies.
                 if !self.evicted.contains(session) {
                     let (session, epoch, until, from) = (*session, *epoch, *until, world.now);
                     self.active.insert(node.clone(), Active { session, epoch, until, from });
@@ -74,7 +74,10 @@ impl Predicate for OneLeader {
         if let [(one, first), (two, second), ..] = now[..]
             && self.told.insert((first.epoch, second.epoch))
         {
-            found.push(format!("{one} acts in epoch {} and {two} in epoch {}", first.epoch, second.epoch));
+            found.push(format!(
+                "{one} is active in epoch {} and {two} in epoch {}",
+                first.epoch, second.epoch
+            ));
         }
     }
 }
@@ -85,7 +88,7 @@ mod tests {
     use crate::history::rules::fixture::{LEADER, OTHER, Story};
 
     #[test]
-    fn one_after_the_other_may_lead() {
+    fn successive_leaders_are_allowed() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         story.leads("n1", 1, Leading::Paused);
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_leader_may_be_replaced_and_has_a_moment_when_it_wakes() {
+    fn a_frozen_leader_may_be_replaced_and_has_time_to_stop_when_it_continues() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         story.node("n1", Life::Frozen);
@@ -108,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_time_is_over_is_not_counted() {
+    fn a_leader_whose_trust_has_ended_is_not_counted() {
         let mut story = Story::new();
         story.leads_until("n1", 1, 5);
         story.pass(10);
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_session_was_taken_from_it_is_not_counted() {
+    fn a_leader_whose_session_was_evicted_is_not_counted() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         story.push(EventKind::Evicted { session: LEADER });
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_once_are_found() {
+    fn two_leaders_at_the_same_time_are_found() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         story.leads("n2", 2, Leading::Active);
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_goes_on_after_its_sleep_is_found() {
+    fn a_leader_that_stays_active_after_a_freeze_is_found() {
         let mut story = Story::new();
         story.leads("n1", 1, Leading::Active);
         story.node("n1", Life::Frozen);

@@ -1,7 +1,7 @@
-//! S17: a leader assigns nothing of a kind that was paused before its term.
+//! S17: a leader assigns no job of a kind that was paused before its term.
 //!
-//! A pause that comes during a term is a hint that is on its way. One that stood when the epoch was claimed is known to a
-//! leader before it assigns anything.
+//! A pause during a term reaches the leader as a hint, with a delay. A pause that existed when the epoch was claimed is
+//! known to the leader before its first assignment.
 
 use bellwether_core::path::{self, Place};
 
@@ -26,7 +26,9 @@ impl Predicate for Paused {
                     let Some(kind) = record.map(|record| &record.kind) else { continue };
                     let pause = world.truth.get(&path::pause(kind));
                     if pause.is_some_and(|pause| pause.czxid < self.claimed) {
-                        found.push(format!("{job} was assigned by a leader that found {kind} paused"));
+                        found.push(format!(
+                            "{job} was assigned although {kind} was paused before the leader's term"
+                        ));
                     }
                 }
                 _ => {}
@@ -40,7 +42,7 @@ mod tests {
     use crate::history::rules::fixture::{OTHER, Story, W1};
 
     #[test]
-    fn an_assignment_that_crosses_a_pause_is_fine() {
+    fn an_assignment_concurrent_with_a_pause_is_allowed() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.pause();

@@ -1,7 +1,7 @@
-//! L5: a pause ends before the trust lapses.
+//! L5: a pause ends before the trust ends.
 //!
-//! A node that pauses says until when it trusts its term, and says something else by then. One that stands still, or whose
-//! election does, has [`WAKING`] after it goes on.
+//! A node that pauses reports until when it trusts its term, and reports another state by then. A node that is frozen,
+//! or whose election is stalled, has [`WAKING`] after it continues.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl Pauses {
         self.until.retain(|node, until| {
             let late = world.election_runs(node) && *until + WAKING < world.now;
             if late {
-                found.push(format!("{node} is paused and its trust ended at {until} ms"));
+                found.push(format!("{node} is still paused, but its trust ended at {until} ms"));
             }
             !late
         });
@@ -71,7 +71,7 @@ mod tests {
     use crate::history::rules::fixture::Story;
 
     #[test]
-    fn a_pause_that_ends_in_time_is_fine() {
+    fn a_pause_that_ends_in_time_is_allowed() {
         let mut story = Story::new();
         story.pauses_until("n1", 1, 1_000);
         story.pass(900);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_lasts_is_found() {
+    fn a_pause_that_lasts_too_long_is_found() {
         let mut story = Story::new();
         story.pauses_until("n1", 1, 1_000);
         story.pass(2_000);

@@ -1,5 +1,5 @@
-//! S13: the payload is kept byte for byte, and so is all else that was submitted, but for what a submission says that
-//! opens the job again.
+//! S13: the payload is kept byte for byte, and so are the other submitted fields. A submission that opens the job again
+//! may change the fields other than the payload.
 
 use super::Predicate;
 use crate::history::Digest;
@@ -23,14 +23,14 @@ impl Predicate for Payloads {
                 && (before.token, before.submitted_at) == (after.token, after.submitted_at);
             let again = after.generation > before.generation && after.token != before.token;
             if !before.is_same_submission(after) || !(same || again) {
-                found.push(format!("what was submitted as {job} was changed"));
+                found.push(format!("the submitted fields of {job} were changed"));
             }
         }
         if let EventKind::Run { job, payload, step: RunStep::Started, .. } = step.event
             && let Some(record) = world.truth.record(job).and_then(|znode| znode.record())
             && Digest::of(record.payload.bytes()) != *payload
         {
-            found.push(format!("{job} runs with the payload {payload}, which is not its own"));
+            found.push(format!("{job} runs with the payload {payload}, which is not the submitted one"));
         }
     }
 }
@@ -43,7 +43,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1};
 
     #[test]
-    fn a_run_with_its_payload_is_fine() {
+    fn a_run_with_the_submitted_payload_is_allowed() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_that_opens_a_job_again_has_times_and_a_policy_of_its_own() {
+    fn a_submission_that_opens_a_job_again_may_change_times_and_policy() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.cancel("a");

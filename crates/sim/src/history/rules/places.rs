@@ -1,6 +1,7 @@
-//! S1: an open job is in exactly one place, and has its turn; a job that is over has neither.
+//! S1: an open job is in exactly one place and has its turn; a terminal job has neither.
 //!
-//! It is what makes S1 more than a record: a job without a place would never run, one with two would run twice.
+//! S1 needs this in addition to the record: a job without a place would never run, and one with two places would run
+//! twice.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ fn check(job: &JobId, world: &World, found: &mut Found<'_>) {
     let (open, turn) = match record.map(|znode| znode.record()) {
         None => (false, None),
         Some(Some(record)) => (!record.is_terminal(), record.turn()),
-        // Bytes that nobody can read: its place is what counts, and there is one.
+        // The record is unreadable, so only its place is checked: there must be one.
         Some(None) => (true, None),
     };
     let wanted = usize::from(open);
@@ -40,14 +41,14 @@ fn check(job: &JobId, world: &World, found: &mut Found<'_>) {
         } else if open {
             "open"
         } else {
-            "over"
+            "terminal"
         };
-        found.push(format!("{job} is {state} and in {:?}", seen.places));
+        found.push(format!("{job} is {state} but has the places {:?}", seen.places));
     }
     let turns: Vec<_> = seen.turns.keys().collect();
     let wanted: Vec<_> = turn.iter().filter(|_| open).collect();
     if turns != wanted && record.is_none_or(|znode| znode.record().is_some()) {
-        found.push(format!("{job} has the turns {turns:?} and should have {wanted:?}"));
+        found.push(format!("{job} has the turns {turns:?} instead of {wanted:?}"));
     }
 }
 
@@ -74,7 +75,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1, W2};
 
     #[test]
-    fn a_life_of_a_job_goes_from_place_to_place() {
+    fn a_job_moves_from_place_to_place() {
         let mut story = Story::with_workers();
         story.submit_in_lane("a", "x");
         story.assign("a", W1);
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_leaves_the_queue_for_nowhere_is_found() {
+    fn a_job_without_a_place_is_found() {
         let mut story = Story::new();
         story.submit("a");
         story.delete(&["/queue/1f/a"]);

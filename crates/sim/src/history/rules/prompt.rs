@@ -1,8 +1,8 @@
-//! L10: while nothing goes wrong, nothing waits for a sweep.
+//! L10: without faults, no job waits for a sweep.
 //!
-//! Sweeps (every 15 s) are for hints that were lost. Once all is healed, and as long as no connection, process or leader
-//! changes, messages and watches alone make things go on: a job that waits beside a free slot is assigned, what is assigned
-//! is begun, and what a handler says is written, within [`PROMPT`].
+//! Sweeps (every 15 s) are for hints that were lost. After the healing, and as long as no connection, process or leader
+//! changes, messages and watches alone must lead to progress within [`PROMPT`]: a job with a free slot is assigned, an
+//! assigned job is started, and a reported checkpoint is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,35 +16,35 @@ use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Leading, Life, RunStep};
 use crate::history::truth::Znode;
 
-/// Clearly less than a sweep, and more than any chain of messages takes.
+/// Clearly less than a sweep, and more than the latency of any chain of messages.
 const PROMPT: u64 = 8_000;
 
-/// From one sweep to the next.
+/// Interval of sweeps.
 const SWEEP: u64 = 15_000;
 
-/// How often the whole is looked at.
+/// Interval of the check.
 const EVERY: u64 = 1_000;
 
-/// A run: of which worker, job, generation and attempt.
+/// A run: worker, job, generation and attempt.
 type Run = (WorkerId, JobId, u32, u32);
 
 #[derive(Default)]
 pub(super) struct Prompt {
     next: u64,
-    /// Since when nothing changed that may lose a hint.
+    /// Time of the last change that may lose a hint.
     quiet_since: u64,
-    /// Whether the history tells of connections. That of a real cluster does not: its hints may have been lost unseen before
-    /// the mending, and the next sweep makes up for them.
+    /// Whether the history contains connection changes. The history of a real cluster does not: hints may have been
+    /// lost before the healing without an event, and the next sweep recovers them.
     tells_links: bool,
     leadership: BTreeMap<NodeId, (Leading, i32)>,
     shunned: Shunned,
     could_run: Waiting<JobId>,
     could_begin: Waiting<(WorkerId, JobId)>,
-    /// Attempts that have begun, while they are assigned.
+    /// Attempts that have started and are still assigned.
     begun: BTreeSet<(WorkerId, JobId, u32)>,
     /// Runs that have not ended, and their nodes.
     running: BTreeMap<Run, Option<NodeId>>,
-    /// Of each, the oldest checkpoint that is not written.
+    /// The oldest unwritten checkpoint of each run.
     said: BTreeMap<Run, u8>,
     could_be_written: Waiting<(Run, u8)>,
 }
@@ -112,8 +112,9 @@ impl Prompt {
         let unseen = if self.tells_links { 0 } else { healed + SWEEP };
         let (quiet, now) = (self.quiet_since.max(unseen), world.now);
         for (job, since) in self.could_run.late(waits, PROMPT, quiet, now) {
-            found
-                .push(format!("{job} waits since {since} ms, without a fault, and a worker has a free slot"));
+            found.push(format!(
+                "{job} has been waiting since {since} ms without a fault, although a worker has a free slot"
+            ));
         }
         let waits: Vec<_> = world
             .truth
@@ -125,15 +126,16 @@ impl Prompt {
             .collect();
         for ((worker, job), since) in self.could_begin.late(waits, PROMPT, quiet, now) {
             found.push(format!(
-                "{job}, assigned to {worker}, has not begun since {since} ms, without a fault"
+                "{job}, assigned to {worker}, has not started since {since} ms without a fault"
             ));
         }
         let running = &self.running;
         self.said.retain(|run, said| running.contains_key(run) && is_unwritten(run, *said, world));
         for (((_, job, ..), said), since) in self.could_be_written.late(self.said.clone(), PROMPT, quiet, now)
         {
-            found
-                .push(format!("checkpoint {said} of {job} is not written since {since} ms, without a fault"));
+            found.push(format!(
+                "checkpoint {said} of {job} has not been written since {since} ms without a fault"
+            ));
         }
         let assigned = |worker: WorkerId, job: &JobId| {
             world.truth.worker(worker).is_some_and(|worker| worker.jobs.contains(job))
@@ -141,13 +143,14 @@ impl Prompt {
         self.begun.retain(|(worker, job, _)| assigned(*worker, job));
     }
 
-    /// Whether a worker is there, serves, and has a free slot.
+    /// Returns whether a worker exists, is not draining, and has a free slot.
     fn may_begin(&self, id: WorkerId, world: &World) -> bool {
         let registration = |id| world.truth.get(&path::worker(id));
         let Some((znode, info)) = registration(id).and_then(|znode| Some((znode, znode.worker()?))) else {
             return false;
         };
-        // A process that has given up its session registers anew, and the old registration stays until the session ends.
+        // A process that has given up its session registers again; its old registration stays until the old session
+        // ends.
         let newer = |other: &Znode| {
             other.czxid > znode.czxid && other.worker().is_some_and(|other| other.node == info.node)
         };
@@ -164,7 +167,7 @@ impl Prompt {
     }
 }
 
-/// Whether the attempt goes on and its assignment has an older checkpoint.
+/// Returns whether the attempt is still assigned and its assignment has an older checkpoint.
 fn is_unwritten((worker, job, _, attempt): &Run, checkpoint: u8, world: &World) -> bool {
     let assignment = world.truth.get(&path::assignment(*worker, job)).and_then(|znode| znode.assignment());
     assignment.filter(|it| it.attempt == *attempt).is_some_and(|it| {
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_to_a_worker_whose_process_registered_anew_may_stand() {
+    fn an_assignment_to_a_worker_whose_process_registered_again_may_wait() {
         let mut story = healed();
         story.assign("a", W1);
         story.register(W2, "n1");
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_may_wait_for_the_first_sweep_when_nobody_tells_of_connections() {
+    fn a_job_may_wait_for_the_first_sweep_if_connection_changes_are_not_recorded() {
         for (wait, keeps) in [(SWEEP, true), (SWEEP + PROMPT + 2 * EVERY, false)] {
             let mut story = Story::new();
             story.register(W1, "n1");
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_that_is_not_begun_is_found() {
+    fn an_assignment_that_is_not_started_is_found() {
         let mut story = healed();
         story.assign("a", W1);
         story.assign("b", W1);

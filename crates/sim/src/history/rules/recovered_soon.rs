@@ -1,7 +1,7 @@
 //! L2: a dead worker's jobs are taken back soon.
 //!
-//! Its ephemeral ends a session timeout and a tick after it, at the latest; its inbox is empty [`RECOVERY`] after that,
-//! if all is healed and somebody leads all the while.
+//! Its ephemeral is deleted at most a session timeout and a tick after its death. Its inbox is empty [`RECOVERY`] after
+//! that, if all faults are healed and there is a leader throughout.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Predicate for RecoveredSoon {
         let has_jobs = |id: WorkerId| world.truth.worker(id).is_some_and(|worker| !worker.jobs.is_empty());
         self.dead.retain(|id, _| has_jobs(*id));
         if !world.is_led() || world.healed.is_none() {
-            // What dies now is for the next leader to find.
+            // The deaths so far are left to the next leader's recovery.
             self.dead.clear();
             return;
         }
@@ -48,7 +48,7 @@ impl RecoveredSoon {
         self.dead.retain(|id, since| {
             let late = *since + RECOVERY < world.now;
             if late {
-                found.push(format!("{id} is gone since {since} ms and its inbox is not empty"));
+                found.push(format!("{id} left at {since} ms and its inbox is still not empty"));
             }
             !late
         });
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_taken_back_in_time_is_fine() {
+    fn a_job_that_is_taken_back_in_time_is_allowed() {
         let mut story = dies_with_a_job();
         story.pass(500);
         story.lose("a", W1);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_leader_nobody_can() {
+    fn without_a_leader_a_job_may_stay() {
         let mut story = dies_with_a_job();
         story.leads("n2", 0, Leading::Inactive);
         story.pass(5_000);

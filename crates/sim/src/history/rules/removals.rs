@@ -1,4 +1,4 @@
-//! Whether a job's record was removed while somebody asked about it.
+//! Detects the removal of a job's record during a call about it.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::history::truth::Spot;
 
 #[derive(Default)]
 pub(super) struct Removals {
-    /// How often each was.
+    /// Number of removals of each job's record.
     counts: BTreeMap<JobId, u64>,
-    /// How often the job of a call had been when it was made.
+    /// Number of removals of the job's record when each call was made.
     asked: BTreeMap<u64, u64>,
 }
 
 impl Removals {
-    /// Sees an event. `true` for the answer to a call during which its job's record was removed.
+    /// Handles an event. Returns `true` for the answer to a call during which its job's record was removed.
     pub(super) fn observe(&mut self, step: &Step<'_>, world: &World) -> bool {
         for change in step.commit.iter().flat_map(|commit| &commit.changes) {
             if let (Spot::Record(job), None) = (&change.spot, &change.after) {

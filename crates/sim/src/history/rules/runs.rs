@@ -1,8 +1,9 @@
-//! S10: no assignment after the end; and every run is explained by an assignment, which starts once.
+//! S10: no assignment after the end; every run has an assignment, and starts once.
 //!
-//! A run that begins after the end belongs to an attempt that was assigned before it: so it is enough that nothing is
-//! assigned after the end, and that each run has an assignment of its worker, with the version that the record had then, or
-//! has since somebody's hand put it back after it could not be read.
+//! A run that starts after the end must belong to an attempt that was assigned before. So it is enough to check that
+//! nothing is assigned after the end, and that each run has an assignment to its worker, with the version that the
+//! record had at that time. After an operator has repaired an unreadable record, the version of the repaired record is
+//! allowed, too.
 
 use std::collections::BTreeMap;
 
@@ -38,16 +39,19 @@ impl Predicate for Runs {
             return;
         };
         let Some(grant) = self.granted.get_mut(&(job.clone(), *generation, *attempt)) else {
-            return found.push(format!("attempt {attempt} of {job} runs and was never assigned"));
+            return found.push(format!("attempt {attempt} of {job} runs but was never assigned"));
         };
         if grant.worker != *worker {
-            found.push(format!("attempt {attempt} of {job} runs on {worker} and is {}'s", grant.worker));
+            found.push(format!(
+                "attempt {attempt} of {job} runs on {worker} but was assigned to {}",
+                grant.worker
+            ));
         }
         if grant.token != *token {
             found.push(format!("attempt {attempt} of {job} has token {token} instead of {}", grant.token));
         }
         if std::mem::replace(&mut grant.started, true) {
-            found.push(format!("attempt {attempt} of {job} runs a second time"));
+            found.push(format!("attempt {attempt} of {job} was started twice"));
         }
     }
 }
@@ -61,7 +65,7 @@ impl Runs {
             return;
         };
         let Some(znode) = world.truth.record(job) else {
-            return found.push(format!("{job} was assigned and has no record"));
+            return found.push(format!("{job} was assigned but has no record"));
         };
         let Some(record) = znode.record() else { return };
         if record.is_terminal() {
@@ -71,7 +75,8 @@ impl Runs {
         self.granted.insert((job.clone(), record.generation, assignment.attempt), grant);
     }
 
-    /// Its worker may not have read it before: then it may run the attempt, with the version that the hand gave the record.
+    /// Handles the repair of an unreadable record. Its worker may not have read it before; then it may run the attempt
+    /// with the version of the repaired record.
     fn put_back(&mut self, change: &Change, world: &World) {
         let Spot::Record(job) = &change.spot else { return };
         let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
@@ -137,9 +142,9 @@ mod tests {
         story.assert_breaks("S10");
     }
 
-    /// Its events were lost: the worker learns of it by its next listing.
+    /// The watch events were lost: the worker learns of the assignment by its next listing.
     #[test]
-    fn a_job_that_was_assigned_unreadable_may_run_once_its_record_is_put_back() {
+    fn a_job_assigned_while_unreadable_may_run_once_after_its_record_is_repaired() {
         let mut story = Story::with_workers();
         story.submit("a");
         let record = story.overwrite("a", b"garbage".to_vec());

@@ -1,7 +1,7 @@
-//! S15: an end that was seen stays seen.
+//! S15: an end that a client has seen is final.
 //!
-//! A call that a client begins after it saw a job over does not find it open, or over in another way, in the same
-//! generation, or in an earlier one, or absent. Once the record is removed, nothing was seen.
+//! A call that a client makes after it saw a terminal job does not find the job absent, in an earlier generation, or
+//! open or differently ended in the same generation. The removal of the record resets this.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::history::truth::Spot;
 
 #[derive(Default)]
 pub(super) struct SeenEnds {
-    /// By client and job: the newest generation, and its end.
+    /// By client and job: the newest generation seen, and how it ended.
     best: BTreeMap<(u32, JobId), (u32, Seen)>,
-    /// By call: what its client had seen when it was made.
+    /// By call: the state that its client had seen when it made the call.
     known: BTreeMap<u64, (u32, Seen)>,
     removals: Removals,
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_may_go_on_and_may_be_opened_again() {
+    fn a_job_may_end_and_may_be_opened_again() {
         let mut story = Story::new();
         for answer in
             [seen(1, Seen::Open), seen(1, Seen::Dead), seen(2, Seen::Open), seen(2, Seen::Succeeded)]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_may_be_seen_absent_or_new() {
+    fn a_removed_job_may_be_seen_as_absent_or_new() {
         let mut story = Story::new();
         story.keep_records(std::time::Duration::ZERO);
         story.submit("a");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_gone_is_found() {
+    fn an_end_that_vanishes_is_found() {
         for after in [seen(1, Seen::Open), seen(1, Seen::Dead), Answer::Seen { job: JobSight::Absent }] {
             let mut story = Story::new();
             let call = story.invoke_read("a");

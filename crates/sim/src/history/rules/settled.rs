@@ -1,7 +1,7 @@
-//! L3: every job ends that can run.
+//! L3: every job that can run ends.
 //!
-//! Asked at the end: whoever records the history waits until the time for it is over. A job can run if a worker that is
-//! there serves it, and if nobody set it aside.
+//! Checked at the end of the history; the recorder must wait until the time limit has passed. A job can run if a
+//! registered worker serves it and it is not in quarantine.
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -36,7 +36,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1, W2};
 
     #[test]
-    fn a_job_that_ended_is_fine_and_so_is_one_that_nobody_serves() {
+    fn a_job_that_ended_or_has_no_worker_is_allowed() {
         let mut story = Story::with_workers();
         story.push(EventKind::Healed);
         story.submit("a");
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_left_is_found() {
+    fn a_job_that_stays_open_is_found() {
         let mut story = Story::with_workers();
         story.push(EventKind::Healed);
         story.submit("a");

@@ -1,8 +1,8 @@
-//! S8: a tick has at most one job, and exactly one unless it was passed over, which is recorded.
+//! S8: a tick has at most one job, and exactly one unless it was skipped, which is recorded.
 //!
-//! A tick's job is made by the transaction that moves its schedule's cursor over it, and each instant that a cursor is
-//! moved over has its job made there, or is among those that the schedule says it passed over. The cursor never goes
-//! back. So, as ids are taken once, no instant has two.
+//! A tick's job is created by the transaction that moves its schedule's cursor past it. For each instant that the
+//! cursor moves past, either the job is created there, or the schedule records the instant as skipped. The cursor never
+//! moves back. Ids are used once, so no instant has two jobs.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::truth::{Commit, Spot};
 
-/// Instants that one move of a cursor is followed over. What is passed over at once may be more: then the first of them
-/// and the last tell.
+/// Number of instants that are checked in one move of a cursor. If more are skipped, only the first ones and the last
+/// one are checked.
 const FOLLOWED: usize = 1_000;
 
 #[derive(Default)]
@@ -40,12 +40,12 @@ impl Predicate for Ticks {
             }
         }
         for (schedule, at) in made {
-            found.push(format!("{schedule} got the job of {at} without a move of its cursor"));
+            found.push(format!("the job of {schedule} at {at} was created without moving the cursor"));
         }
     }
 }
 
-/// The ticks whose jobs a transaction makes.
+/// Returns the ticks whose jobs a transaction creates.
 pub(super) fn made(commit: &Commit) -> BTreeMap<ScheduleId, WallMillis> {
     let made = commit.changes.iter().filter_map(|change| match &change.spot {
         Spot::Record(job) if change.before.is_none() && change.after.is_some() => parse_tick(job),
@@ -56,10 +56,10 @@ pub(super) fn made(commit: &Commit) -> BTreeMap<ScheduleId, WallMillis> {
 
 fn decided(before: &ScheduleRecord, after: &ScheduleRecord, tick: Option<WallMillis>) -> Result<(), String> {
     if after.cursor < before.cursor {
-        return Err(format!("the cursor went back from {} to {}", before.cursor, after.cursor));
+        return Err(format!("the cursor moved back from {} to {}", before.cursor, after.cursor));
     }
     if before.paused && tick.is_some() {
-        return Err("it is paused and ticked".to_owned());
+        return Err("it ticked although it is paused".to_owned());
     }
     let passed = after.last_passed.filter(|_| after.passed_over > before.passed_over);
     let calendar = before.spec.when.calendar().map_err(|error| error.to_string())?;
@@ -68,13 +68,15 @@ fn decided(before: &ScheduleRecord, after: &ScheduleRecord, tick: Option<WallMil
         let over = passed.is_some_and(|passed| (passed.ticks.from..=passed.ticks.through).contains(&at));
         match (tick == Some(at), over) {
             (true, false) | (false, true) => {}
-            (true, true) => return Err(format!("the tick at {at} has a job and is passed over")),
-            (false, false) => return Err(format!("nothing became of the tick at {at}")),
+            (true, true) => return Err(format!("the tick at {at} has a job and is recorded as skipped")),
+            (false, false) => {
+                return Err(format!("the tick at {at} has no job and is not recorded as skipped"));
+            }
         }
     }
     match tick {
         Some(at) if calendar.last_through(at) != Some(at) || at > after.cursor || at <= before.cursor => {
-            Err(format!("a job of {at}, which is no tick of its move"))
+            Err(format!("a job for {at}, which is not a tick in this move of the cursor"))
         }
         Some(_) | None => Ok(()),
     }
@@ -85,7 +87,7 @@ mod tests {
     use crate::history::rules::fixture::Story;
 
     #[test]
-    fn one_job_for_each_tick_is_fine_and_so_is_one_that_is_passed_over() {
+    fn a_job_for_each_tick_and_skipped_ticks_are_allowed() {
         let mut story = Story::new();
         story.schedule("a");
         story.tick("a", 10, &[10]);
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fenced_tick_is_fine() {
+    fn a_fenced_tick_is_allowed() {
         let mut story = Story::new();
         story.schedule("a");
         story.tick("a", 10, &[10]);

@@ -1,8 +1,8 @@
-//! S16: a job is not assigned before its time, nor after its expiry.
+//! S16: a job is not assigned before its start time or after its expiry.
 //!
-//! Both are wall times, and so is when an attempt was assigned, as its leader wrote it. The leader that assigns decides
-//! by its clock that a job has not expired, so that is exact. That it is time for the job was decided by the leader that
-//! promoted it, maybe another one, so that the two clocks may differ.
+//! Both are wall-clock times, and so is the time of the assignment, which its leader writes. The leader that assigns
+//! checks the expiry by its own clock, so that comparison is exact. The start time was checked by the leader that
+//! promoted the job, possibly another one, so the clocks may differ.
 
 use bellwether_core::path::Place;
 
@@ -10,7 +10,7 @@ use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::truth::Spot;
 
-/// By how much the clocks of two leaders may differ in these histories, in milliseconds.
+/// Maximum difference of two leaders' clocks in these histories, in milliseconds.
 const SKEW: u64 = 6_000;
 
 #[derive(Default)]
@@ -25,11 +25,12 @@ impl Predicate for Times {
             let (Some(assignment), Some(record)) = (after.assignment(), record) else { continue };
             let at = assignment.assigned_at;
             if record.is_overdue(at) {
-                found.push(format!("{job} was assigned at {at}, and expired at {:?}", record.expires_at));
+                found
+                    .push(format!("{job} was assigned at {at}, after its expiry at {:?}", record.expires_at));
             }
             let not_before = record.entry().not_before;
             if at.0 + SKEW < not_before.0 {
-                found.push(format!("{job} was assigned at {at}, and may not start before {not_before}"));
+                found.push(format!("{job} was assigned at {at}, before its start time {not_before}"));
             }
         }
     }
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
     use crate::history::rules::fixture::{Story, W1};
 
-    /// Promoted, and assigned then.
+    /// Creates a delayed job, promotes it and assigns it at `at`.
     fn delayed(not_before: u64, at: u64) -> Story {
         let mut story = Story::with_workers();
         story.submit_with_times("a", Some(not_before), u64::MAX);
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_in_time_is_fine_and_clocks_may_differ() {
+    fn an_assignment_in_time_is_allowed_and_clocks_may_differ() {
         delayed(SKEW + 5, 5).assert_keeps("S16");
         expiring(5, 5).assert_keeps("S16");
     }

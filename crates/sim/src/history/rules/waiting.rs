@@ -1,8 +1,8 @@
-//! Since when things wait, for rules that look at the whole now and then.
+//! Waiting times, for rules that check the whole state periodically.
 
 use std::collections::BTreeMap;
 
-/// What waited at the last look, and since which look, in milliseconds.
+/// What waited at the last check, and since which check, in milliseconds.
 pub(super) struct Waiting<T>(BTreeMap<T, u64>);
 
 impl<T> Default for Waiting<T> {
@@ -12,13 +12,13 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T: Ord + Clone> Waiting<T> {
-    /// Nothing waits.
+    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Takes what waits `now`. Gives back what has waited for longer than `bound`, and since when; no wait counts from
-    /// before `earliest`.
+    /// Records the items that wait `now`. Returns those that have waited longer than `bound`, and since when. No wait
+    /// counts from before `earliest`.
     pub(super) fn late(
         &mut self,
         waits: impl IntoIterator<Item = T>,

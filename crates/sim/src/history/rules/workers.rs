@@ -1,7 +1,7 @@
 //! S14: a restarted worker inherits nothing.
 //!
-//! A worker id is registered once, together with its inbox. Nothing is assigned to one that is not there, and what runs
-//! under it runs in the process that registered it.
+//! A worker id is registered once, together with its inbox. Nothing is assigned to an id that is not registered, and
+//! its jobs run in the process that registered it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::history::truth::{Change, Commit, Spot};
 
 #[derive(Default)]
 pub(super) struct Workers {
-    /// Counts the processes of each node.
+    /// Number of processes of each node so far.
     processes: BTreeMap<NodeId, u32>,
     /// The process that registered each worker.
     registered: BTreeMap<WorkerId, u32>,
@@ -68,12 +68,12 @@ impl Workers {
                 }
                 let inbox = commit.change_of(&path::inbox(*id));
                 if after.owner == 0 || inbox.is_none_or(|inbox| inbox.after.is_none()) {
-                    found.push(format!("{id} was registered without an inbox, or for ever"));
+                    found.push(format!("{id} was registered without an inbox, or with a persistent znode"));
                 }
             }
             (Spot::Place(Place::Assignment(worker, job)), None, Some(_)) => {
                 if !world.truth.worker(*worker).is_some_and(|worker| worker.registered && worker.inbox) {
-                    found.push(format!("{job} was assigned to {worker}, which is not there"));
+                    found.push(format!("{job} was assigned to {worker}, which is not registered"));
                 }
             }
             (_, _, _) => {}
@@ -87,7 +87,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1, W2};
 
     #[test]
-    fn a_worker_that_runs_what_it_got_is_fine() {
+    fn a_worker_may_run_its_assigned_jobs() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_for_a_worker_that_left_is_found() {
+    fn an_assignment_to_a_worker_that_left_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.unregister(W2);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_the_process_after_is_found() {
+    fn a_run_in_the_next_process_is_found() {
         let mut story = Story::with_workers();
         story.submit("a");
         story.assign("a", W1);

@@ -1,4 +1,4 @@
-//! Groups: what is counted of their members, and what there is.
+//! Groups: places, marks and member records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +9,34 @@ use bellwether_core::path::{self, GroupPlace, Place};
 
 use super::{Change, Spot, Truth};
 
-/// A group beside its record.
+/// The znodes of a group other than its record.
 #[derive(Debug, Default)]
 pub struct Group {
-    /// The numbers of members that have a place.
+    /// The numbers of the members that have a place.
     pub places: BTreeSet<u32>,
-    /// Ends that are marked.
+    /// The recorded marks.
     pub marks: BTreeSet<(Mark, End)>,
     /// The members that have a record.
     pub members: BTreeMap<u32, JobId>,
 }
 
-/// All of them.
+/// All groups.
 #[derive(Debug, Default)]
 pub struct Groups(BTreeMap<GroupId, Group>);
 
-/// What a job is to a group that counts it.
+/// Returns the membership of a job, if its group counts it.
 #[must_use]
 pub fn part(record: &JobRecord) -> Option<&Membership> {
     record.membership.as_ref().filter(|part| part.counted)
 }
 
 impl Groups {
-    /// Every group that has, or had, something.
+    /// Iterates over every group that has, or had, such a znode.
     pub fn all(&self) -> impl Iterator<Item = (&GroupId, &Group)> {
         self.0.iter()
     }
 
-    /// One of them.
+    /// Returns one group.
     #[must_use]
     pub fn get(&self, group: &GroupId) -> Option<&Group> {
         self.0.get(group)
@@ -82,7 +82,7 @@ impl Groups {
 }
 
 impl Group {
-    /// How often a job's end is marked, and how.
+    /// Returns the marks of a job: one for each recorded end.
     pub fn ends(&self, mark: Mark) -> impl Iterator<Item = End> {
         self.marks.iter().filter(move |(of, _)| *of == mark).map(|(_, end)| *end)
     }
@@ -95,13 +95,13 @@ impl Truth {
         self.get(&path::group(group)).and_then(|znode| znode.group())
     }
 
-    /// The record of a job, if it is there and can be read.
+    /// Returns the record of a job, if it exists and is readable.
     #[must_use]
     pub fn job(&self, job: &JobId) -> Option<&JobRecord> {
         self.record(job).and_then(|znode| znode.record())
     }
 
-    /// How a job ended that has sub-jobs no more: `None` while it is open, or they are.
+    /// Returns how a job ended whose sub-jobs have also ended; `None` while the job or its group of sub-jobs is open.
     #[must_use]
     pub fn settled(&self, job: &JobId, record: &JobRecord) -> Option<End> {
         let nested = record.spawned.then(|| GroupId::of_sub_jobs(job, record));
@@ -110,7 +110,7 @@ impl Truth {
         End::of(&record.state).filter(|_| !goes_on)
     }
 
-    /// The members that a group counts, by number, each with its end once it has one.
+    /// Iterates over the members that a group counts, by number, each with its end if it has ended.
     pub fn counted(&self, group: &GroupId) -> impl Iterator<Item = (u32, &JobId, Option<End>)> {
         let members = self.groups().get(group).into_iter().flat_map(|group| &group.members);
         members.filter_map(|(number, job)| {
@@ -119,8 +119,8 @@ impl Truth {
         })
     }
 
-    /// Whether a group is done, or waits for somebody: for its total, for members that were not submitted, or for a job
-    /// that is open.
+    /// Returns whether a group is done or waits for an event that the leader cannot cause: its total, the submission of
+    /// members, or the end of an open job.
     #[must_use]
     pub fn rests(&self, id: &GroupId, group: &GroupRecord) -> bool {
         let is_open =

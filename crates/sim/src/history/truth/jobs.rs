@@ -8,7 +8,7 @@ use bellwether_core::path::Place;
 
 use super::{Change, Spot, Value};
 
-/// Where an open job is.
+/// The place of an open job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobPlace {
     /// In the queue.
@@ -17,40 +17,40 @@ pub enum JobPlace {
     Delayed(u64),
     /// In an inbox.
     Inbox(WorkerId),
-    /// Set aside.
+    /// In quarantine.
     Quarantine,
 }
 
-/// Where a turn stands in its lane: the transaction that made it, and its index in that.
+/// The position of a turn in its lane: the transaction that created it, and its index in that transaction.
 pub type TurnOrder = (i64, u32);
 
-/// A job beside its record.
+/// The znodes of a job other than its record.
 #[derive(Debug, Default)]
 pub struct Job {
-    /// Where it is: one place if it is open, and none if it is over.
+    /// Its places: one if it is open, none if it is terminal.
     pub places: BTreeSet<JobPlace>,
     /// Its turns.
     pub turns: BTreeMap<Turn, TurnOrder>,
-    /// Whether a record of it was removed, ever. The rules tell whether that was right.
+    /// Whether a record of it was ever removed. The rules decide whether that was allowed.
     pub removed: bool,
 }
 
-/// A worker that registered at some time.
+/// A worker that has registered.
 #[derive(Debug)]
 pub struct Worker {
-    /// The node that it belongs to; unknown if its registration could not be read.
+    /// Its node; unknown if its registration cannot be read.
     pub node: Option<NodeId>,
     /// The session that registered it.
     pub session: i64,
-    /// Whether its ephemeral is there.
+    /// Whether its ephemeral exists.
     pub registered: bool,
-    /// Whether its inbox is there.
+    /// Whether its inbox exists.
     pub inbox: bool,
-    /// What is assigned to it.
+    /// The jobs assigned to it.
     pub jobs: BTreeSet<JobId>,
 }
 
-/// All of them.
+/// All jobs, workers and lanes.
 #[derive(Debug, Default)]
 pub struct Jobs {
     jobs: BTreeMap<JobId, Job>,
@@ -60,39 +60,39 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Every job that has, or had, a record or a place.
+    /// Iterates over every job that has, or had, a record or a place.
     pub fn all(&self) -> impl Iterator<Item = (&JobId, &Job)> {
         self.jobs.iter()
     }
 
-    /// One of them.
+    /// Returns one job.
     #[must_use]
     pub fn get(&self, job: &JobId) -> Option<&Job> {
         self.jobs.get(job)
     }
 
-    /// Every worker that ever registered.
+    /// Iterates over every worker that ever registered.
     pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &Worker)> {
         self.workers.iter().map(|(id, worker)| (*id, worker))
     }
 
-    /// One of them.
+    /// Returns one worker.
     #[must_use]
     pub fn worker(&self, worker: WorkerId) -> Option<&Worker> {
         self.workers.get(&worker)
     }
 
-    /// The inboxes that are there.
+    /// Iterates over the existing inboxes.
     pub fn inboxes(&self) -> impl Iterator<Item = WorkerId> {
         self.inboxes.iter().copied()
     }
 
-    /// The turns of a lane, first come first.
+    /// Iterates over the turns of a lane, in order.
     pub fn lane(&self, lane: &Lane) -> impl Iterator<Item = (TurnOrder, &JobId)> {
         self.lanes.get(lane).into_iter().flatten().map(|(order, (job, _))| (*order, job))
     }
 
-    /// All turns.
+    /// Iterates over all turns.
     pub fn turns(&self) -> impl Iterator<Item = (&Turn, &JobId)> {
         self.lanes.values().flat_map(BTreeMap::values).map(|(job, turn)| (turn, job))
     }
@@ -155,7 +155,7 @@ impl Jobs {
         if let Some(after) = &change.after {
             let index = match &*after.value {
                 Value::Turn(index) => index.0,
-                // An unreadable one comes last of its transaction, as the machines have it.
+                // An unreadable turn is ordered last within its transaction, as in the state machines.
                 _ => u32::MAX,
             };
             entry.turns.insert(turn.clone(), (after.czxid, index));

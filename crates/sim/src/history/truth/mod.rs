@@ -1,7 +1,7 @@
-//! The namespace as the committed transactions make it.
+//! The namespace that results from the committed transactions.
 //!
-//! Replaying is checked: a transaction that creates what is there, deletes what is not, or does not follow the one
-//! before it means that the history lacks something, and nothing that is decided on it is worth anything. Such a flaw is
+//! The replay checks each transaction. A transaction that creates an existing znode, deletes an absent one, or does not
+//! follow its predecessor shows that the history is incomplete, so no verdict on it is reliable. Such an error is
 //! reported under the id `H`.
 
 mod groups;
@@ -29,40 +29,40 @@ pub struct Truth {
     groups: Groups,
 }
 
-/// What one transaction made of one znode.
+/// The effect of one transaction on one znode.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// Which znode.
+    /// The path.
     pub path: Rc<str>,
-    /// What it stands for.
+    /// The meaning of the path.
     pub spot: Spot,
-    /// Before the transaction.
+    /// The znode before the transaction.
     pub before: Option<Znode>,
-    /// After it.
+    /// The znode after the transaction.
     pub after: Option<Znode>,
 }
 
-/// A committed transaction, taken apart.
+/// A committed transaction, decoded.
 #[derive(Debug, Default)]
 pub struct Commit {
     /// Its number.
     pub zxid: i64,
-    /// Whose request it was.
+    /// The session that sent it.
     pub session: i64,
-    /// The versions that it insisted on.
+    /// The versions that it checked.
     pub checks: Vec<(String, i32)>,
-    /// What it changed; a znode that it made and deleted again is left out.
+    /// Its changes; a znode that it both created and deleted is left out.
     pub changes: Vec<Change>,
 }
 
 impl Commit {
-    /// The epoch that it insisted on (S3).
+    /// Returns the epoch that it checked (S3).
     #[must_use]
     pub fn epoch_checked(&self) -> Option<i32> {
         self.checks.iter().find(|(path, _)| path == path::EPOCH).map(|(_, version)| *version)
     }
 
-    /// What it made of this znode.
+    /// Returns its change of this znode.
     #[must_use]
     pub fn change_of(&self, path: &str) -> Option<&Change> {
         self.changes.iter().find(|change| &*change.path == path)
@@ -70,19 +70,19 @@ impl Commit {
 }
 
 impl Truth {
-    /// The newest transaction.
+    /// Returns the number of the newest transaction.
     #[must_use]
     pub fn zxid(&self) -> i64 {
         self.zxid
     }
 
-    /// A znode.
+    /// Returns a znode.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&Znode> {
         self.znodes.get(path)
     }
 
-    /// The znodes below a path, in order.
+    /// Iterates over the znodes below a path, in order.
     pub fn below(&self, parent: &str) -> impl Iterator<Item = (&str, &Znode)> {
         let inside = format!("{parent}/");
         self.znodes
@@ -91,37 +91,37 @@ impl Truth {
             .take_while(move |(path, _)| path.starts_with(&inside))
     }
 
-    /// The version of `/epoch`.
+    /// Returns the version of `/epoch`.
     #[must_use]
     pub fn epoch(&self) -> Option<i32> {
         self.get(path::EPOCH).map(|znode| znode.version)
     }
 
-    /// A job's record and its version.
+    /// Returns the znode of a job's record.
     #[must_use]
     pub fn record(&self, job: &JobId) -> Option<&Znode> {
         self.get(&path::record(job))
     }
 
-    /// All that is known of jobs, workers and lanes.
+    /// Returns the state of jobs, workers and lanes.
     #[must_use]
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
     }
 
-    /// All that is known of groups beside their records.
+    /// Returns the state of groups apart from their records.
     #[must_use]
     pub fn groups(&self) -> &Groups {
         &self.groups
     }
 
-    /// A worker that registered at some time.
+    /// Returns a worker that has registered.
     #[must_use]
     pub fn worker(&self, worker: WorkerId) -> Option<&Worker> {
         self.jobs.worker(worker)
     }
 
-    /// Replays a transaction; `flaws` hears of what cannot be.
+    /// Replays a transaction. Adds impossible operations to `flaws`.
     pub(super) fn apply(
         &mut self,
         zxid: i64,
@@ -130,7 +130,7 @@ impl Truth {
         flaws: &mut Vec<String>,
     ) -> Commit {
         if zxid <= self.zxid {
-            flaws.push(format!("transaction {zxid:#x} after {:#x}", self.zxid));
+            flaws.push(format!("transaction {zxid:#x} follows {:#x}", self.zxid));
         }
         self.zxid = zxid;
         let mut commit = Commit { zxid, session, ..Commit::default() };
@@ -164,13 +164,13 @@ impl Truth {
                     owner: if *ephemeral { session } else { 0 },
                 };
                 if self.put(path, spot, Some(znode), commit).is_some() {
-                    flaws.push(format!("{path} was created and was there"));
+                    flaws.push(format!("{path} was created but already existed"));
                 }
             }
             TxnOp::Set { path, data, version } => {
                 let spot = Spot::of(path);
                 let Some(before) = self.get(path) else {
-                    return flaws.push(format!("{path} was set and was not there"));
+                    return flaws.push(format!("{path} was set but did not exist"));
                 };
                 if *version != before.version + 1 {
                     flaws.push(format!("{path} was set from version {} to {version}", before.version));
@@ -181,7 +181,7 @@ impl Truth {
             }
             TxnOp::Delete { path } => {
                 if self.put(path, Spot::of(path), None, commit).is_none() {
-                    flaws.push(format!("{path} was deleted and was not there"));
+                    flaws.push(format!("{path} was deleted but did not exist"));
                 }
             }
             TxnOp::CloseSession => {
@@ -194,7 +194,7 @@ impl Truth {
         }
     }
 
-    /// Puts a znode into its place, or removes it; answers what was there.
+    /// Inserts or removes a znode. Returns the previous one.
     fn put(&mut self, path: &str, spot: Spot, znode: Option<Znode>, commit: &mut Commit) -> Option<Znode> {
         let path: Rc<str> =
             self.znodes.get_key_value(path).map_or_else(|| path.into(), |(path, _)| path.clone());
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_session_takes_its_ephemerals() {
+    fn the_end_of_a_session_deletes_its_ephemerals() {
         let (mut truth, mut flaws) = (Truth::default(), vec![]);
         truth.apply(1, 7, &[create("/a", true), create("/b", false)], &mut flaws);
         truth.apply(2, 8, &[create("/c", true)], &mut flaws);
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_transaction_makes_and_deletes_is_no_change() {
+    fn a_znode_created_and_deleted_by_one_transaction_is_not_a_change() {
         let (mut truth, mut flaws) = (Truth::default(), vec![]);
         let commit = truth.apply(1, 7, &[create("/a", false), delete("/a")], &mut flaws);
         assert!(commit.changes.is_empty() && flaws.is_empty());
     }
 
     #[test]
-    fn a_history_that_lacks_something_is_found_out() {
+    fn an_incomplete_history_is_reported() {
         let flaws = |ops: &[TxnOp]| {
             let (mut truth, mut flaws) = (Truth::default(), vec![]);
             truth.apply(5, 7, &[create("/a", false)], &mut flaws);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_path_is_all_of_it_and_nothing_else() {
+    fn below_returns_exactly_the_znodes_under_the_path() {
         let (mut truth, mut flaws) = (Truth::default(), vec![]);
         let ops = ["/a", "/a-b", "/a/x", "/a/y", "/ab"].map(|path| create(path, false));
         truth.apply(1, 7, &ops, &mut flaws);

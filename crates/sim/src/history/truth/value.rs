@@ -1,4 +1,4 @@
-//! What a znode stands for, and what is in it.
+//! The meaning of a path, and the decoded data of a znode.
 
 use std::rc::Rc;
 
@@ -11,20 +11,20 @@ use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::wire;
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
 
-/// Where a znode stands. As core's [`Place`], with those that no machine has to tell from their path.
+/// The meaning of a path: core's [`Place`], and the paths that core's state machines do not need to parse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spot {
     /// A job's record.
     Record(JobId),
-    /// The note of a job that was set aside.
+    /// The note of a quarantined job.
     Quarantine(JobId),
-    /// Who leads.
+    /// The epoch.
     Epoch,
     /// A candidate.
     Candidate,
-    /// How long records are kept.
+    /// The retention setting.
     Retention,
-    /// What core tells from a path.
+    /// A path that core parses.
     Place(Place),
 }
 
@@ -46,7 +46,7 @@ impl Spot {
     }
 }
 
-/// What is in a znode.
+/// The decoded data of a znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A job's record.
@@ -57,19 +57,19 @@ pub enum Value {
     Assignment(Assignment),
     /// A worker's registration.
     Worker(WorkerInfo),
-    /// Who leads.
+    /// The claim of the epoch.
     Epoch(EpochRecord),
     /// A turn's index.
     Turn(TurnIndex),
     /// A schedule.
     Schedule(ScheduleRecord),
-    /// How long records are kept.
+    /// The retention setting.
     Retention(Retention),
     /// A group's record.
     Group(GroupRecord),
-    /// Bytes that are no value of their place.
+    /// Bytes that cannot be decoded as the value of their path.
     Unreadable(String),
-    /// Nothing that is decoded.
+    /// Data that is not decoded.
     Opaque,
 }
 
@@ -99,18 +99,18 @@ impl Value {
 /// A znode.
 #[derive(Debug, Clone)]
 pub struct Znode {
-    /// What is in it.
+    /// Its decoded data.
     pub value: Rc<Value>,
     /// Its version.
     pub version: i32,
     /// The transaction that created it.
     pub czxid: i64,
-    /// The session that it ends with; 0 for none.
+    /// The session that owns it, if it is ephemeral; otherwise 0.
     pub owner: i64,
 }
 
 impl Znode {
-    /// The record in it.
+    /// Returns the record in it.
     #[must_use]
     pub fn record(&self) -> Option<&JobRecord> {
         match &*self.value {
@@ -119,7 +119,7 @@ impl Znode {
         }
     }
 
-    /// The assignment in it.
+    /// Returns the assignment in it.
     #[must_use]
     pub fn assignment(&self) -> Option<&Assignment> {
         match &*self.value {
@@ -128,7 +128,7 @@ impl Znode {
         }
     }
 
-    /// The schedule in it.
+    /// Returns the schedule in it.
     #[must_use]
     pub fn schedule(&self) -> Option<&ScheduleRecord> {
         match &*self.value {
@@ -137,7 +137,7 @@ impl Znode {
         }
     }
 
-    /// The group in it.
+    /// Returns the group record in it.
     #[must_use]
     pub fn group(&self) -> Option<&GroupRecord> {
         match &*self.value {
@@ -146,7 +146,7 @@ impl Znode {
         }
     }
 
-    /// The claim in it.
+    /// Returns the claim in it.
     #[must_use]
     pub fn epoch(&self) -> Option<&EpochRecord> {
         match &*self.value {
@@ -155,7 +155,7 @@ impl Znode {
         }
     }
 
-    /// How long records are kept, if that is in it.
+    /// Returns the retention setting in it.
     #[must_use]
     pub fn retention(&self) -> Option<&Retention> {
         match &*self.value {
@@ -164,7 +164,7 @@ impl Znode {
         }
     }
 
-    /// The registration in it.
+    /// Returns the registration in it.
     #[must_use]
     pub fn worker(&self) -> Option<&WorkerInfo> {
         match &*self.value {

@@ -1,4 +1,4 @@
-//! The neighbours of the leader's concerns.
+//! Connects the leader's concerns to their neighbours.
 
 use bellwether_actors::Mail;
 use bellwether_actors::leader::FencedOut;
@@ -30,7 +30,7 @@ impl Address {
     }
 }
 
-/// Connects a member: its messages, and what it tells its neighbours.
+/// Implements [`Hosting`] for members: their messages and their messages to neighbours.
 macro_rules! hosted {
     ($($concern:ident($module:ident, $tell:ty), |$address:ident, $cx:ident, $told:pat_param| $carry_out:block)*) => {
         $(impl Hosting for $concern {

@@ -1,6 +1,6 @@
-//! The leader wing's place in a process: the members of a term.
+//! Hosts the leader wing of a process: the members of a term.
 //!
-//! Members belong to a *unit*: those that were started together. A message to an earlier unit is dropped.
+//! The members that were started together form a *unit*. A message to an earlier unit is dropped.
 
 mod links;
 
@@ -23,7 +23,7 @@ use super::context::{Context, Route};
 use super::{Msg, election};
 use crate::zk::Zk;
 
-/// To a member of a unit.
+/// A message to a member of a unit.
 pub(crate) enum MemberMsg {
     Assigner(Mail<AssignerMsg, assigner::Key>),
     Expirer(Mail<ExpirerMsg, expirer::Key>),
@@ -36,7 +36,7 @@ pub(crate) enum MemberMsg {
     WorkerRegistry(Mail<WorkerRegistryMsg, worker_registry::Key>),
 }
 
-/// Which unit a member belongs to.
+/// The unit that a member belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Address {
     epoch: i32,
@@ -63,14 +63,14 @@ struct Members {
     worker_registry: Hosted<WorkerRegistry>,
 }
 
-/// The wing's members, and what its effects need.
+/// The wing's members, and the state that its effects need.
 pub(crate) struct Links {
     strategy: Strategy,
     members: Option<Members>,
     units: u64,
-    /// The election that the wing was started with.
+    /// The life of the election that the wing was started with.
     election: u64,
-    /// Why the wing has given up.
+    /// The reason why the wing has given up.
     pub(crate) failed: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl Hosting for LeaderWing {
         let address = links.members.as_ref().map(|members| members.address);
         match tell {
             Tell::Start(epoch) => {
-                let zk = zk.expect("a term has the session that its epoch was claimed in");
+                let zk = zk.expect("a term has the session in which its epoch was claimed");
                 links.start(cx, life, zk, epoch);
             }
             Tell::Stop => links.members = None,

@@ -1,4 +1,4 @@
-//! The children of an incarnation: addressed with its *term*, and dropped with it.
+//! The children of an incarnation. They are addressed by its *term*, and dropped with it.
 
 use bellwether_actors::Mail;
 use bellwether_actors::worker::executor_pool::{self, ExecutorPool, ExecutorPoolMsg};
@@ -13,7 +13,7 @@ use crate::host::concern::{Hosted, Hosting};
 use crate::host::context::{Context, Route};
 use crate::zk::Zk;
 
-/// To a child of an incarnation.
+/// A message to a child of an incarnation.
 pub(crate) enum ChildMsg {
     Inbox(Mail<InboxWatcherMsg, inbox_watcher::Key>),
     Executor(Mail<ExecutorPoolMsg, executor_pool::Key>),
@@ -27,10 +27,10 @@ pub(super) struct Children {
     pub(super) reporter: Hosted<StatusReporter>,
 }
 
-/// Which incarnation a child belongs to.
+/// The incarnation that a child belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Address {
-    /// Of the wing.
+    /// The life of the wing.
     pub(super) life: u64,
     pub(super) term: u64,
     pub(super) zk: Zk,
@@ -49,7 +49,7 @@ impl Address {
         Incarnation { life: self.life, term: self.term }
     }
 
-    /// A message to the runs of the wing.
+    /// Wraps a message to the runs of the wing.
     pub(super) fn run(self, msg: RunMsg) -> Msg {
         Msg::Run(self.life, msg)
     }

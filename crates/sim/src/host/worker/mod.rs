@@ -1,5 +1,5 @@
-//! The worker wing's place in a process: the children of an incarnation, and the runs and slots of the wing, which outlive
-//! an incarnation. A blocking handler goes on when its wing has ended.
+//! Hosts the worker wing of a process: the children of an incarnation, and the runs and slots of the wing, which
+//! outlive an incarnation. A blocking handler continues after its wing has ended.
 
 mod children;
 mod port;
@@ -29,7 +29,7 @@ use crate::zk::Zk;
 pub(crate) use self::children::{ChildMsg, Incarnation};
 pub(crate) use self::runs::{RunMsg, Runs, kinds};
 
-/// What a worker offers.
+/// The slots and kinds that a worker offers.
 #[derive(Debug, Clone)]
 pub(crate) struct Offer {
     pub(crate) slots: u32,
@@ -37,17 +37,17 @@ pub(crate) struct Offer {
     pub(crate) tags: Vec<Tag>,
 }
 
-/// The grace of an operator's drain. A process that is stopped has a grace of its own.
+/// Grace period of an operator's drain. The graceful stop of a process has its own.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// What the wing's effects need.
+/// The state that the wing's effects need.
 pub(crate) struct Links {
     offer: Offer,
     children: Option<Children>,
     runs: Runs,
-    /// The process has told it to drain.
+    /// Whether the process drains its worker.
     pub(crate) draining: bool,
-    /// The wing has given up.
+    /// Whether the wing has given up.
     pub(crate) failed: bool,
 }
 
@@ -120,7 +120,7 @@ impl Links {
         });
     }
 
-    /// The wing has ended: its runs, if the code of a handler goes on.
+    /// Ends the wing. Returns its runs if handler code still runs.
     pub(crate) fn end(mut self, cx: &mut Context<'_>) -> Option<Runs> {
         self.stop_children(cx);
         Some(self.runs).filter(|runs| !runs.is_empty())
@@ -145,7 +145,7 @@ impl Hosting for WorkerWing {
         let address = links.children.as_ref().map(|children| children.address);
         match tell {
             Tell::Start { term, worker, usable } => {
-                let zk = zk.expect("an incarnation has registered in its session");
+                let zk = zk.expect("an incarnation has the session in which it is registered");
                 links.start_children(cx, Address { life, term, zk, worker }, usable);
             }
             Tell::Stop => links.stop_children(cx),
@@ -167,7 +167,7 @@ impl Hosting for WorkerWing {
             Tell::Status(..) => {}
             Tell::Drained(Drained::Empty | Drained::Abandoned) => {
                 if std::mem::take(&mut links.draining) {
-                    // As the node's graceful stop: the worker first, then leadership.
+                    // As in the node's graceful stop: first the worker, then the leadership.
                     cx.tell(Route::PartToNode, Msg::StepDown);
                 } else {
                     cx.out.push(Out::Drained);

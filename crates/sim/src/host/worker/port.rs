@@ -1,4 +1,4 @@
-//! The executor pool's port to the runs of its process: slots are granted at once, and what it orders is carried out by the
+//! The executor pool's port to the runs of its process. Slots are granted immediately; orders are carried out by the
 //! process after the pool has handled its message.
 
 use std::collections::BTreeSet;
@@ -14,26 +14,26 @@ use bellwether_core::time::Millis;
 
 use super::runs::serves;
 
-/// What the pool orders.
+/// An order of the pool.
 pub(super) enum Order {
     Launch(Box<Start>, Arc<Pulse>),
     Signal(JobId),
     Abort(JobId),
 }
 
-/// What a process shares with the port of its present executor pool.
+/// State that a process shares with the port of its current executor pool.
 #[derive(Clone)]
 pub(super) struct Slots(Arc<Mutex<Shared>>);
 
 struct Shared {
-    /// The slots that no run has and that are not granted.
+    /// Slots that are neither used by a run nor granted.
     free: u32,
     granted: bool,
     wanted: bool,
-    /// The runs that the pool attends to.
+    /// The runs that the pool supervises.
     attended: BTreeSet<JobId>,
     orders: Vec<Order>,
-    /// The attempts whose handlers have reported.
+    /// The attempts whose handlers have reported progress or a renewal.
     words: Vec<Word>,
 }
 
@@ -69,7 +69,7 @@ impl Slots {
         std::mem::take(&mut self.shared().words)
     }
 
-    /// Grants a slot that is waited for, if one is free.
+    /// Grants a slot if one is free and the pool waits for one.
     pub(super) fn grant(&self) -> bool {
         let mut shared = self.shared();
         let grants = shared.wanted && shared.free > 0;
@@ -117,7 +117,7 @@ impl Runs for Port {
     fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run> {
         let kind = &start.record.kind;
         let mut shared = self.0.shared();
-        assert!(std::mem::take(&mut shared.granted), "a launch takes a granted slot");
+        assert!(std::mem::take(&mut shared.granted), "a launch needs a granted slot");
         if !serves(kind) {
             shared.free += 1;
             return Err(Run::Failed(format!("no handler for kind {kind}")));

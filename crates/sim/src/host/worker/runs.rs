@@ -1,23 +1,24 @@
-//! Handlers: what runs in the slots of one process, as `actors/host/src/worker/run.rs` bounds them.
+//! Handlers: the runs in the slots of one process, with the bounds of `actors/host/src/worker/run.rs`.
 //!
-//! What a handler does is drawn from the seed, the job, and the attempt, so that it does not depend on what else happens.
+//! The behaviour of a handler is drawn from the seed, the job and the attempt, so that it does not depend on other
+//! events.
 //!
-//! | kind | what it does |
+//! | kind | behaviour |
 //! | --- | --- |
 //! | `sum` | succeeds after a while |
 //! | `flaky` | fails every other time |
 //! | `slow` | takes seconds |
-//! | `stubborn` | is a blocking handler that takes no notice of signals: it keeps its slot until it is done |
+//! | `stubborn` | is a blocking handler that ignores signals: it keeps its slot until it returns |
 //! | `poison` | kills its process every other time |
-//! | `hangs` | does not end by itself; every other time it takes no notice of signals either, and keeps its slot for long |
-//! | `steady` | says how far it is, with a checkpoint, and fails every other time; the next attempt begins with it |
-//! | `never` | can never succeed |
-//! | `later` | asks a few times to be called later |
-//! | `nest1`, `nest2`, `nest3` | submit sub-jobs, whose nests are one less; succeed, fail every other time, or can never succeed |
-//! | `….join`, `….finished` | succeed after a while, or fail every other time |
+//! | `hangs` | does not return; every other time it also ignores signals and keeps its slot for long |
+//! | `steady` | reports progress with a checkpoint, and fails every other time; the next attempt resumes from it |
+//! | `never` | reports invalid input |
+//! | `later` | snoozes a few times |
+//! | `nest1` to `nest3` | submits sub-jobs one level less; succeeds, fails every other time, or reports invalid input |
+//! | `….join`, `….finished` | succeeds after a while, or fails every other time |
 //!
-//! A run ends once: by itself, at its timeout, because it was aborted, or, if its job has a lane, when the session can be
-//! trusted no longer.
+//! A run ends once: when its handler returns, at its timeout, when it is aborted, or, for a job with a lane, when the
+//! session is no longer trusted.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -41,7 +42,8 @@ use super::{Address, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
 use crate::host::context::{Context, Out, Route};
 
-/// The kinds that every simulated worker serves; and joins of groups of these, and what follows the sub-jobs of nests.
+/// The kinds that every simulated worker serves, in addition to the joins of groups of these and the handlers of
+/// finished sub-jobs.
 const KINDS: [&str; 12] = [
     "flaky", "hangs", "later", "never", "nest1", "nest2", "nest3", "poison", "slow", "steady", "stubborn",
     "sum",
@@ -58,7 +60,7 @@ const JOINS: [&str; 8] = [
 ];
 const FINISHED: [&str; 3] = ["nest1.finished", "nest2.finished", "nest3.finished"];
 
-/// All of them, as a worker offers them.
+/// Returns all kinds that a worker offers.
 pub(crate) fn kinds() -> Vec<Kind> {
     let mut kinds: Vec<_> = KINDS.into_iter().chain(JOINS).chain(FINISHED).collect();
     kinds.sort_unstable();
@@ -68,32 +70,32 @@ pub(crate) fn kinds() -> Vec<Kind> {
 /// How long a handler hangs that cannot be stopped: longer than any lease.
 const HANGS_MS: u64 = 25_000;
 
-/// How often a steady one says how far it is.
+/// How often a `steady` handler reports progress.
 const SAYS_EVERY: Duration = Duration::from_millis(700);
 
 pub(crate) enum RunMsg {
-    /// It is done.
+    /// The handler returns.
     Done(u64),
-    /// Its time is over.
+    /// Its timeout is over.
     TimedOut(u64),
-    /// Its session may have ended: look.
+    /// Its session may have ended: check.
     Lapse(u64),
     /// It kills its process.
     Kill(u64),
-    /// It says how far it is.
+    /// It reports this progress.
     Say(u64, u8),
-    /// Its sub-jobs are submitted, or not all of them are.
+    /// Its sub-jobs are submitted: all of them, or not.
     Spawned(u64, bool),
 }
 
 pub(crate) struct Runs {
     seed: u64,
     slots: Slots,
-    /// Whether the present executor pool was told to drain.
+    /// Whether the current executor pool drains.
     draining: bool,
     next: u64,
     runs: BTreeMap<u64, Running>,
-    /// Those that an executor waits for.
+    /// The runs that an executor waits for.
     of_jobs: BTreeMap<(JobId, WorkerId), u64>,
 }
 
@@ -106,13 +108,13 @@ struct Running {
     blocking: bool,
     /// Whether it ends soon after a signal.
     listens: bool,
-    /// How long it takes.
+    /// Duration of the run.
     took_ms: u64,
-    /// Set back when it is over, for what it submits.
+    /// Set to false when the run ends, to stop its submissions.
     goes_on: Rc<Cell<bool>>,
 }
 
-/// Whether every simulated worker has a handler for jobs of this kind.
+/// Returns whether every simulated worker has a handler for jobs of this kind.
 pub(super) fn serves(kind: &Kind) -> bool {
     [&KINDS[..], &JOINS, &FINISHED].iter().any(|kinds| kinds.contains(&kind.as_str()))
 }
@@ -123,7 +125,7 @@ impl Runs {
         Self { seed, slots, draining: false, next: 0, runs: BTreeMap::new(), of_jobs: BTreeMap::new() }
     }
 
-    /// Whether no handler's code goes on.
+    /// Returns whether no handler code runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -132,12 +134,12 @@ impl Runs {
         &self.slots
     }
 
-    /// The executor pool begins to drain: it starts nothing from now on.
+    /// The executor pool starts to drain: it starts no runs from now on.
     pub(super) fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// Carries out what the executor pool has ordered, and grants it a slot that it waits for.
+    /// Carries out the orders of the executor pool, and grants it a slot if it waits for one.
     pub(super) fn carry_out(&mut self, cx: &mut Context<'_>, address: Address) {
         for order in self.slots.orders() {
             match order {
@@ -155,10 +157,10 @@ impl Runs {
         }
     }
 
-    /// Runs a handler in a slot that was taken. The run of a job with a lane does not begin once its session may be over.
+    /// Runs a handler in a granted slot. A job with a lane does not start once its session may have ended.
     fn launch(&mut self, cx: &mut Context<'_>, address: Address, start: Start, pulse: Arc<Pulse>) {
         assert!(!start.record.is_overdue(cx.wall()), "S16: {} starts too late", start.job);
-        assert!(!self.draining, "S18: {} starts in a worker that drains", start.job);
+        assert!(!self.draining, "S18: {} starts on a draining worker", start.job);
         if lapsed(cx, address, &start) {
             self.slots.give_back();
             let (attempt, ran) = (start.assignment.attempt, Duration::ZERO);
@@ -184,15 +186,15 @@ impl Runs {
             "hangs" => HANGS_MS,
             _ => 1 + (drawn >> 16) % longest,
         };
-        let result = Payload::json(of.into_bytes()).expect("a short text is within the budget");
+        let result = Payload::json(of.into_bytes()).expect("a short text is within the payload limit");
         let follows = kind.ends_with(".join") || kind.ends_with(".finished");
         let nests = kind.starts_with("nest") && !follows;
         let fails = follows || (nests && drawn.is_multiple_of(3));
         let how = match kind {
-            _ if fails && every_other => How::Failed("as it happens".to_owned()),
-            _ if nests && (drawn >> 20).is_multiple_of(16) => How::Invalid("as it is".to_owned()),
-            "flaky" | "steady" if every_other => How::Failed("as it happens".to_owned()),
-            "never" => How::Invalid("as it is".to_owned()),
+            _ if fails && every_other => How::Failed("failed by plan".to_owned()),
+            _ if nests && (drawn >> 20).is_multiple_of(16) => How::Invalid("invalid by plan".to_owned()),
+            "flaky" | "steady" if every_other => How::Failed("failed by plan".to_owned()),
+            "never" => How::Invalid("invalid by plan".to_owned()),
             "later" if start.assignment.attempt < 3 => How::Deferred(Duration::from_millis(took_ms)),
             _ => How::Succeeded(result),
         };
@@ -200,7 +202,7 @@ impl Runs {
         if kind == "steady" || (nests && (drawn >> 24).is_multiple_of(2)) {
             let from = start.assignment.progress.as_ref().or(start.record.progress.as_ref());
             let done = from.and_then(|left| left.checkpoint().first().copied()).unwrap_or_default();
-            // Now: its words may come to the reporter before the executor's.
+            // The report is sent immediately, so it may reach the reporter before the executor's message.
             says = Some(done + 1);
         }
         cx.record(event(&start, address.worker, RunStep::Started));
@@ -209,7 +211,7 @@ impl Runs {
         }
         let goes_on = Rc::new(Cell::new(true));
         if nests {
-            // A zombie that goes on submitting is fenced by the attempt until the group is there, then by the group.
+            // The submissions of a zombie are fenced by the attempt until the group exists, then by the group.
             let obeys = !(drawn >> 28).is_multiple_of(4);
             let goes_on = if obeys { Rc::clone(&goes_on) } else { Rc::new(Cell::new(true)) };
             let spawned = sub_jobs::of(&start, address.worker, self.seed, goes_on);
@@ -241,7 +243,7 @@ impl Runs {
         match msg {
             RunMsg::Done(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
-                // No result counts once it is too late.
+                // A result that comes too late does not count.
                 let how = if lapsed(cx, running.address, &running.start) {
                     How::Lapsed
                 } else {
@@ -253,7 +255,7 @@ impl Runs {
             RunMsg::Spawned(id, all) => {
                 let Some(running) = self.runs.get_mut(&id) else { return };
                 if !all {
-                    running.how = How::Failed("its sub-jobs are not all submitted".to_owned());
+                    running.how = How::Failed("not all sub-jobs were submitted".to_owned());
                 }
                 cx.after(Duration::from_millis(running.took_ms), running.address.run(RunMsg::Done(id)));
             }
@@ -276,33 +278,35 @@ impl Runs {
 
     fn say(&self, cx: &mut Context<'_>, id: u64, checkpoint: u8) {
         let Some(Running { address, start, pulse, .. }) = self.runs.get(&id) else { return };
-        pulse.progress(|said| said.with_checkpoint([checkpoint])).expect("a byte is within the budget");
-        // Nobody listens to one that was given up.
+        pulse
+            .progress(|said| said.with_checkpoint([checkpoint]))
+            .expect("one byte is within the checkpoint limit");
+        // A run that was given up has no listener.
         if self.of_jobs.get(&(start.job.clone(), address.worker)) == Some(&id) {
             cx.record(event(start, address.worker, RunStep::Said(checkpoint)));
         }
         cx.after(SAYS_EVERY, address.run(RunMsg::Say(id, checkpoint.saturating_add(1))));
     }
 
-    /// Tells a handler to stop.
+    /// Signals a handler to stop.
     fn signal(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
         let Some(id) = self.of_jobs.get(&(job.clone(), worker)) else { return };
         let Some(running) = self.runs.get_mut(id).filter(|running| running.listens && !running.blocking)
         else {
             return;
         };
-        running.how = How::Failed("told to stop".to_owned());
+        running.how = How::Failed("stopped by a signal".to_owned());
         cx.after(Duration::from_millis(20), running.address.run(RunMsg::Done(*id)));
     }
 
-    /// Ends a run from outside.
+    /// Aborts a run.
     fn abort(&mut self, cx: &mut Context<'_>, job: &JobId, worker: WorkerId) {
         if let Some(id) = self.of_jobs.get(&(job.clone(), worker)).copied() {
             self.give_up(cx, id, How::Aborted);
         }
     }
 
-    /// The executor is gone, and with it all that can be aborted.
+    /// The executor has ended: everything that can be aborted is aborted.
     pub(super) fn abandon_all(&mut self, cx: &mut Context<'_>) {
         self.draining = false;
         self.of_jobs.clear();
@@ -310,7 +314,7 @@ impl Runs {
         ends.into_iter().for_each(|id| self.over(cx, id));
     }
 
-    /// Ends a run but for its code, which a blocking handler goes on with.
+    /// Ends a run except for its code, which a blocking handler continues.
     fn give_up(&mut self, cx: &mut Context<'_>, id: u64, how: How) {
         let Some(running) = self.runs.get(&id) else { return };
         let blocking = running.blocking;
@@ -320,7 +324,7 @@ impl Runs {
         }
     }
 
-    /// Tells the executor, once.
+    /// Informs the executor, once.
     fn tell(&mut self, cx: &mut Context<'_>, id: u64, how: How) {
         let Some(Running { address, start, since_us, .. }) = self.runs.get(&id) else { return };
         let key = (start.job.clone(), address.worker);
@@ -333,7 +337,7 @@ impl Runs {
         cx.tell(Route::RunToExecutor, address.executor(ExecutorPoolMsg::Ended(vec![ended])));
     }
 
-    /// The handler's code is done: its slot is free.
+    /// The handler's code has returned: its slot is free.
     fn over(&mut self, cx: &mut Context<'_>, id: u64) {
         if let Some(Running { address, start, goes_on, .. }) = self.runs.remove(&id) {
             goes_on.set(false);
@@ -343,12 +347,12 @@ impl Runs {
     }
 }
 
-/// Whether the next of its lane may run by now.
+/// Returns whether the lane's next job may already run.
 fn lapsed(cx: &Context<'_>, address: Address, start: &Start) -> bool {
     start.record.placement.lane.is_some() && next_look(trusted_until(cx, address), cx.now()).is_none()
 }
 
-/// Of a session that is over, nothing is trusted.
+/// Returns until when the session is trusted. A session that has ended is not trusted.
 fn trusted_until(cx: &Context<'_>, address: Address) -> Millis {
     let is_present = cx.view.generation == address.zk.0;
     if is_present { Millis(cx.view.trusted_until_us() / 1_000) } else { cx.now() }

@@ -1,4 +1,4 @@
-//! What sub-jobs a nest has: drawn from the seed and its job, so that each attempt submits the same.
+//! The sub-jobs of a nested job: drawn from the seed and the job, so that each attempt submits the same ones.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::workload::{Spawned, Wish};
 
-/// Most sub-jobs of one job.
+/// Maximum number of sub-jobs of one job.
 const MOST: u64 = 3;
 
 pub(super) fn of(start: &Start, worker: WorkerId, seed: u64, runs: Rc<Cell<bool>>) -> Spawned {
@@ -23,13 +23,14 @@ pub(super) fn of(start: &Start, worker: WorkerId, seed: u64, runs: Rc<Cell<bool>
         _ => ["sum", "sum", "flaky", "steady", "never", "sum"][usize::try_from(drawn % 6).unwrap_or(0)],
     };
     let kind = Kind::new(kind).expect("letters and a digit");
-    // At times none: then its join is made at once. The nests within nests are few, as they multiply.
+    // Sometimes there are none; then the join is created immediately. Nests within nests are few, because they
+    // multiply.
     let most = if kind.as_str().starts_with("nest") { MOST - 1 } else { MOST };
     let count = (drawn >> 4) % (most + 1);
     let bit = |at: u32| (drawn >> at).is_multiple_of(2);
-    // At times more are said than there are: what counts is what was submitted by the end.
+    // Sometimes the total is higher than the number of sub-jobs; then the number submitted by the end counts.
     let total = (bit(12) && bit(13)).then(|| u32::try_from(count).unwrap_or(0) + u32::from(bit(14)));
-    // Its id is made of its job's.
+    // The group's id is derived from the job's id.
     let mut group = Group::new(kind.as_str(), "sub-jobs").expect("short names");
     if let Some(total) = total {
         group = group.total(total);

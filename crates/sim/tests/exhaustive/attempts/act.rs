@@ -1,4 +1,4 @@
-//! What each step does.
+//! The effect of each step.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
 impl Attempts {
-    /// Applies a transaction, checks it, and tells whoever watches.
+    /// Applies a transaction, checks it, and sends hints to the watchers.
     pub(super) fn commit(&self, state: &mut State, author: Author, session: i64, ops: &[Op]) -> Outcome<()> {
         let after = match state.zk.after(session, ops) {
             Ok(after) => after,
@@ -96,7 +96,7 @@ impl Attempts {
                     }
                     let last =
                         record.filter(|record| Life::of(record) == life).and_then(|record| record.last);
-                    // Who closed an attempt that is not the last one stands nowhere any more.
+                    // If another attempt was closed since, ZooKeeper no longer shows how this one ended.
                     let last = last.filter(|last| last.attempt.number == attempt);
                     let truth = last.is_none_or(|last| match settled {
                         Settled::Closed { how, .. } => {
@@ -133,7 +133,7 @@ impl Attempts {
     }
 
     fn serve_leader(&self, state: &mut State, n: usize) -> (Write, Outcome<()>) {
-        let write = state.leaders[n].sent.pop_front().expect("something was sent");
+        let write = state.leaders[n].sent.pop_front().expect("a request was sent");
         let author = Author::Leader(state.leaders[n].epoch);
         let outcome = self.commit(state, author, NOBODY, &write.ops());
         if matches!(&write, Write::Remove(..)) && outcome == Outcome::Applied(()) {
@@ -176,10 +176,11 @@ impl Attempts {
     pub(super) fn claim(&self, state: &mut State, n: usize) {
         let found = state.zk.get(path::EPOCH).map(|(_, version)| version);
         let token = Uuid::from_u128(n as u128);
-        let claim = Claim::plan(stage::candidate(n), NOBODY, token, found, 0).expect("an epoch is left");
-        let node = NodeId::new("n").expect("a name");
+        let claim =
+            Claim::plan(stage::candidate(n), NOBODY, token, found, 0).expect("the epoch can be increased");
+        let node = NodeId::new("n").expect("a valid name");
         let outcome = self.commit(state, Author::Client, NOBODY, &claim.ops(&node, WallMillis(0)));
-        assert_eq!(outcome, Outcome::Applied(()), "nobody claims at the same time");
+        assert_eq!(outcome, Outcome::Applied(()), "no other claim is in flight");
         self.lead(state, n, |leader, zk| leader.begin(claim.epoch(), zk));
     }
 
@@ -196,7 +197,8 @@ impl Attempts {
         let ops = match (waiting, view.assigned.first()) {
             (Some(waiting), _) => txn::cancel(&job, version, &record.cancel(WALL), waiting),
             (None, Some((worker, assignment))) => {
-                let (_, version) = state.zk.get(&path::assignment(*worker, &job)).expect("it is there");
+                let (_, version) =
+                    state.zk.get(&path::assignment(*worker, &job)).expect("the assignment exists");
                 vec![txn::flag_cancel(&job, *worker, version, assignment)]
             }
             (None, None) => return,
@@ -204,7 +206,7 @@ impl Attempts {
         self.commit(state, Author::Client, NOBODY, &ops);
     }
 
-    /// Hands the client what became of its submission.
+    /// Passes the outcome of its submission to the client.
     fn tell_client(&self, state: &mut State, outcome: &Outcome<()>) {
         let zk = state.zk.clone();
         state.client.answered(&zk, outcome);
@@ -217,14 +219,14 @@ impl Attempts {
         }
     }
 
-    /// Sends what an operator decided on what stands now, to be applied at any later time.
+    /// Sends a write that an operator decides now; it may be applied at any later time.
     fn operate(&self, state: &mut State, decide: fn(JobRecord, i32) -> Vec<Op>) {
         if let Some((record, version)) = View::of(&state.zk).record {
             self.lose(state, Author::Client, decide(record, version));
         }
     }
 
-    /// So much time passes for everybody.
+    /// Advances the clocks of all processes.
     fn pass(&self, state: &mut State, time: Duration) {
         state.workers.iter_mut().for_each(|worker| worker.pass(time));
         for n in 0..state.leaders.len() {
@@ -316,7 +318,7 @@ impl Attempts {
             }
             Action::Promote(n) => {
                 let epoch = state.leaders[n].epoch;
-                let (entry, _) = state.zk.value(&DELAYED).expect("it is delayed");
+                let (entry, _) = state.zk.value(&DELAYED).expect("the job is delayed");
                 let ops = [vec![txn::fence(epoch)], txn::promote(&job(), MINUTE, &entry)].concat();
                 if self.commit(&mut state, Author::Leader(epoch), NOBODY, &ops) == Outcome::Applied(()) {
                     self.note(Sight::Promoted);
@@ -394,12 +396,12 @@ impl Attempts {
     }
 }
 
-/// Those that a leader may have written. That its lease is over a worker may find, too.
+/// Returns whether a leader may have written this end. That the lease is over may also be found by a worker.
 fn by_leader(how: AttemptEndKind) -> bool {
     matches!(how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
 }
 
-/// Hints to whoever watches what an operation changed.
+/// Sends hints about an operation to the watchers.
 fn tell(state: &mut State, op: &Op) {
     let deleted = matches!(op, Op::Delete { .. });
     match (path::parse(op.path()), op) {

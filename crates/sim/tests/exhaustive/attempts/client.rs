@@ -1,6 +1,6 @@
-//! A client that submits the job again, to have it opened if it is over: as a round of `src/client/submit`.
+//! A client that submits the job again and opens it if it is terminal, like a round of `src/client/submit`.
 //!
-//! What to do about a record that is there, `identity` decides. A reply that is lost is made up for by a look.
+//! `identity` decides about an existing record. After a lost reply the client re-reads the record.
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::job::identity::{self, IfExists, Sight};
@@ -11,23 +11,23 @@ use bellwether_core::txn::{self, Op};
 use super::stage::{self, job};
 use crate::zookeeper::ZooKeeper;
 
-/// How far its call is.
+/// The state of its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Call {
-    /// Not made (again).
+    /// To be made, for the first time or again.
     Not,
-    /// On its way.
+    /// The request is in flight.
     Sent,
     /// The reply was lost.
     Unknown,
-    /// It was accepted.
+    /// The submission was accepted.
     Accepted,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     ours: JobRecord,
-    /// The version of the record that is over and that ours replaces.
+    /// The version of the terminal record that the submission replaces.
     reopens: Option<i32>,
     pub(crate) call: Call,
 }
@@ -41,7 +41,7 @@ impl Client {
         matches!(self.call, Call::Sent | Call::Unknown)
     }
 
-    /// What is on its way.
+    /// Returns the request in flight.
     pub(crate) fn ops(&self) -> Vec<Op> {
         match self.reopens {
             Some(version) => txn::reopen(&job(), version, &self.ours, 0),
@@ -57,7 +57,7 @@ impl Client {
         }
     }
 
-    /// What is there decides.
+    /// Reads the record and decides what to do next.
     pub(crate) fn look(&mut self, zk: &ZooKeeper) {
         self.call = Call::Sent;
         let Some((there, version)) = zk.value::<JobRecord>(&path::record(&job())) else {
@@ -69,7 +69,7 @@ impl Client {
             Sight::Over => {
                 (self.ours, self.reopens) = (identity::again(self.ours.clone(), there), Some(version));
             }
-            Sight::Conflict => unreachable!("it is the same job"),
+            Sight::Conflict => unreachable!("the submission is of the same job"),
         }
     }
 }

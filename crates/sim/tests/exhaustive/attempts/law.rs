@@ -1,4 +1,4 @@
-//! What must hold of each transaction that changes the job.
+//! The laws for each transaction that changes the job.
 
 use bellwether_core::job::{Assignment, AttemptEndKind, JobRecord, JobState, Verdict};
 use bellwether_core::name::WorkerId;
@@ -9,7 +9,7 @@ use super::model::Law;
 use super::stage::{JOB, job};
 use crate::zookeeper::ZooKeeper;
 
-/// Which of the jobs that have the id one after the other.
+/// Identifies one of the jobs that successively have the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Life {
     token: Uuid,
@@ -22,11 +22,11 @@ impl Life {
     }
 }
 
-/// The job, as it stands in ZooKeeper.
+/// The job's state in ZooKeeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) record: Option<(JobRecord, i32)>,
-    /// Queue, delayed, inboxes, quarantine.
+    /// Number of places: queue, delayed, inboxes and quarantine.
     places: usize,
     pub(crate) assigned: Vec<(WorkerId, Assignment)>,
 }
@@ -34,13 +34,13 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn of(zk: &ZooKeeper) -> Self {
         let (mut places, mut assigned) = (0, Vec::new());
-        // All that is of the job is named after it: the rest need not be parsed.
+        // All paths of the job end with its name, so the other paths need not be parsed.
         for path in zk.znodes.keys().filter(|path| path.ends_with(JOB)) {
             match path::parse(path) {
                 Place::QueueEntry(_) | Place::DelayedEntry(..) => places += 1,
                 Place::Assignment(worker, _) => {
                     places += 1;
-                    assigned.push((worker, zk.value(path).expect("it is there").0));
+                    assigned.push((worker, zk.value(path).expect("the assignment exists").0));
                 }
                 Place::Worker(_)
                 | Place::Inbox(_)
@@ -53,7 +53,7 @@ impl View {
         Self { record: zk.value(&path::record(&job())), places, assigned }
     }
 
-    /// What a transaction that led from here to `after` broke.
+    /// Returns the law that the transaction from `self` to `after` broke.
     pub(crate) fn broken_by(&self, after: &Self) -> Option<Law> {
         let Some((record, next)) = &after.record else {
             let open = self.record.as_ref().is_some_and(|(before, _)| !before.is_terminal());

@@ -1,8 +1,7 @@
-//! A leader's wing: who lives, what is orphaned, what goes to whom.
+//! The leader wing: membership, recovery and assignment.
 //!
-//! A read is answered as soon as it is asked for. What is known is of the past all the same by the time that it counts,
-//! because what follows from it is a write, and a write may take as long as it likes ([`Leader::sent`]); so may the hint
-//! that causes a read ([`Leader::hints`]).
+//! A read is answered immediately. Its result may still be stale when it is used, because the resulting write may be
+//! served at any later time ([`Leader::sent`]), and so may the hint that causes a read ([`Leader::hints`]).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -29,7 +28,7 @@ use super::tidy;
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
-/// On its way to ZooKeeper.
+/// A request in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Write {
     Assign(Batch<assigner::Job>),
@@ -66,16 +65,16 @@ impl Write {
     }
 }
 
-/// What a watch reported.
+/// A watch event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Hint {
-    /// An entry came or went.
+    /// An entry was created or deleted.
     Queue(JobId),
     /// An ephemeral was set.
     Changed(WorkerId),
-    /// An ephemeral is gone.
+    /// An ephemeral was deleted.
     Gone(WorkerId),
-    /// An inbox has a job less.
+    /// An assignment was deleted from an inbox.
     Emptied(WorkerId),
 }
 
@@ -93,29 +92,29 @@ pub(crate) struct Wing {
     assigner: Assigner,
     membership: Membership,
     recovery: Recovery,
-    /// From when it judges an attempt to the answer.
+    /// Present from the check of a lease until the reply to its revocation.
     leases: Option<(Millis, LeaseWatcher)>,
     expirer: Expirer,
-    /// From a removal that it sends to the answer.
+    /// Present from sending a removal until its reply.
     janitor: Option<Part<Janitor>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Leader {
     pub(crate) epoch: i32,
-    /// While it leads, or believes so.
+    /// Present while the leader leads, or believes so.
     pub(crate) wing: Option<Wing>,
     pub(crate) up: bool,
     pub(crate) sent: VecDeque<Write>,
     pub(crate) hints: VecDeque<Hint>,
     pub(crate) wall: WallMillis,
     now: Millis,
-    /// Something was planned in a pause.
+    /// Whether a request was planned during a pause.
     pub(crate) overstepped: bool,
 }
 
 impl Leader {
-    /// Not leading yet.
+    /// Creates a node that is not leading yet.
     pub(crate) fn new() -> Self {
         Self {
             epoch: 0,
@@ -143,7 +142,7 @@ impl Leader {
         self.look(zk);
     }
 
-    /// Lists everything, as at the beginning, after a pause, and at each sweep.
+    /// Lists everything, as at the start, after a pause, and at each sweep.
     pub(crate) fn look(&mut self, zk: &ZooKeeper) {
         let queue = zk.znodes.keys().filter_map(|path| match path::parse(path) {
             path::Place::QueueEntry(job) => Some(job),
@@ -158,7 +157,7 @@ impl Leader {
         heard.into_iter().for_each(|heard| self.hear(zk, heard));
     }
 
-    /// The lease of whatever is assigned is over, as it reads it now. What it decides is served later.
+    /// Revokes the current assignments, as if their leases were over. The writes are served later.
     pub(crate) fn revoke(&mut self, zk: &ZooKeeper, held: Vec<lease_watcher::AssignmentKey>) {
         let Some(wing) = &mut self.wing else { return };
         wing.leases = Some((Millis(0), LeaseWatcher::new(self.epoch)));
@@ -177,13 +176,13 @@ impl Leader {
         self.wing.as_ref().is_some_and(|wing| wing.leases.is_some())
     }
 
-    /// Its clock comes to the end of the time within which the job may start.
+    /// Advances its clock past the job's expiry.
     pub(crate) fn pass_expiry(&mut self, zk: &ZooKeeper) {
         self.wall = stage::EXPIRED;
         self.hear(zk, Heard::Assigner(assigner::Event::Tick));
     }
 
-    /// So much time passes, with a sweep in it.
+    /// Advances its clock, including a sweep.
     pub(crate) fn pass(&mut self, zk: &ZooKeeper, time: Duration) {
         self.now = self.now + time;
         if self.wing.is_some() {
@@ -192,7 +191,7 @@ impl Leader {
         }
     }
 
-    /// The janitor finds what is to be removed. It is served later.
+    /// The janitor finds the records to remove. The removal is served later.
     pub(crate) fn tidy(&mut self, zk: &ZooKeeper) {
         let Some(wing) = &mut self.wing else { return };
         if let Some((janitor, batch)) = tidy::removal(zk, self.epoch) {
@@ -212,7 +211,7 @@ impl Leader {
     }
 
     pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
-        let heard = match self.hints.pop_front().expect("a hint came") {
+        let heard = match self.hints.pop_front().expect("there is a hint") {
             Hint::Queue(job) => queued(zk, job),
             Hint::Changed(worker) => Heard::Member(membership::Event::Seen(worker)),
             Hint::Gone(worker) => Heard::Member(membership::Event::Deleted(worker)),
@@ -225,7 +224,8 @@ impl Leader {
         self.hear(zk, write.answered(outcome));
     }
 
-    /// The connection breaks: it pauses, hears what had come before, and that what it sent is unknown.
+    /// The connection breaks: the leader pauses, handles the earlier hints, and every request in flight becomes
+    /// unknown.
     pub(crate) fn cut(&mut self, zk: &ZooKeeper) -> Vec<Write> {
         self.up = false;
         self.hear(zk, Heard::Assigner(assigner::Event::Pause));
@@ -332,9 +332,9 @@ impl Leader {
             }
             Effect::FencedOut => self.wing = None,
             Effect::Assigned { .. } => {}
-            Effect::ListLanes { .. } | Effect::ReadTurns { .. } => unreachable!("nothing here has a lane"),
+            Effect::ListLanes { .. } | Effect::ReadTurns { .. } => unreachable!("no job has a lane"),
             Effect::Overdue(jobs) => todo.push_back(Heard::Expirer(expirer::Event::Overdue(jobs))),
-            Effect::ListPauses => unreachable!("nothing here is paused"),
+            Effect::ListPauses => unreachable!("no kind is paused"),
         }
     }
 
@@ -345,7 +345,7 @@ impl Leader {
                 let read = workers.into_iter().map(|id| Event::Read(id, stored(zk, &path::worker(id))));
                 todo.extend(read.map(Heard::Member));
             }
-            // The reconnection looks again.
+            // The leader looks again after the reconnection.
             Effect::Read(_) => {}
             Effect::Lives(worker, info, version) => {
                 todo.push_back(Heard::Assigner(assigner::Event::Worker(worker, info, version)));
@@ -354,7 +354,7 @@ impl Leader {
                 todo.push_back(Heard::Assigner(assigner::Event::WorkerGone(worker)));
                 todo.push_back(Heard::Recovery(recovery::Event::Lost(worker)));
             }
-            Effect::Unreadable(..) => unreachable!("every registration is whole"),
+            Effect::Unreadable(..) => unreachable!("every registration is readable"),
         }
     }
 
@@ -383,7 +383,7 @@ impl Leader {
                 todo.push_back(Heard::Assigner(assigner::Event::Hangs(revoked.worker)));
             }
             Effect::FencedOut => self.wing = None,
-            // It was told what there is.
+            // The assignments were already passed in.
             Effect::ListInboxes | Effect::List(_) => {}
         }
     }
@@ -414,7 +414,7 @@ impl Leader {
             Effect::List(worker) => {
                 let inbox = path::inbox(worker);
                 let jobs = zk.children(&inbox).map(|names| {
-                    names.into_iter().map(|name| JobId::new(name).expect("a job's name")).collect()
+                    names.into_iter().map(|name| JobId::new(name).expect("a valid job id")).collect()
                 });
                 let listed = if self.up { Ok(jobs) } else { Err(()) };
                 todo.push_back(Heard::Recovery(Event::Listed(worker, listed)));

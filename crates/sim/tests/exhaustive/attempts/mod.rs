@@ -1,23 +1,24 @@
-//! One job, two workers, two leaders: assigned, run, closed, orphaned, and haunted by zombies.
+//! One job, two workers and two leaders: assignments, runs, closes, recoveries and zombies.
 //!
-//! A leader is its assigner, its membership and its recovery; a worker its inbox, its executor and its reporter. The
-//! first leader leads from the start, with one job waiting and two workers registered; the second claims whenever it
-//! likes, and the first hears of that by its rejected writes only. What befalls workers befalls the first.
+//! A leader consists of its assigner, membership, recovery, lease watcher, expirer and janitor; a worker of its inbox,
+//! executor, beats and reporter. The first leader leads from the start, with one waiting job and two registered
+//! workers. The second claims at any time, and the first learns of it only from rejected writes. Faults of workers
+//! affect the first worker.
 //!
-//! | adversity | as a step |
+//! | adversity | step |
 //! | --- | --- |
-//! | stale leader | the second claims at any time; what the first sent is served at any time |
-//! | reply lost | cut after the requests were served |
+//! | stale leader | the second leader claims at any time; requests of the first are served at any time |
+//! | lost reply | cut after the requests were served |
 //! | late application | cut before; each lost write may be applied at any later time |
-//! | worker lost | its session ends on the server; it hears of that at any later time, and works on until then |
-//! | zombie | what it sent before it heard is a late write too, as if under a new session |
-//! | cancel, failure | a client cancels the job wherever it is; a handler fails |
-//! | silence | a leader finds the lease of what is assigned over, and takes it, at any time; a handler renews at any time |
-//! | expiry | each leader's clock, and that of the workers, comes to it at any time; slots are granted at any time |
-//! | the same id again | a client opens the job, or submits it anew; an operator retries it; replies are lost |
-//! | removal | a janitor, or a purge, decides on what stands a minute after the end, and is served at any time |
-//! | drain | an operator marks the first worker's registration at any time; its grace is over at any later time |
-//! | a strange hand | deletes the ephemeral of a worker that lives, and so has its attempts closed under it |
+//! | lost worker | its session ends on the server; the worker learns of it at any later time, and works until then |
+//! | zombie | its earlier requests are late writes too, as if sent under a new session |
+//! | cancel, failure | a client cancels the job in any place; a handler fails |
+//! | expired lease | a leader finds the lease over and revokes the attempt at any time; a handler renews at any time |
+//! | expiry | the clocks of each leader and of the workers reach it at any time; slots are granted at any time |
+//! | resubmission | a client opens the job, or submits it again; an operator retries it; replies are lost |
+//! | removal | a janitor, or a purge, decides a minute after the end, and its write is served at any time |
+//! | drain | an operator marks the first worker's registration at any time; its grace ends at any later time |
+//! | manual delete | an operator deletes the ephemeral of a live worker, so that the leader closes its attempts |
 
 mod act;
 mod client;
@@ -82,7 +83,7 @@ fn a_handler_fails() {
 fn a_strange_hand_deletes_the_ephemeral_of_a_worker_that_lives() {
     let bounds = Bounds { strange: 1, worker_cuts: 1, ..Bounds::default() };
     let sights = &[Sight::ZombieRejected, Sight::Dropped, Sight::Raced, Sight::Beside];
-    explore("attempts, a strange hand", 4_000, Attempts::new(bounds, sights));
+    explore("attempts, a deleted ephemeral", 4_000, Attempts::new(bounds, sights));
 }
 
 #[test]

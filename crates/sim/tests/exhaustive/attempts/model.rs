@@ -1,4 +1,4 @@
-//! The states, the steps between them, and what must hold.
+//! The states, the steps between them, and the properties.
 
 use std::collections::BTreeSet;
 
@@ -18,52 +18,52 @@ use crate::explore::{Sights, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
-/// The token of who submits the job again.
+/// The token of the client that submits the job again.
 pub(super) const CLIENT: u128 = 7;
 
 const LEADERS: usize = 2;
 const WORKERS: usize = 2;
 
-/// How often what may happen.
+/// How often each adversity may happen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
-    /// There is one worker only.
+    /// There is only one worker.
     pub(crate) lone: bool,
-    /// The second leader claims.
+    /// Claims of the second leader.
     pub(crate) claims: u8,
-    /// The first leader's connection breaks.
+    /// Lost connections of the first leader.
     pub(crate) leader_cuts: u8,
-    /// The first worker's connection breaks.
+    /// Lost connections of the first worker.
     pub(crate) worker_cuts: u8,
-    /// The first worker's session ends.
+    /// Expired sessions of the first worker.
     pub(crate) expiries: u8,
-    /// A handler fails.
+    /// Failures of a handler.
     pub(crate) failures: u8,
-    /// A client cancels.
+    /// Cancels by a client.
     pub(crate) cancels: u8,
-    /// A strange hand deletes the ephemeral of a worker that lives.
+    /// Deletions of the first worker's ephemeral by an operator, while the worker lives.
     pub(crate) strange: u8,
-    /// A handler renews its lease.
+    /// Lease renewals by a handler.
     pub(crate) renewals: u8,
-    /// A leader finds that the lease of what is assigned is over.
+    /// Revocations, as if the lease of an assignment were over.
     pub(crate) revocations: u8,
-    /// The job expires: each leader's clock, and that of the workers, comes to that at any time.
+    /// Whether the job expires: each leader's clock, and that of the workers, reaches the expiry at any time.
     pub(crate) expires: bool,
-    /// A client submits the job again, to have it opened if it is over.
+    /// Resubmissions by a client, which open a terminal job.
     pub(crate) submissions: u8,
-    /// It does so only once the record was removed.
+    /// Whether the client submits only after the removal of the record.
     pub(crate) anew: bool,
-    /// The reply to that is lost.
+    /// Lost replies to resubmissions.
     pub(crate) lost_replies: u8,
-    /// An operator retries the job.
+    /// Retries by an operator.
     pub(crate) retries: u8,
-    /// A minute passes after the job's end.
+    /// Minutes that pass after the job's end.
     pub(crate) minutes: u8,
-    /// A leader's janitor removes the job's record.
+    /// Removals of the record by a leader's janitor.
     pub(crate) tidies: u8,
-    /// An operator purges it.
+    /// Purges by an operator.
     pub(crate) purges: u8,
-    /// An operator has the first worker drain.
+    /// Drains of the first worker by an operator.
     pub(crate) drains: u8,
 }
 
@@ -77,17 +77,17 @@ pub(crate) struct State {
     pub(super) zk: Part<ZooKeeper>,
     pub(super) leaders: [Part<Leader>; LEADERS],
     pub(super) workers: [Part<Worker>; WORKERS],
-    /// Writes that were lost on the way, and may be applied yet: by a leader under this epoch, or by a worker.
+    /// Lost writes that may still be applied, with their author: a leader with its epoch, or a worker.
     pub(super) late: Part<Vec<(Author, Vec<Op>)>>,
-    /// Who was given which attempt.
+    /// The attempts that were assigned, and to which worker.
     pub(super) given: Part<BTreeSet<(Life, u32, WorkerId)>>,
-    /// Which attempts were run.
+    /// The attempts that were run.
     pub(super) launched: Part<BTreeSet<(Life, u32)>>,
-    /// Who submits the job again.
+    /// The client that submits the job again.
     pub(super) client: Part<Client>,
-    /// How often what that client sent was applied.
+    /// How many of that client's submissions were applied.
     pub(super) made: u8,
-    /// A minute has passed since the job's end.
+    /// Whether a minute has passed since the job's end.
     pub(super) aged: bool,
     pub(super) left: Bounds,
     pub(crate) broken: Option<Law>,
@@ -104,18 +104,18 @@ pub(crate) enum Author {
 pub(crate) enum Action {
     /// The second leader claims the epoch and begins.
     Claim,
-    /// ZooKeeper takes a leader's next write, which hears of it.
+    /// ZooKeeper serves a leader's next write, and the leader handles the reply.
     ServeLeader(usize),
-    /// A leader hears a hint.
+    /// A leader handles a hint.
     Hint(usize),
-    /// The connection breaks, after all requests on the way were served, or before.
+    /// The connection breaks, after all requests in flight were served, or before.
     CutLeader {
         served: bool,
     },
     ConnectLeader,
-    /// ZooKeeper takes a worker's next request.
+    /// ZooKeeper serves a worker's next request.
     ServeWorker(usize),
-    /// A worker hears a reply or a hint.
+    /// A worker handles a reply or a hint.
     Hear(usize),
     CutWorker {
         served: bool,
@@ -123,7 +123,7 @@ pub(crate) enum Action {
     ConnectWorker,
     /// A session ends on the server.
     Expire,
-    /// The worker hears of that.
+    /// The worker learns that its session has ended.
     Learn,
     /// A handler ends with a result.
     Succeed(usize),
@@ -132,38 +132,38 @@ pub(crate) enum Action {
     Abort(usize),
     /// A handler renews its lease.
     Renew(usize),
-    /// A leader finds that the lease of what is assigned is over.
+    /// A leader revokes the assignments, as if their leases were over.
     Revoke(usize),
-    /// A client cancels the job where it is.
+    /// A client cancels the job in its current place.
     Cancel,
-    /// The present leader queues a job whose backoff is over.
+    /// The current leader queues a job whose backoff is over.
     Promote(usize),
-    /// A write that was lost is applied after all.
+    /// A lost write is applied.
     Late(usize),
     DeleteEphemeral,
     /// A slot of a worker is free.
     Grant(usize),
-    /// A leader's clock comes to the job's expiry.
+    /// A leader's clock reaches the job's expiry.
     PassLeader(usize),
-    /// The workers' clocks do.
+    /// The workers' clocks reach the job's expiry.
     PassWorkers,
     /// A client submits the job again.
     Submit,
-    /// ZooKeeper takes what the client sent, which hears of it.
+    /// ZooKeeper serves the client's request, and the client handles the reply.
     ServeClient,
-    /// The client's connection breaks, after that or before.
+    /// The client's connection breaks, after the request was served or before.
     LoseReply {
         served: bool,
     },
-    /// The client looks what became of it.
+    /// The client re-reads the record.
     LookBack,
-    /// An operator retries what is cancelled or dead. It is applied at any later time.
+    /// An operator retries a cancelled or dead job. The write may be applied at any later time.
     Retry,
-    /// An operator purges what is over. The same.
+    /// An operator purges a terminal job. The write may be applied at any later time.
     Purge,
-    /// A leader's janitor finds that the record is to be removed.
+    /// A leader's janitor decides to remove the record.
     Tidy(usize),
-    /// A minute passes, and all that is on its way has arrived, but not been heard.
+    /// A minute passes. All messages in flight have arrived, but need not be handled.
     Minute,
     /// An operator marks the first worker's registration.
     Drain,
@@ -172,67 +172,67 @@ pub(crate) enum Action {
 }
 
 laws! { Attempts {
-    Kept = "S1: a record stays until its job is over",
-    Accepted = "S1: who was told that a submission was accepted finds the record",
-    OneEnd = "S2: a job ends once, and only a new generation goes on",
-    Fence = "S3: what a leader writes is applied while its epoch is the present one, or not at all",
-    Attempts = "S9: attempts are 1, 2, …, each closed once, for the worker that had it, within the bounds",
-    Own = "S9: an attempt closes the job that it was of, not one that has its id now",
+    Kept = "S1: a record exists until its job is terminal",
+    Accepted = "S1: an accepted submission has a record",
+    OneEnd = "S2: a job ends once per generation",
+    Fence = "S3: a leader's write is applied only in its own epoch",
+    Attempts = "S9: attempts are 1, 2, …, each closed once, for its worker, within the policy",
+    Own = "S9: an attempt closes its own job, not a later job with the same id",
     OnePlace = "S1, S10: an open job is in exactly one place",
-    Over = "S10: a job that is over is in no place",
-    Begins = "S10, S14: a run is of an attempt that was given to this very worker",
+    Over = "S10: a terminal job is in no place",
+    Begins = "S10, S14: a worker runs only attempts that were assigned to it",
     Once = "S9: no attempt runs twice",
-    MadeOnce = "S11: a submission makes its job once",
-    Expiry = "S16: nothing is assigned that has expired by its leader's clock, or begins that has by its worker's",
-    Cancel = "S12: an attempt that a client cancelled ends the job, or has succeeded",
-    Truth = "S9: a worker believes that it closed an attempt if it did, and only then",
-    Drains = "S18: a worker that drains gets nothing, begins nothing once it knows, and drains on",
-    Pause = "S5: a leader that knows it is cut off plans nothing",
+    MadeOnce = "S11: a submission creates its job once",
+    Expiry = "S16: no expired job is assigned by the leader's clock, or started by the worker's clock",
+    Cancel = "S12: a cancelled attempt ends the job, or has succeeded",
+    Truth = "S9: a worker reports an attempt as closed by itself exactly if it closed it",
+    Drains = "S18: a draining worker gets no jobs, starts none once it knows, and continues to drain",
+    Pause = "S5: a leader that has noticed its lost connection plans nothing",
 }}
 
 sights! { Attempts {
     Succeeded = "a job succeeds",
     Second = "a job succeeds at its second attempt",
-    Dead = "a job is dead of its losses or failures",
+    Dead = "a job is dead after its losses or failures",
     ZombieRejected = "a zombie's completion is rejected",
-    ZombieLate = "a completion that was lost on the way meets a job that went on",
-    Beside = "a zombie runs beside the next attempt",
+    ZombieLate = "a lost completion is rejected because the job has changed",
+    Beside = "a zombie runs at the same time as the next attempt",
     StaleAssign = "a stale leader's assignment is rejected",
     StaleRecovery = "a stale leader's recovery is rejected",
     Gone = "an assignment to a worker that has left is rejected",
-    AppliedUnheard = "a close whose reply was lost turns out to be applied",
-    NotApplied = "a close whose reply was lost turns out not to be applied",
-    Requeued = "an assignment by what a leader knew of old is handed back",
-    LateAssign = "an assignment that was lost on the way is applied after all",
+    AppliedUnheard = "a close with a lost reply was applied",
+    NotApplied = "a close with a lost reply was not applied",
+    Requeued = "an assignment from old information is handed back",
+    LateAssign = "a lost assignment is applied late",
     CancelledRunning = "a cancelled run ends its job",
     CancelledLost = "a cancelled run whose worker is lost ends its job",
-    CancelTooLate = "a run succeeds although it was cancelled",
+    CancelTooLate = "a cancelled run succeeds",
     Promoted = "a failed job is queued again after its backoff",
     Recovered = "a lost worker's job is queued again",
     Raced = "a worker and a leader close the same attempt, and one is rejected",
-    Dropped = "a zombie's end is dropped by its own worker",
+    Dropped = "a worker drops the end of its own zombie",
     Removed = "a lost worker's inbox is removed",
     Revoked = "a silent worker's job is queued again",
-    RenewedInTime = "a renewal that came meanwhile rejects a revocation",
-    RevokedInTime = "a revocation that came meanwhile rejects a renewal",
-    DoneInTime = "a completion that came meanwhile rejects a revocation",
-    CancelledSilent = "a silent worker's job that was cancelled ends",
-    Expired = "a job that waits ends because it has expired",
-    Overdue = "an attempt is not begun because its job has expired",
-    StaleExpiry = "a stale leader's end of a job that has expired is rejected",
+    RenewedInTime = "a revocation is rejected because of a concurrent renewal",
+    RevokedInTime = "a renewal is rejected because of a concurrent revocation",
+    DoneInTime = "a revocation is rejected because of a concurrent completion",
+    CancelledSilent = "a silent worker's cancelled job ends",
+    Expired = "a waiting job ends because it has expired",
+    Overdue = "an attempt is not started because its job has expired",
+    StaleExpiry = "a stale leader's end of an expired job is rejected",
     StaleRemoval = "a stale leader's removal is rejected",
-    Again = "a job that was over is opened by a submission",
-    Retried = "a job that was over is opened by an operator",
-    ClientTooLate = "what a client sent is rejected, because the job has moved on",
+    Again = "a terminal job is opened by a submission",
+    Retried = "a terminal job is opened by an operator",
+    ClientTooLate = "a client's request is rejected because the job has changed",
     Deleted = "a record is removed",
-    KeptAfterAll = "a removal is rejected, because the job was opened or removed before",
+    KeptAfterAll = "a removal is rejected because the job was opened or removed before",
     Anew = "an id whose record was removed is submitted again",
-    Haunted = "a run of a removed job ends while another has its id",
-    Marked = "an assignment to a worker that was told to drain meanwhile is rejected",
-    HandedBack = "a worker that drains hands a job back",
-    NotEmpty = "a worker that is about to leave is stopped by a job in its inbox",
-    Retired = "a worker that drains leaves",
-    SaidLate = "what a worker offers is rejected, because it was told to drain meanwhile",
+    Haunted = "a run of a removed job ends while another job has its id",
+    Marked = "an assignment is rejected because its worker was marked as draining",
+    HandedBack = "a draining worker hands a job back",
+    NotEmpty = "a worker cannot leave because of a job in its inbox",
+    Retired = "a draining worker leaves",
+    SaidLate = "an update of a registration is rejected because of a concurrent draining mark",
 }}
 
 impl Attempts {
@@ -250,7 +250,7 @@ impl State {
         Some(View::of(&self.zk).record?.0)
     }
 
-    /// Nothing of it is to be done.
+    /// Whether the job needs no further work.
     pub(super) fn is_over(&self) -> bool {
         self.record().is_none_or(|record| record.is_terminal())
     }
@@ -260,8 +260,8 @@ impl State {
         verdict.is_some_and(|end| end != End::Succeeded)
     }
 
-    /// The job is over, everybody is connected, and nothing is on its way: what was sent before is younger than a
-    /// minute. What has arrived need not have been heard.
+    /// Whether the job is terminal, all processes are connected, and no request is in flight: earlier requests are
+    /// younger than a minute. Messages that have arrived need not be handled.
     pub(super) fn is_quiet(&self) -> bool {
         let over = self.record().is_some_and(|record| record.is_terminal());
         let leaders = self.leaders.iter().all(|leader| leader.up && leader.sent.is_empty());
@@ -290,7 +290,7 @@ impl Model for Attempts {
         };
         let record = stage::record(0);
         if self.bounds.expires {
-            // Its leader hears of it when it likes, at its expiry or before.
+            // The leader may see the job late, at its expiry or before.
             self.claim(&mut state, 0);
             let record = JobRecord { expires_at: Some(WALL), ..record };
             self.commit(&mut state, Author::Client, NOBODY, &txn::submit(&job(), &record, 0));
@@ -315,11 +315,11 @@ impl Model for Attempts {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = laws();
         properties.push(Property::<Self>::always(
-            "L3: where nothing more comes of itself, the job is over",
+            "L3: when no automatic step is left, the job is terminal",
             |_, state| state.broken.is_some() || steps::goes_on(state) || state.is_over(),
         ));
         properties.push(Property::<Self>::always(
-            "L9: where nothing more comes of itself, no worker drains",
+            "L9: when no automatic step is left, no worker drains",
             |_, state| state.broken.is_some() || !stage::drains(&state.zk) || steps::goes_on(state),
         ));
         properties.extend(self.sights());

@@ -1,4 +1,4 @@
-//! Which sights a transaction is one of.
+//! The sights of each transaction.
 
 use bellwether_core::job::{AttemptEndKind, JobState, Verdict};
 use bellwether_core::outcome::Reason;

@@ -1,4 +1,4 @@
-//! The names and the first state of the job, its workers and its leaders.
+//! Names, and the initial state of the job, its workers and its leaders.
 
 use std::sync::LazyLock;
 
@@ -15,30 +15,30 @@ use crate::kit;
 pub(crate) use crate::kit::{MINUTE, WALL, worker};
 use crate::zookeeper::ZooKeeper;
 
-/// Just after the time until which a job that expires may start.
+/// Just after the expiry.
 pub(crate) const EXPIRED: WallMillis = WallMillis(WALL.0 + 1);
 
-/// Sessions: of clients and leaders, who own nothing here, and of the workers.
+/// Sessions of clients and leaders, which own no znodes here, and of the workers.
 pub(crate) const NOBODY: i64 = 1;
 
 pub(crate) fn session(worker: usize) -> i64 {
-    10 + i64::try_from(worker).expect("few workers")
+    10 + i64::try_from(worker).expect("there are few workers")
 }
 
 pub(crate) const JOB: &str = "job";
 
 pub(crate) fn job() -> JobId {
-    JobId::new(JOB).expect("a name")
+    JobId::new(JOB).expect("a valid name")
 }
 
-/// The job as it is submitted by whoever has this token.
+/// Returns the job, as submitted by the owner of this token.
 pub(crate) fn record(token: u128) -> JobRecord {
     let payload = Payload::json(*b"1").expect("small");
     let record = JobRecord::new(kit::kind(), payload, Uuid::from_u128(token), WallMillis(0));
     JobRecord { policy: kit::policy(2), ..record }
 }
 
-/// The workers are registered, and nobody has claimed an epoch.
+/// Creates the initial state: the workers are registered, and no epoch is claimed.
 pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
     let job = job();
     let bucket = Bucket::of(&job);
@@ -58,19 +58,19 @@ pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
     zk
 }
 
-/// Whether the first worker's registration has the mark of a drain.
+/// Returns whether the first worker's registration is marked as draining.
 pub(crate) fn drains(zk: &ZooKeeper) -> bool {
     zk.value::<WorkerInfo>(&FIRST).is_some_and(|(info, _)| info.draining)
 }
 
 static FIRST: LazyLock<String> = LazyLock::new(|| path::worker(worker(0)));
 
-/// Where the job stands while it waits out a backoff. Spelt once: it is looked up in every state.
+/// The entry of the job during a backoff. Computed once, because every state looks it up.
 pub(crate) static DELAYED: LazyLock<String> = LazyLock::new(|| path::delayed_entry(MINUTE, &job()));
 
 pub(crate) static RECORD: LazyLock<String> = LazyLock::new(|| path::record(&job()));
 
-/// A leader's candidate stands all the time: losing it is the election's matter.
+/// A leader's candidate always exists; losing it is covered by the election model.
 pub(crate) fn candidate(leader: usize) -> String {
     path::candidate(&format!("{leader}"))
 }

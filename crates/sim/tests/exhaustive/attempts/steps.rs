@@ -1,4 +1,4 @@
-//! Which steps there are, and which of them a state allows.
+//! All steps, and the conditions under which a state allows them.
 
 use bellwether_core::path;
 
@@ -119,7 +119,7 @@ pub(super) fn enabled(state: &State, action: &Action) -> bool {
     }
 }
 
-/// Whether something is still to come of itself, not by an adversity or somebody's wish.
+/// Returns whether an automatic step is left, which is not an adversity or a request of a client.
 pub(super) fn goes_on(state: &State) -> bool {
     let of_itself = |action: &Action| match action {
         Action::ServeLeader(_)

@@ -1,6 +1,6 @@
-//! The janitor's way from a new round to a removal, a minute after the job's end.
+//! The janitor's path from a new round to a removal, a minute after the job's end.
 //!
-//! Everything that it asks for is answered at once, so that its removal is of this moment; when it is served is not.
+//! Every read is answered immediately, so the decision to remove is current. The removal itself is served later.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use bellwether_core::txn::Batch;
 use super::stage::{EXPIRED, job};
 use crate::zookeeper::ZooKeeper;
 
-/// All ends are kept as short as they can be set to.
+/// The shortest retention for all ends.
 fn retention() -> Retention {
     let [succeeded, cancelled, dead] = [MIN_RETENTION; 3];
     Retention { succeeded, cancelled, dead, ..Retention::default() }
 }
 
-/// What a janitor removes now; `None`: nothing.
+/// Returns the removal that a janitor sends now, if there is one.
 pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<String>)> {
-    // Whatever ended did so by now.
+    // All jobs that have ended did so before this time.
     let wall = EXPIRED + MIN_RETENTION + Duration::from_secs(1);
     let (mut janitor, mut now) = (Janitor::new(epoch), Millis(0));
     let mut event = Event::Go;
     loop {
         let mut effects = Vec::new();
         janitor.handle(now, wall, event, &mut effects);
-        let effect = effects.pop().expect("it goes on, or rests");
+        let effect = effects.pop().expect("the janitor continues or rests");
         assert!(effects.is_empty(), "one request at a time");
         event = match effect {
             Effect::Rest(time) => {
@@ -68,7 +68,7 @@ pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<Stri
                 Event::Stats(Ok(paths.iter().map(stat).collect()))
             }
             other @ (Effect::Groups(_) | Effect::Removed(_) | Effect::FencedOut) => {
-                unreachable!("there are no groups, and nothing was sent: {other:?}")
+                unreachable!("unexpected effect without groups and requests: {other:?}")
             }
         };
     }

@@ -1,10 +1,10 @@
-//! A worker's incarnation: inbox, executor, beats and reporter, wired as the wing wires them.
+//! A worker's incarnation: inbox, executor, beats and reporter, connected as in the worker wing.
 //!
-//! Its requests are served in the order in which they were sent, and their replies and the watch's hints are heard in
-//! the order in which they were made, each in its own time.
+//! Its requests are served in the order in which they were sent. Replies and hints are handled in the order in which
+//! they were created, each at any later time.
 //!
-//! Where an operator may have it drain, its incarnation is there, too: it looks for the mark, and
-//! retires. Else that is registered all the time, and is left out.
+//! If an operator may drain it, the model includes the machine of the incarnation, which reads the registration and
+//! retires. Otherwise the worker is always registered and this machine is left out.
 
 mod effects;
 mod line;
@@ -28,16 +28,16 @@ use effects::begun;
 
 pub(crate) use line::{Heard, Sent};
 
-/// What a worker does that others want to know.
+/// An act of a worker that the laws or sights need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deed {
-    /// An attempt begins to run.
+    /// An attempt starts to run.
     Launched {
         life: Life,
         attempt: u32,
-        /// Its job has expired by this worker's clock.
+        /// Whether its job has expired by this worker's clock.
         expired: bool,
-        /// The worker has seen that it is to drain.
+        /// Whether the worker has seen its draining mark.
         drains: bool,
     },
     Settled(Life, u32, Settled),
@@ -46,7 +46,7 @@ pub(crate) enum Deed {
     },
     Requeued,
     DroppedZombie,
-    /// It has drained and is gone.
+    /// The worker has drained and left.
     Retired,
 }
 
@@ -56,14 +56,14 @@ pub(crate) struct Parts {
     executor: ExecutorPool,
     beats: Beats,
     reporter: Reporter,
-    /// Where an operator may have it drain.
+    /// Present if an operator may drain the worker.
     life: Option<WorkerWing>,
 }
 
-/// The grace of a drain. Its end is a step of its own.
+/// The grace of a drain. Its end is a separate step.
 const GRACE: Duration = Duration::from_millis(1);
 
-/// A handler at work. It holds the only slot.
+/// A running handler. It uses the only slot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Running {
     pub(crate) job: JobId,
@@ -75,19 +75,19 @@ pub(crate) struct Running {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Worker {
     pub(crate) id: WorkerId,
-    /// Until it learns that its session is over.
+    /// Present until the worker learns that its session has ended.
     pub(crate) parts: Option<Parts>,
-    /// Its session lives on the server.
+    /// Whether its session is alive on the server.
     pub(crate) alive: bool,
     pub(crate) up: bool,
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) mailbox: VecDeque<Heard>,
     pub(crate) run: Option<Running>,
     wants_slot: bool,
-    /// Slots are held by others: when one is free is a step of its own.
+    /// Whether the slots are used by others: granting one is a separate step.
     busy: bool,
     now: Millis,
-    /// The grace of its drain is over.
+    /// Whether the grace of its drain is over.
     grace_over: bool,
     pub(crate) wall: WallMillis,
 }
@@ -117,14 +117,14 @@ impl Worker {
         }
     }
 
-    /// Only who watches is told.
+    /// Delivers a hint, if the worker has a watch.
     pub(crate) fn hint(&mut self, event: inbox_watcher::Event) {
         if self.parts.is_some() && self.up && self.alive {
             self.mailbox.push_back(Heard::InboxWatcher(event));
         }
     }
 
-    /// Its registration has changed.
+    /// Delivers a hint that its registration has changed.
     pub(crate) fn hint_life(&mut self) {
         let drains = self.parts.as_ref().is_some_and(|parts| parts.life.is_some());
         if drains && self.up && self.alive {
@@ -136,7 +136,7 @@ impl Worker {
         Some(self.parts.as_ref()?.life.as_ref()?.stage())
     }
 
-    /// Whether what runs still has the grace of a drain.
+    /// Returns whether its runs are within the grace of a drain.
     pub(crate) fn has_grace(&self) -> bool {
         self.stage() == Some(Stage::Draining) && !self.grace_over && self.run.is_some()
     }
@@ -147,12 +147,12 @@ impl Worker {
     }
 
     pub(crate) fn hear_next(&mut self, deeds: &mut Vec<Deed>) {
-        let heard = self.mailbox.pop_front().expect("something came");
+        let heard = self.mailbox.pop_front().expect("the mailbox is not empty");
         self.hear(heard, deeds);
     }
 
     pub(crate) fn end(&mut self, how: Run, deeds: &mut Vec<Deed>) {
-        let Running { job, attempt, .. } = self.run.take().expect("something runs");
+        let Running { job, attempt, .. } = self.run.take().expect("a handler runs");
         let ended = Ended { job, attempt, how, ran: Duration::ZERO };
         self.hear(Heard::ExecutorPool(executor_pool::Event::Ended(vec![ended])), deeds);
         if self.run.is_none() && !self.busy && self.wants_slot {
@@ -160,7 +160,7 @@ impl Worker {
         }
     }
 
-    /// Whether a slot is to be granted by a step.
+    /// Returns whether the worker waits for a slot, which a step grants.
     pub(crate) fn waits_for_slot(&self) -> bool {
         self.busy && self.wants_slot && self.run.is_none() && self.parts.is_some()
     }
@@ -170,14 +170,14 @@ impl Worker {
         self.hear(Heard::ExecutorPool(executor_pool::Event::SlotGranted(self.wall)), deeds);
     }
 
-    /// Time passes, of which it hears with whatever it hears next.
+    /// Advances its clock. The machines see it with the next event.
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now = self.now + time;
     }
 
-    /// A third of the lease passes, and the handler asks for another.
+    /// A third of the lease passes, and the handler renews it.
     pub(crate) fn renew(&mut self, deeds: &mut Vec<Deed>) {
-        let Running { job, attempt, .. } = self.run.clone().expect("something runs");
+        let Running { job, attempt, .. } = self.run.clone().expect("a handler runs");
         self.now = self.now + DEFAULT_LEASE / 3;
         let asked = beats::Event::Asked { job, attempt, renew: Some(DEFAULT_LEASE), progress: None };
         self.hear(Heard::Beats(asked), deeds);
@@ -244,7 +244,7 @@ const RESUME: [Heard; 4] = [
     Heard::InboxWatcher(inbox_watcher::Event::Resume),
 ];
 
-/// The machine of an incarnation that has registered.
+/// Creates the machine of an incarnation that has registered.
 fn registered() -> WorkerWing {
     let mut life = WorkerWing::new(GRACE);
     let events = [wing::Event::Connected, wing::Event::Committed(Outcome::Applied(()))];

@@ -1,23 +1,23 @@
-//! Three nodes elect, claim, pause, lead on, and lose it, on a ZooKeeper that loses replies and ends sessions.
+//! Three nodes campaign, claim, pause, resume and lose leadership, on a ZooKeeper that loses replies and ends sessions.
 //!
-//! Each node is [`Leadership`] with its campaign. Its connection is two queues: requests on their way to the server, and
-//! what is on its way to the machine. Every step moves one item of one queue, so a node that takes no step is a frozen
-//! one, a request that is not served is a slow one, and a cut that is not heard of is a silent one.
+//! Each node is a [`Leadership`] with its campaign. Its connection consists of two queues: requests to the server, and
+//! events to the machine. Every step moves one item of one queue. So a frozen node is one that takes no step, a slow
+//! request is one that is not served, and an unnoticed cut is one whose event is not handled.
 //!
-//! | adversity | as a step |
+//! | adversity | step |
 //! | --- | --- |
-//! | reply lost | cut after the request was served, before its reply was heard |
-//! | request lost, or applied late | cut before it was served; what is left of it may be applied until the reconnection, and a write that is fenced at any time, as if under a new session |
+//! | lost reply | cut after the request was served, before its reply was handled |
+//! | lost or late request | cut before it was served; may be applied until the reconnection, or later if it is fenced |
 //! | freeze, delay | time passes before the next item is moved |
-//! | expiry | possible once the server has not heard of a session for its timeout (a ping may always have come between) |
-//! | stale leader | a fenced write is sent by whoever has a term, and served at any time |
-//! | stepping down, and standing again | a step of its own |
-//! | a strange hand | deletes the first candidate's znode |
+//! | expiry | possible, not forced (a ping may have arrived), after a session timeout without requests |
+//! | stale leader | a node with a term sends a fenced write, which is served at any time |
+//! | stepping down and campaigning again | a separate step |
+//! | manual delete | an operator deletes the first candidate's znode |
 //!
-//! Time is counted in halves of the session timeout: a lease (nine tenths) and a timeout both end at the second one, in
-//! the same instant, which is the worst case for trust. Finer steps reach no other order of the deadlines.
+//! Time passes in halves of the session timeout. Both a lease (nine tenths) and a timeout end at the second half, at
+//! the same time, which is the worst case for trust. Finer steps add no other order of the deadlines.
 //!
-//! The bounds are how often each adversity may happen ([`Bounds`]); what lies between is explored in every order.
+//! The bounds limit how often each adversity may happen ([`Bounds`]). All orders of the other steps are explored.
 
 mod model;
 mod node;
@@ -79,8 +79,12 @@ fn a_claim_is_lost_on_the_way() {
 }
 
 #[test]
-fn a_strange_hand_deletes_a_candidate() {
+fn an_operator_deletes_a_candidate() {
     let bounds = Bounds { faulty: 1, writes: 1, leaves: 1, strange: 1, ..Bounds::default() };
     let sights = &[Sight::Vandalised, Sight::StaleWrite];
-    explore("election, a strange hand", 1_000, Election::new(Strategy::Queue, Start::Led, bounds, sights));
+    explore(
+        "election, a deleted candidate",
+        1_000,
+        Election::new(Strategy::Queue, Start::Led, bounds, sights),
+    );
 }

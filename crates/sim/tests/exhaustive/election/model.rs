@@ -1,4 +1,4 @@
-//! The states, the steps between them, and what must hold.
+//! The states, the steps between them, and the properties.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,30 +21,30 @@ const NODES: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(2);
 const PASS: Duration = Duration::from_secs(1);
 
-/// How often what may happen.
+/// How often each adversity may happen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
-    /// The sessions of the first so many nodes may expire, and their connections break.
+    /// Number of nodes whose connections may break and whose sessions may expire.
     pub(crate) faulty: usize,
-    /// A connection breaks.
+    /// Lost connections.
     pub(crate) cuts: u8,
-    /// Half a session timeout passes.
+    /// Halves of a session timeout that pass.
     pub(crate) passes: u8,
-    /// A leader writes something.
+    /// Writes of a leader.
     pub(crate) writes: u8,
-    /// A node steps down; it stands again at will.
+    /// Times that a node steps down; it campaigns again at any time.
     pub(crate) leaves: u8,
-    /// A strange hand deletes the first candidate's znode.
+    /// Deletions of the first candidate's znode by an operator.
     pub(crate) strange: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Nobody has a session.
+    /// No node has a session.
     Cold,
-    /// The first node leads, the others stand by.
+    /// The first node leads, the others wait.
     Led,
-    /// The first node's claim is on its way, the others stand by.
+    /// The first node's claim is in flight, the others wait.
     Claiming,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct State {
     now: Millis,
     zk: Part<ZooKeeper>,
     nodes: [Part<Node>; NODES],
-    /// Who claimed which epoch, by the server's word.
+    /// The node and session that claimed each epoch, from the server's view.
     claims: Part<BTreeMap<i32, (usize, i64)>>,
     left: Bounds,
     vandalised: bool,
@@ -69,21 +69,21 @@ pub(crate) struct State {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// A first or a new session, or the same one again.
+    /// Connects: a first or new session, or the same one again.
     Connect(usize),
-    /// ZooKeeper takes the node's next request.
+    /// ZooKeeper serves the node's next request.
     Serve(usize),
-    /// The machine handles what comes next.
+    /// The machine handles its next event.
     Hear(usize),
-    /// The machine is told the time that it asked to be told.
+    /// The machine receives the timer event that it asked for.
     Tick(usize),
-    /// The connection breaks, after all requests on the way were served, or before.
+    /// The connection breaks, after all requests in flight were served, or before.
     Cut {
         node: usize,
         served: bool,
         news: News,
     },
-    /// ZooKeeper takes a request of a broken connection.
+    /// ZooKeeper serves a request of a broken connection.
     Late(usize),
     Expire(usize),
     Write(usize),
@@ -95,23 +95,23 @@ pub(crate) enum Action {
 
 laws! { Election {
     Claims = "S4: epochs increase, and each is claimed by one session",
-    Terms = "S4: a term is of a claim that its own session made",
-    Fence = "S3: what a leader writes is applied while its epoch is the present one, or not at all",
-    Candidate = "S5: only the first candidate claims, and only while its znode is there",
+    Terms = "S4: a term belongs to the session that claimed its epoch",
+    Fence = "S3: a leader's write is applied only in its own epoch",
+    Candidate = "S5: only the first candidate claims, and only while its znode exists",
 }}
 
 sights! { Election {
     Active = "a node leads",
-    LeadOn = "a paused leader leads on in the same term",
-    Lapsed = "a term ends because its trust has lapsed",
-    Anew = "a session whose term lapsed claims anew",
-    ClaimedBefore = "a claim is rejected because another came first",
-    LateReply = "a claim's reply is heard when its trust would have lapsed already",
+    LeadOn = "a paused leader resumes in the same term",
+    Lapsed = "a term ends because its trust has ended",
+    Anew = "a session whose term has ended claims again",
+    ClaimedBefore = "a claim is rejected because another one was applied first",
+    LateReply = "a claim's reply is handled after its trust has ended",
     StaleWrite = "a stale leader's write is rejected",
     Committed = "a leader's write is applied",
     Successor = "another leads after a session ended",
     Released = "a leader that stepped down is followed by another",
-    Vandalised = "a candidate that a strange hand deleted cannot claim",
+    Vandalised = "a candidate that an operator deleted cannot claim",
 }}
 
 impl Election {
@@ -119,7 +119,7 @@ impl Election {
         Self { strategy, start, bounds, sights: Sights::expecting(expected) }
     }
 
-    /// Everybody does all that is to be done; nothing breaks.
+    /// Runs all pending steps without faults.
     fn settle(&self, state: &mut State) {
         for n in 0..NODES {
             self.connect(state, n);
@@ -140,7 +140,7 @@ impl Election {
             Action::Connect(n) => self.connect(&mut state, n),
             Action::Serve(n) => self.serve_next(&mut state, n),
             Action::Hear(n) => {
-                let event = state.nodes[n].mailbox.pop_front().expect("something came");
+                let event = state.nodes[n].mailbox.pop_front().expect("the mailbox is not empty");
                 self.handle(&mut state, n, event);
             }
             Action::Tick(n) => self.handle(&mut state, n, Event::Tick),
@@ -157,7 +157,7 @@ impl Election {
                 }
             }
             Action::Late(n) => {
-                let sent = state.nodes[n].late.pop_front().expect("something is late");
+                let sent = state.nodes[n].late.pop_front().expect("there is a late request");
                 self.serve(&mut state, n, sent);
             }
             Action::Expire(n) => {
@@ -180,7 +180,7 @@ impl Election {
             Action::DeleteFirst => {
                 state.left.strange -= 1;
                 state.vandalised = true;
-                let first = first_candidate(&state.zk).expect("there is one").0;
+                let first = first_candidate(&state.zk).expect("there is a candidate").0;
                 state.zk.znodes.remove(&first);
                 fire(&mut state, &[first]);
             }
@@ -197,7 +197,7 @@ impl Election {
         let node = &mut *state.nodes[n];
         let over = node.session;
         if !node.alive {
-            node.session += if over == 0 { 1 + i64::try_from(n).expect("few nodes") } else { 10 };
+            node.session += if over == 0 { 1 + i64::try_from(n).expect("there are few nodes") } else { 10 };
         }
         (node.up, node.alive, node.heard) = (true, true, now);
         node.late.retain(outlives_connection);
@@ -208,12 +208,12 @@ impl Election {
         self.handle(state, n, Event::Connected { session, timeout: TIMEOUT });
     }
 
-    /// Serves a request. Its reply stays on the way if it could mean something else later.
+    /// Serves a request. Its reply stays in flight if it could have another effect later.
     fn serve_next(&self, state: &mut State, n: usize) {
         let now = state.now;
         let node = &mut *state.nodes[n];
         node.heard = now;
-        let sent = node.sent.pop_front().expect("something was sent");
+        let sent = node.sent.pop_front().expect("a request was sent");
         let stays =
             !node.mailbox.is_empty() || matches!(&sent, Sent::Request(_, request) if is_grave(request));
         let Some(reply) = self.serve(state, n, sent) else { return };
@@ -272,7 +272,8 @@ impl Election {
             Sent::Write(epoch) => match state.zk.commit(session, &[txn::fence(epoch)]) {
                 Outcome::Applied(()) => {
                     self.note(Sight::Committed);
-                    let (present, (claimer, _)) = state.claims.last_key_value().expect("somebody claimed");
+                    let (present, (claimer, _)) =
+                        state.claims.last_key_value().expect("an epoch was claimed");
                     if (*present, *claimer) != (epoch, n) {
                         state.broken.get_or_insert(Law::Fence);
                     }
@@ -332,7 +333,7 @@ impl Election {
     }
 }
 
-/// The lowest candidate, and who owns it.
+/// Returns the lowest candidate and its session.
 fn first_candidate(zk: &ZooKeeper) -> Option<(String, i64)> {
     if let Some(leader) = zk.znodes.get(path::LEADER) {
         return Some((path::LEADER.to_owned(), leader.owner));
@@ -439,16 +440,19 @@ impl Model for Election {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = laws();
         properties.extend([
-            Property::<Self>::always("S5: two nodes do not act as leader at once", |_, state| {
+            Property::<Self>::always("S5: two nodes do not act as leader at the same time", |_, state| {
                 let acting = state.nodes.iter().filter(|node| node.machine.may_act(state.now));
                 state.vandalised || acting.count() <= 1
             }),
-            Property::<Self>::always("S5: a leader that knows it is cut off does not act", |_, state| {
-                state.nodes.iter().all(|node| {
-                    !matches!(node.machine.state(), LeadershipState::Paused { .. })
-                        || !node.machine.may_act(state.now)
-                })
-            }),
+            Property::<Self>::always(
+                "S5: a leader that has noticed its lost connection does not act",
+                |_, state| {
+                    state.nodes.iter().all(|node| {
+                        !matches!(node.machine.state(), LeadershipState::Paused { .. })
+                            || !node.machine.may_act(state.now)
+                    })
+                },
+            ),
             Property::<Self>::always("L5: a term is never kept beyond its trust", |_, state| {
                 state.nodes.iter().all(|node| {
                     let Some(until) = node.machine.trusted_until() else { return true };

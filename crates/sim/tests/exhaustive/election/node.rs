@@ -9,7 +9,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::time::Millis;
 use uuid::Uuid;
 
-/// On its way to ZooKeeper.
+/// A request in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Sent {
     Request(Ticket, Request),
@@ -23,13 +23,13 @@ pub(crate) struct Node {
     /// The session on the server; 0 before the first.
     pub(crate) session: i64,
     pub(crate) alive: bool,
-    /// When the server heard of the session last.
+    /// When the server last heard from the session.
     pub(crate) heard: Millis,
     pub(crate) up: bool,
     pub(crate) sent: VecDeque<Sent>,
-    /// What a broken connection left in the network.
+    /// Requests of a broken connection that are still in flight.
     pub(crate) late: VecDeque<Sent>,
-    /// What the machine has not heard yet.
+    /// Events that the machine has not handled yet.
     pub(crate) mailbox: VecDeque<Event>,
     pub(crate) watch: Option<(Ticket, String)>,
     /// When the machine handled its last event.
@@ -39,7 +39,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new(n: usize, strategy: Strategy) -> Self {
         let identity = Uuid::from_u128(n as u128 + 1);
-        let node = NodeId::new(format!("n{n}")).expect("a name");
+        let node = NodeId::new(format!("n{n}")).expect("a valid name");
         let config = Config { node, strategy, policy: Policy::AtMostOne, identity, seed: identity };
         Self {
             machine: Leadership::new(config),
@@ -55,8 +55,8 @@ impl Node {
         }
     }
 
-    /// The connection breaks: what the machine hears. Whatever is unanswered is unknown, which it may be told before
-    /// it is told of the break, or after.
+    /// The connection breaks. Returns the events for the machine: every request without a reply becomes unknown, and
+    /// the machine may see that before or after the event of the break.
     pub(crate) fn cut(&mut self, news: News) -> Vec<Event> {
         (self.up, self.watch) = (false, None);
         let unheard = std::mem::take(&mut self.mailbox);
@@ -71,19 +71,19 @@ impl Node {
         }
     }
 
-    /// Whether a claim is the next to be served.
+    /// Returns whether the next request is a claim.
     pub(crate) fn claims(&self) -> bool {
         matches!(self.sent.front(), Some(Sent::Request(_, Request::Claim(_))))
     }
 
-    /// Whether a reply is outstanding that the machine makes much of.
+    /// Returns whether a reply with a lasting effect is outstanding.
     pub(crate) fn awaits(&self) -> bool {
         let sent =
             self.sent.iter().any(|sent| matches!(sent, Sent::Request(_, request) if is_grave(request)));
         sent || !self.mailbox.is_empty()
     }
 
-    /// The machine sends something, if there is anybody to send it to: else it hears at once what became of it.
+    /// Sends a request. If the node is not connected, returns the event of the failure.
     pub(crate) fn send(&mut self, ticket: Ticket, request: Request) -> Option<Event> {
         if self.up {
             self.sent.push_back(Sent::Request(ticket, request));
@@ -93,20 +93,20 @@ impl Node {
     }
 }
 
-/// When the machine is told that the connection broke: before or after it is told what is unknown because of that.
+/// The order of the event of the break and the events of the unknown requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     First,
     Last,
 }
 
-/// Whether the reply means something by itself, when the world has gone on. That to any other request only leads to the
-/// next request, so that it may as well be that one which is slow.
+/// Returns whether the reply has an effect even if it is late. A reply to any other request only causes the next
+/// request, so a delay of that one covers it.
 pub(crate) fn is_grave(request: &Request) -> bool {
     matches!(request, Request::Claim(_) | Request::Verify { .. })
 }
 
-/// Whether it changes anything when it is served late.
+/// Returns whether the request changes anything when it is served late.
 fn writes(sent: &Sent) -> bool {
     match sent {
         Sent::Write(_) | Sent::Request(_, Request::Claim(_)) => true,
@@ -123,13 +123,13 @@ fn writes(sent: &Sent) -> bool {
     }
 }
 
-/// Whether it may be served after a reconnection, and after the end of its session. ZooKeeper does neither, but nothing
-/// that a fence protects may depend on that; a request of the campaign does.
+/// Returns whether the request may be served after a reconnection, and after the end of its session. ZooKeeper does
+/// neither, but the safety of fenced writes must not depend on it. The requests of the campaign do depend on it.
 pub(crate) fn outlives_connection(sent: &Sent) -> bool {
     matches!(sent, Sent::Write(_) | Sent::Request(_, Request::Claim(_)))
 }
 
-/// What is left of an event that was on its way when the connection broke.
+/// Returns what remains of an event that was in flight when the connection broke.
 fn unheard_of(event: Event) -> Option<Event> {
     match event {
         Event::Reply(ticket, reply) => {

@@ -1,4 +1,4 @@
-//! What the server does with a request of the election.
+//! The server's handling of election requests.
 
 use bellwether_core::machine::election::campaign;
 use bellwether_core::machine::election::leadership::{Findings, Reply, Request, Sighting};
@@ -10,14 +10,14 @@ use bellwether_core::txn::{Lifetime, Op};
 
 use crate::zookeeper::ZooKeeper;
 
-/// Serves a request; also tells which znodes it changed.
+/// Serves a request. Also returns the changed znodes.
 pub(crate) fn serve(zk: &mut ZooKeeper, session: i64, request: &Request) -> (Reply, Vec<String>) {
     let mut changed = Vec::new();
     let reply = match request {
         Request::Campaign(request) => Reply::Campaign(campaign(zk, session, request, &mut changed)),
         Request::ReadEpoch => Reply::Epoch(Outcome::Applied(sighting(zk))),
         Request::Claim(claim) => {
-            let node = NodeId::new("n").expect("a name");
+            let node = NodeId::new("n").expect("a valid name");
             let ops = claim.ops(&node, WallMillis(0));
             changed.push(path::EPOCH.to_owned());
             Reply::Claimed(zk.commit(session, &ops))

@@ -1,4 +1,4 @@
-//! What each step does.
+//! The effect of each step.
 
 use bellwether_core::group::{GroupRecord, Stage, Stop};
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
@@ -17,7 +17,7 @@ use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
 impl Groups {
-    /// Applies a transaction, checks it, and tells whoever watches. `epoch` is of the leader that sent it.
+    /// Applies a transaction, checks it, and sends hints to the watchers. `epoch` is that of the leader that sent it.
     fn commit(&self, state: &mut State, epoch: Option<i32>, ops: &[Op]) -> Outcome<()> {
         let after = match state.zk.after(SESSION, ops) {
             Ok(after) => after,
@@ -79,7 +79,7 @@ impl Groups {
     }
 
     fn serve(&self, state: &mut State, n: usize) -> (Write, Outcome<()>) {
-        let write = state.leaders[n].sent.pop_front().expect("something was sent");
+        let write = state.leaders[n].sent.pop_front().expect("a request was sent");
         let epoch = state.leaders[n].epoch;
         let outcome = self.commit(state, Some(epoch), &write.ops());
         match (&write, &outcome) {
@@ -104,18 +104,20 @@ impl Groups {
         self.accepted(state, n);
     }
 
-    /// All calls are made, one after the other.
+    /// Makes all calls, one after the other.
     pub(super) fn submit_all(&self, state: &mut State) {
         for n in 0..state.calls.len() {
             let zk = state.zk.clone();
             state.calls[n].make(&zk);
-            let Phase::Sent(ops) = state.calls[n].phase.clone() else { unreachable!("it is taken") };
+            let Phase::Sent(ops) = state.calls[n].phase.clone() else {
+                unreachable!("the call has sent its request")
+            };
             let outcome = self.commit(state, None, &ops);
             self.answer(state, n, &outcome);
         }
     }
 
-    /// The group of sub-jobs is there: now its chunk is made, which a lost copy may have done.
+    /// Creates the chunk once the group of sub-jobs exists, unless a lost copy of the request has created it.
     fn accepted(&self, state: &mut State, n: usize) {
         if state.calls[n].phase == Phase::Accepted && state.calls[n].what == What::Spawn {
             self.commit(state, None, &txn::make_chunk(&stage::inner(), 0));
@@ -125,23 +127,23 @@ impl Groups {
     fn begin(&self, state: &mut State, job: usize) {
         let assignment = Assignment::new(1, 0, WALL);
         let ops = txn::assign(&self.cast.jobs[job].id, worker(), &assignment, None);
-        assert_eq!(self.commit(state, None, &ops), Outcome::Applied(()), "nobody else assigns");
+        assert_eq!(self.commit(state, None, &ops), Outcome::Applied(()), "no other assignment is in flight");
     }
 
-    /// A job that waits is assigned, and ends.
+    /// Assigns a waiting job and ends it.
     pub(super) fn end_at_once(&self, state: &mut State, job: usize, well: bool) {
         if state.zk.znodes.contains_key(&self.cast.jobs[job].queued) {
             self.begin(state, job);
         }
         let ops = self.end(state, job, well);
-        assert_eq!(self.commit(state, None, &ops), Outcome::Applied(()), "it is its worker's");
+        assert_eq!(self.commit(state, None, &ops), Outcome::Applied(()), "the worker has the assignment");
     }
 
-    /// What a worker sends to end what it has.
+    /// Returns the transaction with which the worker ends the job.
     fn end(&self, state: &State, job: usize, well: bool) -> Vec<Op> {
         let part = &self.cast.jobs[job];
-        let (assignment, at) = state.zk.value::<Assignment>(&part.assigned).expect("it is assigned");
-        let (record, version) = state.zk.value::<JobRecord>(&part.record).expect("it is there");
+        let (assignment, at) = state.zk.value::<Assignment>(&part.assigned).expect("the job is assigned");
+        let (record, version) = state.zk.value::<JobRecord>(&part.record).expect("the record exists");
         let ending = match (well, assignment.cancel) {
             (true, _) => Ending::Succeeded(Payload::json(*b"2").expect("small")),
             (false, true) => Ending::Cancelled,
@@ -211,13 +213,15 @@ impl Groups {
                 }
             }
             Action::Answer(n) => {
-                let Phase::Sent(ops) = &before.calls[n].phase else { unreachable!("it was sent") };
+                let Phase::Sent(ops) = &before.calls[n].phase else { unreachable!("the request was sent") };
                 let outcome = self.commit(&mut state, None, ops);
                 self.answer(&mut state, n, &outcome);
             }
             Action::Lose { call, served } => {
                 state.left.lost_replies -= 1;
-                let Phase::Sent(ops) = &before.calls[call].phase else { unreachable!("it was sent") };
+                let Phase::Sent(ops) = &before.calls[call].phase else {
+                    unreachable!("the request was sent")
+                };
                 if served {
                     self.commit(&mut state, None, ops);
                 } else {
@@ -249,7 +253,7 @@ impl Groups {
     }
 }
 
-/// Hints to the leaders of what an operation changed: they watch the groups, not the places.
+/// Sends hints to the leaders about an operation. They watch the groups, not the places.
 fn tell(state: &mut State, op: &Op) {
     let hint = match (path::parse(op.path()), op) {
         (Place::Group(GroupPlace::Record(group)), Op::Create { .. } | Op::Set { .. }) => {

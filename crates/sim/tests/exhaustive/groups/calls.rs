@@ -1,7 +1,8 @@
-//! What clients and the parent's handler ask for: members, a seal, the group of sub-jobs.
+//! The calls of clients and of the parent's handler: members, a seal, the group of sub-jobs.
 //!
-//! A call reads the group, decides by the record whether it may go on (`GroupRecord::admits`, `sealed`), and sends. When
-//! that is rejected, or the reply is lost, it looks what stands: as `src/client/submit` and `src/client/group` do.
+//! A call reads the group, checks with the record whether it is allowed (`GroupRecord::admits`, `sealed`), and sends
+//! its transaction. After a rejection or a lost reply it reads the current state, like `src/client/submit` and
+//! `src/client/group`.
 
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::identity::{self, IfExists, Sight};
@@ -18,13 +19,13 @@ use crate::zookeeper::ZooKeeper;
 pub(crate) enum What {
     Member(GroupId, u32),
     Seal(GroupId),
-    /// The group of sub-jobs, with the mark in the parent's assignment.
+    /// Create the group of sub-jobs, and mark it in the parent's assignment.
     Spawn,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
-    /// To be made (again).
+    /// To be made, for the first time or again.
     Not,
     Sent(Vec<Op>),
     /// The reply was lost.
@@ -44,7 +45,7 @@ impl Call {
         Self { what, phase: Phase::Not }
     }
 
-    /// Whether it may be made now: a handler submits members once it has their group.
+    /// Returns whether it can be made now: a handler submits members once it has their group.
     pub(crate) fn can_be_made(&self, zk: &ZooKeeper) -> bool {
         match &self.what {
             What::Member(group, _) | What::Seal(group) => zk.znodes.contains_key(&path::group(group)),
@@ -52,7 +53,7 @@ impl Call {
         }
     }
 
-    /// Reads, and sends what is to be sent.
+    /// Reads, and sends the transaction if there is one.
     pub(crate) fn make(&mut self, zk: &ZooKeeper) {
         let ops = match &self.what {
             What::Member(group, number) => {
@@ -70,7 +71,7 @@ impl Call {
         };
         self.phase = match ops {
             Some(ops) => Phase::Sent(ops),
-            // It is not taken: what is there may be ours all the same.
+            // The group does not admit it, but an earlier request may have been applied.
             None if self.is_done(zk) => Phase::Accepted,
             None => Phase::Refused,
         };
@@ -85,7 +86,7 @@ impl Call {
         };
     }
 
-    /// The reply was lost.
+    /// Reads back after a lost reply.
     pub(crate) fn look_back(&mut self, zk: &ZooKeeper) {
         self.phase = if self.is_done(zk) { Phase::Accepted } else { Phase::Not };
     }
@@ -105,10 +106,10 @@ impl Call {
 }
 
 fn read(zk: &ZooKeeper, group: &GroupId) -> (GroupRecord, i32) {
-    zk.value(&path::group(group)).expect("nobody removes it")
+    zk.value(&path::group(group)).expect("groups are not removed in this model")
 }
 
-/// While the parent's attempt has it.
+/// Returns the transaction, as long as the parent's attempt is assigned.
 fn spawn(zk: &ZooKeeper) -> Option<Vec<Op>> {
     let parent = member(&stage::group(), 0);
     let (_, token) = zk.value::<JobRecord>(&path::record(&parent))?;

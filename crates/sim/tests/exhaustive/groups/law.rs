@@ -1,4 +1,4 @@
-//! What must hold of each transaction.
+//! The laws for each transaction.
 
 use bellwether_core::group::{End, GroupRecord, Stage, Stop};
 use bellwether_core::job::{JobRecord, Role};
@@ -11,7 +11,7 @@ use super::model::Law;
 use super::stage::Cast;
 use crate::zookeeper::ZooKeeper;
 
-/// What a transaction that led from `was` to `is` broke.
+/// Returns the law that a transaction from `was` to `is` broke.
 pub(super) fn broken(cast: &Cast, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) -> Option<Law> {
     for part in &cast.jobs {
         let Some((record, version)) = is.value::<JobRecord>(&part.record) else { continue };
@@ -35,7 +35,7 @@ pub(super) fn broken(cast: &Cast, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) -
     ops.iter().find_map(|op| marked(was, is, op))
 }
 
-/// A job of a group came.
+/// Checks a new job of a group.
 fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
     let membership = record.membership.as_ref()?;
     let group = &membership.group;
@@ -55,7 +55,7 @@ fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
     (!holds).then_some(law)
 }
 
-/// All members have, and the parent that might submit more.
+/// Returns whether all members have ended, and the parent that might submit more.
 fn all_ended(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
     let ended = ended(zk, group).len();
     let parent = record.parent.is_none() || ends(zk, group, "parent").is_some();
@@ -65,7 +65,7 @@ fn all_ended(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
         && open(zk, group).is_empty()
 }
 
-/// It did not wait, and has a reason.
+/// Checks that a stopped group has a valid reason.
 fn stopped(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
     let failed = |end: End| end != End::Succeeded;
     match record.stopped {
@@ -82,13 +82,14 @@ fn stopped(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
     }
 }
 
-/// How a group's other job ended.
+/// Returns how another job of the group ended.
 fn ends(zk: &ZooKeeper, group: &GroupId, who: &str) -> Option<End> {
     let there = |end: &End| zk.znodes.contains_key(&format!("{}/{who}-{}", path::group(group), end.letter()));
     End::ALL.into_iter().find(there)
 }
 
-/// A member has a place while it is open, and a mark afterwards; one with sub-jobs, from when their group is done.
+/// Returns whether a member has a place while it is open and a mark afterwards. A member with sub-jobs is open until
+/// their group is done.
 fn is_where_it_counts(zk: &ZooKeeper, record: &JobRecord, job: &bellwether_core::name::JobId) -> bool {
     let Some(membership) = &record.membership else { return true };
     let Role::Member(number) = membership.role else { return true };
@@ -102,7 +103,7 @@ fn is_where_it_counts(zk: &ZooKeeper, record: &JobRecord, job: &bellwether_core:
     (place, mark) == (!over, over)
 }
 
-/// Of a mark that is made: that of a parent whose sub-jobs' group is done comes after its finished job.
+/// Checks that the end of a parent with sub-jobs is marked only after its finished job.
 fn marked(was: &ZooKeeper, is: &ZooKeeper, op: &Op) -> Option<Law> {
     let Op::Set { path, .. } = op else { return None };
     let Place::Group(GroupPlace::Record(group)) = path::parse(path) else { return None };

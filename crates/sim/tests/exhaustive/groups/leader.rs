@@ -1,6 +1,7 @@
-//! A leader's joiner, its looks, and what is on its way to ZooKeeper.
+//! A leader's group joiner, its looks, and its requests in flight.
 //!
-//! A look is several reads, one after the other, in the order of `actors/src/group.rs`: each is of its own moment.
+//! A look consists of several reads in sequence, in the order of `actors/src/group.rs`. Each read happens at its own
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +17,7 @@ use super::stage::{member, worker};
 use crate::kit::WALL;
 use crate::zookeeper::ZooKeeper;
 
-/// On its way to ZooKeeper.
+/// A request in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Write {
     Advance(GroupId, Vec<Op>),
@@ -39,12 +40,12 @@ impl Write {
     }
 }
 
-/// How far a look is: what it reads next.
+/// The next read of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Moment {
-    /// The other jobs' marks, and how many places there are.
+    /// The marks of the other jobs, and the number of places.
     Places,
-    /// How many marks there are; and if numbers are wanted, the places by number.
+    /// The number of marks and, if requested, the places by number.
     Marks,
     /// The marks by number.
     Numbers,
@@ -61,20 +62,20 @@ struct Looking {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Leader {
     pub(crate) epoch: i32,
-    /// While it leads, or believes so.
+    /// Present while the leader leads, or believes so.
     machine: Option<GroupJoiner>,
     pub(crate) up: bool,
     pub(crate) sent: VecDeque<Write>,
     looks: VecDeque<Looking>,
     hints: VecDeque<Event>,
-    /// Another has claimed: of what comes from now on it hears nothing. What it has, it goes on with.
+    /// Whether another leader has claimed. The stale leader receives no more hints, but continues with what it has.
     stale: bool,
-    /// It found a group that it cannot take on.
+    /// Whether it found a group that it cannot advance.
     pub(crate) stuck: bool,
 }
 
 impl Leader {
-    /// Not leading yet.
+    /// Creates a node that is not leading yet.
     pub(crate) fn new() -> Self {
         let (sent, looks, hints) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         Self { epoch: 0, machine: None, up: true, sent, looks, hints, stale: false, stuck: false }
@@ -117,7 +118,7 @@ impl Leader {
     }
 
     pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
-        let event = self.hints.pop_front().expect("a hint came");
+        let event = self.hints.pop_front().expect("there is a hint");
         self.hear(zk, event);
     }
 
@@ -125,7 +126,7 @@ impl Leader {
         self.hear(zk, write.answered(outcome));
     }
 
-    /// The connection breaks: hints are lost, what was read is, and what it sent is unknown.
+    /// The connection breaks: hints and reads are lost, and requests in flight become unknown.
     pub(crate) fn cut(&mut self, zk: &ZooKeeper) -> Vec<Write> {
         self.up = false;
         self.hints.clear();
@@ -144,9 +145,9 @@ impl Leader {
         self.sweep(zk, groups);
     }
 
-    /// The next read of the first look.
+    /// Runs the next read of the first look.
     pub(crate) fn look(&mut self, zk: &ZooKeeper) {
-        let mut look = self.looks.pop_front().expect("it looks");
+        let mut look = self.looks.pop_front().expect("there is a look in progress");
         if look.read(zk) {
             self.looks.push_front(look);
         } else {
@@ -211,7 +212,7 @@ impl Leader {
 }
 
 impl Looking {
-    /// Reads on; whether there is more to read.
+    /// Runs the next read. Returns whether there is more to read.
     fn read(&mut self, zk: &ZooKeeper) -> bool {
         let Self { group, sight, moment, open: by_number } = self;
         match moment {
@@ -249,7 +250,7 @@ impl Looking {
 }
 
 fn count(many: usize) -> u32 {
-    u32::try_from(many).expect("few members")
+    u32::try_from(many).expect("a group has few members")
 }
 
 pub(crate) fn open(zk: &ZooKeeper, group: &GroupId) -> BTreeSet<u32> {

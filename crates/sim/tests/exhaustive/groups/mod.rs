@@ -1,17 +1,17 @@
-//! A group of two members, or of one that has a sub-job; two leaders, and calls whose replies are lost.
+//! A group of two members, or of one member with a sub-job; two leaders, and calls with lost replies.
 //!
-//! A leader is its joiner. Members are submitted, sealed and ended by the very transactions of clients and workers; what
-//! leads to those is the matter of `attempts`. A look is several reads, each of its own moment.
+//! A leader consists of its joiner. Members are submitted, sealed and ended with the transactions of clients and
+//! workers; the steps before these are covered by `attempts`. A look consists of several reads, each at its own time.
 //!
-//! | adversity | as a step |
+//! | adversity | step |
 //! | --- | --- |
-//! | stale leader | the second claims at any time (nested: while a step of the first is on its way); what the first sent is served at any time, and its looks read on |
-//! | reply lost | of a submission, a seal, the making of sub-jobs, a leader's step: after it was served, or before |
-//! | late application | each lost write may be applied at any later time, also the end of a job beside the one sent again |
-//! | failure | a member, or a parent, ends without success |
+//! | stale leader | the second claims at any time (nested: during a request of the first); the first continues |
+//! | lost reply | of a call or a leader's request: after it was served, or before |
+//! | late application | each lost write may be applied at any later time, even if it was sent again |
+//! | failure | a member or a parent ends without success |
 //!
-//! There is no sweep but where a leader begins and where its connection is back: L3 holds by hints and answers alone.
-//! Retries of members, removal, and what a hand deletes are not here.
+//! There are no sweeps except when a leader starts and when its connection is back, so L3 must hold through hints and
+//! replies alone. Retries of members, removal, and manual deletes are not included.
 
 mod act;
 mod calls;

@@ -1,4 +1,4 @@
-//! The states, the steps between them, and what must hold.
+//! The states, the steps between them, and the properties.
 
 use std::collections::BTreeSet;
 
@@ -17,32 +17,32 @@ use crate::zookeeper::ZooKeeper;
 
 pub(super) const LEADERS: usize = 2;
 
-/// How often what may happen.
+/// How often each adversity may happen, and the initial state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
-    /// The group's one member has sub-jobs.
+    /// Whether the group's only member has sub-jobs.
     pub(crate) nested: bool,
-    /// The group fails fast.
+    /// Whether the group is fail-fast.
     pub(crate) fail_fast: bool,
-    /// The members, or the parent's sub-jobs, are there from the start, and the total is known.
+    /// Whether the members, or the parent's sub-jobs, exist from the start, and the total is known.
     pub(crate) submitted: bool,
-    /// The total is said when the group is made: nobody seals it.
+    /// Whether the total is set when the group is created, so that there is no seal.
     pub(crate) total: bool,
-    /// The first member, or the parent, has ended before the first leader looks: well, or not.
+    /// Whether the first member, or the parent, has ended before the first leader looks, and with success or not.
     pub(crate) first: Option<bool>,
-    /// The second leader claims.
+    /// Claims of the second leader.
     pub(crate) claims: u8,
-    /// It claims only while a step of the first is on its way.
+    /// Whether it claims only while a request of the first leader is in flight.
     pub(crate) midway: bool,
-    /// The first leader's connection breaks.
+    /// Lost connections of the first leader.
     pub(crate) cuts: u8,
-    /// The reply to a call is lost.
+    /// Lost replies to calls.
     pub(crate) lost_replies: u8,
-    /// The reply to the end of a job is lost, and it may be applied yet.
+    /// Lost replies to the end of a job, which may still be applied.
     pub(crate) lost_ends: u8,
-    /// A job ends without success.
+    /// Jobs that end without success.
     pub(crate) failures: u8,
-    /// A job stands in an inbox for a while before it ends.
+    /// Jobs that stay in an inbox for a while before they end.
     pub(crate) begins: u8,
 }
 
@@ -57,9 +57,9 @@ pub(crate) struct State {
     pub(super) zk: Part<ZooKeeper>,
     pub(super) leaders: [Part<Leader>; LEADERS],
     pub(super) calls: Part<Vec<Call>>,
-    /// Writes that were lost on the way, and may be applied yet: by a leader under this epoch, or by others.
+    /// Lost writes that may still be applied: of a leader with this epoch, or of others.
     pub(super) late: Part<Vec<(Option<i32>, Vec<Op>)>>,
-    /// Which joins and finished jobs were made.
+    /// The joins and finished jobs that were created.
     pub(super) made: Part<BTreeSet<usize>>,
     pub(super) left: Bounds,
     pub(crate) broken: Option<Law>,
@@ -69,22 +69,22 @@ pub(crate) struct State {
 pub(crate) enum Action {
     /// The second leader claims the epoch and begins.
     Claim,
-    /// ZooKeeper takes a leader's next write, which hears of it.
+    /// ZooKeeper serves a leader's next write, and the leader handles the reply.
     Serve(usize),
-    /// A leader's look reads on.
+    /// A leader's look runs its next read.
     Look(usize),
-    /// A leader hears a hint.
+    /// A leader handles a hint.
     Hint(usize),
-    /// The first leader's connection breaks, after all that was on the way was served, or before.
+    /// The first leader's connection breaks, after all requests in flight were served, or before.
     Cut {
         served: bool,
     },
     Connect,
-    /// A call reads the group, and sends.
+    /// A call reads the group and sends its transaction.
     Make(usize),
-    /// ZooKeeper takes what it sent.
+    /// ZooKeeper serves the call's transaction.
     Answer(usize),
-    /// The reply is lost, and the request with it or not.
+    /// The reply is lost, with the request or without it.
     Lose {
         call: usize,
         served: bool,
@@ -92,45 +92,45 @@ pub(crate) enum Action {
     LookBack(usize),
     /// A job is assigned.
     Begin(usize),
-    /// A job ends, well or not.
+    /// A job ends, with success or not.
     End {
         job: usize,
         well: bool,
     },
-    /// The end of a job is sent, lost, and sent again.
+    /// The end of a job is sent, its reply is lost, and it is sent again.
     LoseEnd(usize),
-    /// A write that was lost is applied after all.
+    /// A lost write is applied.
     Late(usize),
 }
 
 laws! { Groups {
     OneEnd = "S2: a job ends once",
-    Fence = "S3: what a leader writes is applied while its epoch is the present one, or not at all",
-    Once = "S7: a join and a finished job are made once",
-    Sealed = "S7: no member comes in after a group was closed, sealed below its number, or went on",
-    AfterTheLast = "S7: a join is made after the last end of members and parent, or a stop; a finished job after both",
-    Done = "S7: a group is done, and its parent's end told, after its last job and with no member open",
+    Fence = "S3: a leader's write is applied only in its own epoch",
+    Once = "S7: a join and a finished job are created once",
+    Sealed = "S7: no member is created after its group was closed, sealed below its number, or advanced",
+    AfterTheLast = "S7: a join is created after the last end of members and parent, or a stop; a finished job after join and parent",
+    Done = "S7: a group is done, and its parent marked, after its last job and with no open member",
     PlaceOrMark = "S7: a member has a place while it is open, or its sub-jobs are, and a mark afterwards",
-    OnePlace = "S1, S10: an open job is in exactly one place, and one that is over in none",
+    OnePlace = "S1, S10: an open job is in exactly one place, a terminal job in none",
 }}
 
 sights! { Groups {
     Joined = "a group is joined and done",
     Stopped = "a group is joined because a member failed",
-    Refused = "a member is refused because its group went on",
-    LateMember = "a submission that was lost on the way meets a group that went on",
-    LateSeal = "a seal that was lost on the way is rejected",
-    LateEnd = "an end that was lost on the way is rejected",
-    LateAdvance = "a leader's step that was lost on the way is rejected",
-    LateApplied = "a leader's step that was lost on the way is applied after all",
-    Stale = "a stale leader's step is rejected",
-    Raced = "a step is rejected, because the group was taken on or changed meanwhile",
-    Cancelled = "a member that waits is cancelled by a stop",
-    Asked = "a member that runs is asked to end by a stop",
-    Counted = "a group of sub-jobs that nobody sealed is closed, counted and joined",
-    Told = "a parent's end is told to its own group",
-    StoppedByParent = "a group of sub-jobs is stopped by its parent's end",
-    NoSubJobs = "a parent ends before it has sub-jobs, and can have none any more",
+    Refused = "a member is rejected because its group has advanced",
+    LateMember = "a lost submission is rejected because its group has advanced",
+    LateSeal = "a lost seal is rejected",
+    LateEnd = "a lost end is rejected",
+    LateAdvance = "a leader's lost request is rejected",
+    LateApplied = "a leader's lost request is applied late",
+    Stale = "a stale leader's request is rejected",
+    Raced = "a request is rejected because the group was advanced or changed concurrently",
+    Cancelled = "a stop cancels a waiting member",
+    Asked = "a stop requests a running member to end",
+    Counted = "an unsealed group of sub-jobs is closed, counted and joined",
+    Told = "a parent's end is marked in its own group",
+    StoppedByParent = "a parent's end stops its group of sub-jobs",
+    NoSubJobs = "a parent ends before it has sub-jobs, and can no longer create any",
 }}
 
 impl Groups {
@@ -176,7 +176,7 @@ impl Groups {
             }
             Action::End { job, well } => {
                 let part = &self.cast.jobs[job];
-                // A join that fails would be tried again, as any other job.
+                // A failed join would be retried like any other job.
                 (well || (left.failures > 0 && part.counts)) && (there(&part.queued) || there(&part.assigned))
             }
             Action::LoseEnd(n) => {
@@ -202,7 +202,7 @@ impl Groups {
         leaders.chain(once).chain(calls).chain(jobs).chain(late)
     }
 
-    /// Whether something is still to come of itself, not by an adversity.
+    /// Returns whether an automatic step is left, which is not an adversity.
     fn goes_on(&self, state: &State) -> bool {
         let of_itself = |action: &Action| match action {
             Action::Serve(_)
@@ -272,10 +272,10 @@ impl Model for Groups {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = laws();
         properties.push(Property::<Self>::always(
-            "L3: where nothing more comes of itself, all is over",
+            "L3: when no automatic step is left, all jobs and groups are done",
             |model, state| state.broken.is_some() || model.goes_on(state) || model.is_over(state),
         ));
-        properties.push(Property::<Self>::always("a group can always be taken on", |_, state| {
+        properties.push(Property::<Self>::always("a group can always be advanced", |_, state| {
             state.leaders.iter().all(|leader| !leader.stuck)
         }));
         properties.extend(self.sights());

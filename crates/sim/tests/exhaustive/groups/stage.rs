@@ -1,4 +1,4 @@
-//! The names of two casts: a group of two members, and a group whose one member has sub-jobs.
+//! The names of two settings: a group of two members, and a group whose only member has sub-jobs.
 
 use bellwether_core::group::{GroupRecord, Parent};
 use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Role};
@@ -15,22 +15,22 @@ use crate::zookeeper::ZooKeeper;
 
 pub(crate) const SESSION: i64 = 1;
 
-/// How many members the group has, and how many sub-jobs the parent makes.
+/// Number of the group's members, and of the parent's sub-jobs.
 pub(crate) const MEMBERS: u32 = 2;
 pub(crate) const SUB_JOBS: u32 = 1;
 
-/// A job, and where it may stand. Spelt once: these are looked up in every state.
+/// A job and its possible paths. Computed once, because every state looks them up.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) id: JobId,
-    /// It is a member, not a join or a finished job.
+    /// Whether it is a member, and not a join or a finished job.
     pub(crate) counts: bool,
     pub(crate) record: String,
     pub(crate) queued: String,
     pub(crate) assigned: String,
 }
 
-/// All jobs and groups that there may be.
+/// All jobs and groups of a setting.
 #[derive(Debug)]
 pub(crate) struct Cast {
     pub(crate) jobs: Vec<Part>,
@@ -55,7 +55,8 @@ impl Cast {
         Self { jobs, groups, nested }
     }
 
-    /// The group is made, its parents and those of its jobs are there, and one worker is. A parent runs already.
+    /// Creates the initial state: the group, its parent znodes and those of its jobs, and one worker. A parent is
+    /// already running.
     pub(crate) fn zookeeper(&self, bounds: &Bounds) -> ZooKeeper {
         let jobs = self.jobs.iter().map(|part| Bucket::of(&part.id));
         let jobs = jobs.flat_map(|bucket| [bucket.jobs(), bucket.queue()]);
@@ -92,7 +93,7 @@ pub(crate) fn worker() -> WorkerId {
 }
 
 pub(crate) fn group() -> GroupId {
-    GroupId::new("g").expect("a name")
+    GroupId::new("g").expect("a valid name")
 }
 
 fn plain() -> GroupRecord {

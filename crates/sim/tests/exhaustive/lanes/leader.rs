@@ -1,6 +1,7 @@
-//! A leader's assigner and its gate, and what is on its way to and from ZooKeeper.
+//! A leader's assigner with its gate, and its requests and replies in flight.
 //!
-//! A read of the lanes is of the moment when it was asked for, and is heard whenever it likes: any list is an old one.
+//! A read of the lanes has the state of the time when it was requested, and is handled at any later time: every list
+//! may be stale.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -20,13 +21,13 @@ pub(crate) struct Leader {
     machine: Assigner,
     pub(crate) up: bool,
     pub(crate) sent: VecDeque<Batch<Job>>,
-    /// Answered reads.
+    /// Replies to reads.
     pub(crate) replies: VecDeque<Event>,
     pub(crate) hints: VecDeque<Hint>,
     pub(crate) fenced_out: bool,
 }
 
-/// What a watch reported.
+/// A watch event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Hint {
     Queue(JobId),
@@ -67,7 +68,7 @@ impl Leader {
     }
 
     pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
-        let event = match self.hints.pop_front().expect("a hint came") {
+        let event = match self.hints.pop_front().expect("there is a hint") {
             Hint::Queue(job) => match zk.value(&path::queue_entry(&job)) {
                 Some((entry, _)) => Event::Queued(vec![(job, entry)]),
                 None => Event::Unqueued(job),
@@ -79,7 +80,7 @@ impl Leader {
     }
 
     pub(crate) fn hear_reply(&mut self, zk: &ZooKeeper) {
-        let event = self.replies.pop_front().expect("a read was answered");
+        let event = self.replies.pop_front().expect("there is a reply");
         self.hear(zk, event);
     }
 
@@ -87,7 +88,7 @@ impl Leader {
         self.hear(zk, Event::Committed(batch, outcome));
     }
 
-    /// The connection breaks: what was sent is unknown, what was read is lost.
+    /// The connection breaks: requests in flight become unknown, and reads are lost.
     pub(crate) fn cut(&mut self, zk: &ZooKeeper) {
         self.up = false;
         self.hints.clear();
@@ -105,7 +106,7 @@ impl Leader {
         }
     }
 
-    /// The same session is back: everything is watched and listed anew.
+    /// The same session is connected again: all watches are set and everything is listed again.
     pub(crate) fn connect(&mut self, zk: &ZooKeeper) {
         self.up = true;
         self.hear(zk, Event::Resume);
@@ -160,7 +161,7 @@ impl Leader {
                 self.fenced_out = true;
                 None
             }
-            Effect::ListPauses | Effect::Overdue(_) => unreachable!("nothing here expires or is paused"),
+            Effect::ListPauses | Effect::Overdue(_) => unreachable!("no job expires and no kind is paused"),
             Effect::Assigned { .. } => None,
         }
     }

@@ -1,9 +1,9 @@
-//! Jobs of one lane, leaders that nothing keeps apart, and lists that are old.
+//! Jobs of one lane, concurrent leaders of the same epoch, and stale lists.
 //!
-//! Two jobs of a lane wait, submitted in one multi; a third may come. The leaders are assigners of one epoch, so that
-//! nothing but the turns is between them. A list of the lane and a read of its turns are of the moment when they were
-//! asked for and are heard whenever they like, after or before any hint. Attempts end by the very transactions of a
-//! worker or a recovery, whole: what leads to those is the matter of `attempts`.
+//! Two jobs of a lane wait, submitted in one multi; a third may be submitted. The leaders are assigners of one epoch,
+//! so that only the turns keep them apart. A list of the lane and a read of its turns have the state of the time when
+//! they were requested, and are handled at any later time, before or after any hint. Attempts end with the complete
+//! transactions of a worker or a recovery; the steps before these are covered by `attempts`.
 
 mod leader;
 mod model;

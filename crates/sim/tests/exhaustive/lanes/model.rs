@@ -1,4 +1,4 @@
-//! The states, the steps between them, and what must hold.
+//! The states, the steps between them, and the properties.
 
 use bellwether_core::job::{Attempt, Ending, JobRecord, Payload, TurnIndex};
 use bellwether_core::machine::assigner::Job;
@@ -14,22 +14,22 @@ use crate::explore::{Sights, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
 
-/// How often what may happen.
+/// How often each adversity may happen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
-    /// So many lead at once.
+    /// Number of leaders at the same time.
     pub(crate) leaders: usize,
-    /// The first leader's connection breaks.
+    /// Lost connections of the first leader.
     pub(crate) cuts: u8,
-    /// An attempt fails.
+    /// Attempts that fail.
     pub(crate) failures: u8,
-    /// An attempt loses its worker, as far as its record knows.
+    /// Attempts that end as lost.
     pub(crate) losses: u8,
-    /// A client cancels a job that waits.
+    /// Cancels of a waiting job by a client.
     pub(crate) cancels: u8,
-    /// An operator retries a cancelled job.
+    /// Retries of a cancelled job by an operator.
     pub(crate) retries: u8,
-    /// A third job is submitted.
+    /// Submissions of a third job.
     pub(crate) submissions: u8,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Lanes {
 pub(crate) struct State {
     zk: Part<ZooKeeper>,
     leaders: Vec<Part<Leader>>,
-    /// Assignments that were lost on the way, and may be applied yet.
+    /// Lost assignments that may still be applied.
     late: Part<Vec<Vec<Op>>>,
     left: Bounds,
     broken: Option<Law>,
@@ -50,11 +50,11 @@ pub(crate) struct State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// ZooKeeper takes a leader's next assignment, which hears of it.
+    /// ZooKeeper serves a leader's next assignment, and the leader handles the reply.
     Serve(usize),
-    /// A leader hears the next answered read.
+    /// A leader handles the next reply to a read.
     Hear(usize),
-    /// A leader hears the next hint.
+    /// A leader handles the next hint.
     Hint(usize),
     Cut {
         served: bool,
@@ -72,19 +72,19 @@ pub(crate) enum Action {
 
 laws! { Lanes {
     OneAtATime = "S6: jobs of a lane are assigned one at a time",
-    InOrder = "S6: no job of a lane is assigned before one that came before it has ended",
-    Turn = "S6: a turn is there while its job is open",
-    OnePlace = "S1, S10: an open job is in exactly one place, and one that is over in none",
-    Fence = "S3: an assignment within its epoch is not taken for a stale one",
+    InOrder = "S6: no job of a lane is assigned before an earlier one has ended",
+    Turn = "S6: a turn exists while its job is open",
+    OnePlace = "S1, S10: an open job is in exactly one place, a terminal job in none",
+    Fence = "S3: an assignment within its epoch is not treated as stale",
 }}
 
 sights! { Lanes {
     Second = "the second job is assigned after the first ended",
-    TurnRejected = "an assignment is rejected because its turn is gone",
-    EntryRejected = "an assignment is rejected because its entry is gone",
-    LateApplied = "an assignment that was lost on the way is applied after all",
-    Retried = "a job that was retried is assigned at its new turn",
-    Waits = "a job waits while the one before it waits out its backoff",
+    TurnRejected = "an assignment is rejected because its turn was deleted",
+    EntryRejected = "an assignment is rejected because its entry was deleted",
+    LateApplied = "a lost assignment is applied late",
+    Retried = "a retried job is assigned at its new turn",
+    Waits = "a job waits while the job ahead of it is in its backoff",
     Empty = "all jobs have ended and no turn is left",
 }}
 
@@ -93,7 +93,7 @@ impl Lanes {
         Self { bounds, sights: Sights::expecting(expected) }
     }
 
-    /// Applies a transaction, checks it, and tells whoever watches.
+    /// Applies a transaction, checks it, and sends hints to the watchers.
     fn commit(&self, state: &mut State, ops: &[Op]) -> Outcome<()> {
         let after = match state.zk.after(SESSION, ops) {
             Ok(after) => after,
@@ -150,7 +150,7 @@ impl Lanes {
     }
 
     fn serve(&self, state: &mut State, n: usize) -> (Batch<Job>, Outcome<()>) {
-        let batch = state.leaders[n].sent.pop_front().expect("something was sent");
+        let batch = state.leaders[n].sent.pop_front().expect("a request was sent");
         let ops: Vec<_> = batch.ops().cloned().collect();
         let outcome = self.commit(state, &ops);
         (batch, outcome)
@@ -158,11 +158,11 @@ impl Lanes {
 
     fn close(&self, state: &mut State, n: usize, ending: Ending) {
         let id = job(n);
-        let (record, version) = record(&state.zk, &id).expect("it was submitted");
+        let (record, version) = record(&state.zk, &id).expect("the job was submitted");
         let attempt = Attempt { number: record.attempts + 1, worker: worker() };
         let (closed, next) = record.close(attempt, ending, WALL, 0);
         let ops = txn::close(&id, worker(), version, None, &closed, &next);
-        assert_eq!(self.commit(state, &ops), Outcome::Applied(()), "nobody else closes it");
+        assert_eq!(self.commit(state, &ops), Outcome::Applied(()), "no other close is in flight");
     }
 
     fn step(&self, before: &State, action: Action) -> State {
@@ -206,19 +206,19 @@ impl Lanes {
             }
             Action::Promote(n) => {
                 let (entry, _) =
-                    state.zk.value(&path::delayed_entry(MINUTE, &job(n))).expect("it is delayed");
+                    state.zk.value(&path::delayed_entry(MINUTE, &job(n))).expect("the job is delayed");
                 let ops = txn::promote(&job(n), MINUTE, &entry);
                 self.commit(&mut state, &ops);
             }
             Action::Cancel(n) => {
                 state.left.cancels -= 1;
-                let (record, version) = record(&state.zk, &job(n)).expect("it was submitted");
+                let (record, version) = record(&state.zk, &job(n)).expect("the job was submitted");
                 let ops = txn::cancel(&job(n), version, &record.cancel(WALL), EntryLocation::Queued);
                 self.commit(&mut state, &ops);
             }
             Action::Retry(n) => {
                 state.left.retries -= 1;
-                let (record, version) = record(&state.zk, &job(n)).expect("it was submitted");
+                let (record, version) = record(&state.zk, &job(n)).expect("the job was submitted");
                 let ops = txn::reopen(&job(n), version, &record.reopen(), 0);
                 self.commit(&mut state, &ops);
             }
@@ -236,7 +236,7 @@ fn record(zk: &ZooKeeper, job: &JobId) -> Option<(JobRecord, i32)> {
     zk.value(&path::record(job))
 }
 
-/// The turns, each with its place in the order.
+/// Returns the turns with their positions in the order.
 fn turns(zk: &ZooKeeper) -> impl Iterator<Item = ((i64, u32), JobId)> {
     zk.znodes.iter().filter_map(|(path, znode)| {
         let Place::Turn(_, job) = path::parse(path) else { return None };
@@ -245,7 +245,7 @@ fn turns(zk: &ZooKeeper) -> impl Iterator<Item = ((i64, u32), JobId)> {
     })
 }
 
-/// What a transaction that led here broke.
+/// Returns the law that a transaction broke.
 fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Law> {
     let there = |path: &str| usize::from(zk.znodes.contains_key(path));
     let mut assigned = 0;
@@ -257,7 +257,7 @@ fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Law> {
         if there(&at.assigned) + there(&at.queued) + there(&at.delayed) != open {
             return Some(Law::OnePlace);
         }
-        let turn = record.turn().expect("each has the lane");
+        let turn = record.turn().expect("every job has the lane");
         if there(&path::turn(&turn, &job(n))) != open {
             return Some(Law::Turn);
         }
@@ -273,7 +273,7 @@ fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Law> {
     out_of_order.then_some(Law::InOrder)
 }
 
-/// Hints to the leaders of what an operation changed.
+/// Sends hints about an operation to the leaders.
 fn tell(state: &mut State, op: &Op) {
     let hint = match (path::parse(op.path()), op) {
         (_, Op::Check { .. }) => return,

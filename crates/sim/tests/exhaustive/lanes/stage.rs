@@ -1,4 +1,4 @@
-//! The names, and two jobs of one lane that wait.
+//! Names, and two waiting jobs of one lane.
 
 use std::sync::LazyLock;
 
@@ -15,14 +15,14 @@ use crate::kit;
 pub(crate) use crate::kit::{MINUTE, WALL};
 use crate::zookeeper::ZooKeeper;
 
-/// That of both leaders: no fence keeps them apart.
+/// The epoch of both leaders, so that no fence keeps them apart.
 pub(crate) const EPOCH: i32 = 0;
 
 pub(crate) const SESSION: i64 = 1;
 
 pub(crate) const JOBS: usize = 3;
 
-/// Where a job may stand. Spelt once: these are looked up in every state.
+/// The possible paths of a job. Computed once, because every state looks them up.
 pub(crate) struct Paths {
     pub(crate) record: String,
     pub(crate) queued: String,
@@ -43,18 +43,18 @@ pub(crate) fn paths(n: usize) -> &'static Paths {
 }
 
 pub(crate) fn job(n: usize) -> JobId {
-    JobId::new(["b", "a", "c"][n]).expect("a name")
+    JobId::new(["b", "a", "c"][n]).expect("a valid name")
 }
 
 pub(crate) fn lane() -> Lane {
-    Lane::new("l").expect("a name")
+    Lane::new("l").expect("a valid name")
 }
 
 pub(crate) fn worker() -> WorkerId {
     kit::worker(0)
 }
 
-/// Has room for all of them at once.
+/// Returns a worker with room for all jobs at the same time.
 pub(crate) fn info() -> WorkerInfo {
     kit::info(8)
 }
@@ -66,7 +66,7 @@ pub(crate) fn record() -> JobRecord {
     JobRecord { policy: kit::policy(2), placement, ..record }
 }
 
-/// The two were submitted in one multi, and their names are in the other order.
+/// Creates the initial state: two jobs were submitted in one multi, and the order of their names is reversed.
 pub(crate) fn zookeeper() -> ZooKeeper {
     let mut parents = path::PARENTS.map(str::to_owned).to_vec();
     parents.extend([path::EPOCH.to_owned(), path::delayed_minute(MINUTE)]);

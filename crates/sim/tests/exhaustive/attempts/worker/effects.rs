@@ -1,4 +1,4 @@
-//! What a worker's machines want, carried out as the actors do.
+//! Carries out the effects of a worker's machines as the actors do.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Worker {
                 self.mailbox.clear();
             }
             Effect::Drained(_) => deeds.push(Deed::Retired),
-            // A timer, which it hears of when it likes. In a drain it is that of giving up, which nobody does here.
+            // A timer, which fires at any time. In a drain it is the timer that gives up, which never fires here.
             Effect::WakeAt(_) if self.stage() == Some(Stage::Serving) => {
                 self.mailbox.push_back(Heard::Life(wing::Event::Wake));
             }
@@ -50,7 +50,7 @@ impl Worker {
             | Effect::MarkDraining(_)
             | Effect::Leave
             | Effect::Restarted
-            | Effect::Fail => unreachable!("it is registered once, and is told to drain by its mark alone"),
+            | Effect::Fail => unreachable!("the worker registers once, and drains only because of its mark"),
         }
     }
 
@@ -80,9 +80,9 @@ impl Worker {
             Effect::Discard { job, assignment, record } => {
                 self.send(Sent::Write(txn::discard(&job, self.id, assignment, record)), todo);
             }
-            // What it offers stands, and is not written anew here.
+            // The registration is not updated in this model.
             Effect::Missed(_) => {}
-            Effect::Quarantine { .. } => unreachable!("every value is whole"),
+            Effect::Quarantine { .. } => unreachable!("every value is readable"),
         }
     }
 
@@ -174,7 +174,7 @@ impl Worker {
                 todo.push_back(Heard::ExecutorPool(executor_pool::Event::Closed(vec![close.job().clone()])));
             }
             Effect::Resolved { applied } => deeds.push(Deed::Resolved { applied }),
-            // The reconnection takes up again what could not be sent.
+            // Requests that could not be sent are sent again after the reconnection.
             Effect::Refused(..) | Effect::WakeAt(_) => {}
         }
     }

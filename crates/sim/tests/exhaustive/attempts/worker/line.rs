@@ -1,4 +1,4 @@
-//! What is on a worker's way to ZooKeeper and back, and what becomes of it when the connection breaks.
+//! The requests and replies of a worker in flight, and the effect of a lost connection on them.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use bellwether_core::worker::WorkerInfo;
 use super::{Deed, HOLD, RESUME, Worker};
 use crate::zookeeper::ZooKeeper;
 
-/// On its way to ZooKeeper.
+/// A request in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Sent {
     List,
@@ -27,23 +27,23 @@ pub(crate) enum Sent {
     ReadAssignments(Vec<JobId>),
     MakeMinute(u64),
     HandBack(Box<Requeue>, Vec<Op>),
-    /// A write that nobody waits for: the next listing tells what became of it.
+    /// A write whose reply is ignored; the next listing shows its effect.
     Write(Vec<Op>),
-    /// A look at its registration.
+    /// A read of its registration.
     Look,
-    /// What it offers, said anew.
+    /// An update of its registration.
     Say(Vec<Op>),
     Retire(Vec<Op>),
 }
 
 impl Sent {
-    /// What it changes, if anything.
+    /// Returns the operations of a write.
     pub(crate) fn ops(&self) -> Vec<Op> {
         match self {
             Self::Close(batch) => batch.ops().cloned().collect(),
             Self::Beat(batch) => batch.ops().cloned().collect(),
             Self::HandBack(_, ops) | Self::Write(ops) | Self::Say(ops) | Self::Retire(ops) => ops.clone(),
-            // A container is made by a write of its own, which nothing depends on.
+            // A container is created by a separate write that no other request depends on.
             Self::List
             | Self::Read(_)
             | Self::ReadBack(_)
@@ -53,7 +53,7 @@ impl Sent {
         }
     }
 
-    /// What is heard of it when it is not answered.
+    /// Returns the event of a request without a reply.
     fn unanswered(self, unknown: Outcome<()>) -> Option<Heard> {
         Some(match self {
             Self::Read(jobs) => Heard::InboxWatcher(inbox_watcher::Event::ReadFailed(jobs)),
@@ -80,13 +80,13 @@ pub(crate) enum Heard {
 }
 
 impl Worker {
-    /// What a read finds.
+    /// Returns the event of a reply.
     pub(crate) fn answer(&self, zk: &ZooKeeper, sent: Sent, outcome: Outcome<()>) -> Option<Heard> {
         Some(match sent {
             Sent::List => {
                 let inbox = path::inbox(self.id);
                 let jobs =
-                    zk.children(&inbox)?.into_iter().map(|name| JobId::new(name).expect("a job's name"));
+                    zk.children(&inbox)?.into_iter().map(|name| JobId::new(name).expect("a valid job id"));
                 Heard::InboxWatcher(inbox_watcher::Event::Listed(jobs.collect()))
             }
             Sent::Read(jobs) => {
@@ -128,7 +128,7 @@ impl Worker {
         }
     }
 
-    /// The connection breaks: what is unanswered is unknown, and the watch is gone.
+    /// The connection breaks: requests without a reply become unknown, and the watch is lost.
     pub(crate) fn cut(&mut self, deeds: &mut Vec<Deed>) -> Vec<Op> {
         self.up = false;
         let mut lost = Vec::new();
@@ -174,7 +174,7 @@ impl Worker {
         late
     }
 
-    /// The same session is back, with a new watch.
+    /// The same session is connected again, with a new watch.
     pub(crate) fn resume(&mut self, deeds: &mut Vec<Deed>) {
         self.up = true;
         if self.stage().is_some() {
@@ -184,7 +184,7 @@ impl Worker {
         self.sent.push_back(Sent::List);
     }
 
-    /// It learns that its incarnation is over: what runs is aborted, what was not committed is dropped.
+    /// The worker learns that its incarnation has ended: its runs are aborted, uncommitted results are dropped.
     pub(crate) fn stop(&mut self) -> Vec<Op> {
         (self.parts, self.run, self.up) = (None, None, false);
         self.mailbox.clear();
