@@ -1,4 +1,4 @@
-//! Throughput: the floor, and real jobs beside it.
+//! Throughput: of bare transactions (the floor), and of real jobs.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,16 +20,16 @@ use super::cluster::{Cluster, job, namespace};
 use super::process::{Sent, sum};
 use super::{BenchConfig, Step, count};
 
-/// As many jobs a transaction as the figures of the floor are quoted for.
+/// Jobs per transaction, as in the published figures of the floor.
 const BATCH: usize = 100;
 
-/// Enough to keep the server busy; more only queue there.
+/// Concurrent transactions: enough to keep the server busy; more would only queue there.
 const WINDOW: usize = 8;
 
-/// No run of any size that is useful takes longer.
+/// Longer than any useful run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Requests that all parties of this process sent.
+/// Counts the requests that all parts of this process sent.
 pub(super) struct Counts(PrometheusHandle);
 
 impl Counts {
@@ -54,7 +54,7 @@ pub(super) struct Load {
     pub(super) operations_per_job: f64,
 }
 
-/// Jobs per second of bare transactions.
+/// Measures jobs per second of bare transactions.
 pub(super) async fn floor(config: &BenchConfig, run: Uuid) -> Result<f64, String> {
     let to = namespace(config, run, "floor")?;
     let zk = connect(&to, Duration::from_secs(10)).await.map_err(|error| error.to_string())?;
@@ -80,7 +80,7 @@ pub(super) async fn floor(config: &BenchConfig, run: Uuid) -> Result<f64, String
     Ok(per_second(config.jobs, floor.took))
 }
 
-/// Real jobs through leader and workers.
+/// Measures real jobs through leader and workers.
 pub(super) async fn load(
     config: &BenchConfig,
     cluster: &Cluster,
@@ -115,7 +115,7 @@ pub(super) async fn load(
     })
 }
 
-/// The bytes of a job of the load, before and after.
+/// Returns the bytes of a job of the load, before and after its run.
 fn sample(worker: WorkerId) -> Result<Sample, String> {
     let (_, record) = job(1)?
         .into_record(WallMillis(1_700_000_000_000), Uuid::now_v7)
