@@ -73,7 +73,7 @@ fn greeting(
     let data = data.map_or("in memory, lost at the end (--data-dir keeps it)".to_owned(), |dir| {
         dir.display().to_string()
     });
-    // The command as it was called, so that the printed line can be pasted.
+    // The command by the name of its call, so that the printed line can be pasted.
     let command = std::env::args().next().unwrap_or_else(|| "bellwether".to_owned());
     format!(
         "Bellwether for development: one keeper, one node, no failover.\n\

@@ -10,9 +10,9 @@ use super::output::{Format, Output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Leader {
-    /// Show the leader; exit code 4 if there is none.
+    /// Show the leader; exit code 4 without a leader.
     ///
-    /// JSON: an object with node, epoch, session, since, standing (whether it still stands for election).
+    /// JSON: an object with node, epoch, session, since, standing (whether it is still a candidate).
     Show,
 }
 

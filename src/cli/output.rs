@@ -51,7 +51,7 @@ impl Output {
         self.text(&text.map_err(|error| Failure::failed(format!("cannot serialize the output: {error}")))?)
     }
 
-    /// Prints rows below a header. The first column is never wrapped, so that it can be copied as a whole.
+    /// Prints rows below a header. The first column is never wrapped, because users copy it.
     pub(crate) fn rows<const N: usize>(
         self,
         header: [&str; N],

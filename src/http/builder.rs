@@ -52,7 +52,7 @@ pub enum GatewayError {
     Exposed {
         /// The requested address.
         address: SocketAddr,
-        /// What is missing: TLS, tokens, or both.
+        /// The missing protection: TLS, tokens, or both.
         lacks: &'static str,
     },
     /// The address is in use, or is not an address of this machine.

@@ -33,7 +33,7 @@ pub(super) struct Problem {
     #[serde(serialize_with = "code")]
     #[schema(value_type = u16)]
     status: StatusCode,
-    /// What is wrong with this request, and the way out.
+    /// The problem with this request, and the way out.
     detail: String,
     /// Id of the request, as in the header `X-Request-Id` and in the gateway's log.
     #[serde(skip_serializing_if = "Option::is_none")]

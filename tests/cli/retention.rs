@@ -13,7 +13,7 @@ fn retention_is_shown_and_set_within_its_bounds() {
     run_in(&to, &["retention", "show"]).exits(3).says("there is no namespace");
     run_in(&to, &["job", "submit", "sum", "--id", "a"]).exits(0);
     let table = run_in(&to, &["retention", "show"]).exits(0).stdout;
-    for row in ["succeeded    1d", "cancelled    7d", "dead         30d", "640000 records"] {
+    for row in ["succeeded     1d", "cancelled     7d", "dead          30d", "640000 records"] {
         assert!(table.contains(row), "{table}");
     }
     let set = ["retention", "set", "--dead", "90d", "--records", "1000", "--output", "json"];

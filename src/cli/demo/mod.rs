@@ -104,7 +104,7 @@ async fn play(global: &Global, output: Output, demo: &Demo) -> Result<(), Failur
 
 /// The server that the nodes use.
 struct Stage {
-    /// Declared before its directory, so that it is dropped first.
+    /// Declared before its directory, because fields are dropped in order.
     keeper: Option<Keeper>,
     _data: Option<tempfile::TempDir>,
     namespace: String,

@@ -13,7 +13,7 @@ use super::{documents, is_json, not_found};
 /// How many jobs are changed concurrently.
 const AT_ONCE: usize = 32;
 
-/// The outcome for a job, and the job as it is now if it could be read.
+/// The outcome for a job, and the current job if it could be read.
 #[derive(Serialize)]
 struct Changed<'a> {
     outcome: &'static str,

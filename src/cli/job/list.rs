@@ -61,7 +61,7 @@ async fn print_table(output: Output, listing: &mut Listing, limit: usize) -> Res
     table(output, &views)
 }
 
-/// Prints each job as it is read, so that a long list needs no memory.
+/// Prints each job immediately, so that a long list needs no memory.
 async fn print_json(output: Output, listing: &mut Listing, limit: usize) -> Result<(), Failure> {
     let mut printed = 0;
     while printed < limit

@@ -26,7 +26,7 @@ pub(crate) enum Job {
     /// expires_at, finished_at, payload; duplicate (whether the job already existed) and accepted (new, same, other or
     /// again). JSON payloads and results are embedded unchanged.
     Submit(Box<submit::Submit>),
-    /// Show the state of jobs, and what they wait for.
+    /// Show jobs with their state and the reason for waiting.
     ///
     /// JSON: an object for one id, an array for several. Fields as for `job submit`.
     Show(Ids),

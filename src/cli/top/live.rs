@@ -167,7 +167,7 @@ pub(crate) async fn run(follower: Follower, to: &str, command: &Top) -> Result<(
     Ok(())
 }
 
-/// The result of a refresh: a view, or why there is none; a failure is the last result.
+/// The result of a refresh: a view, or the reason of an error; a failure is the last result.
 type News = Result<Result<(View, Instant), Trouble>, Failure>;
 
 async fn look(mut follower: Follower, tell: mpsc::Sender<News>) {

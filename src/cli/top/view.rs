@@ -58,7 +58,7 @@ pub(crate) struct View {
 pub(crate) struct Leader {
     pub(crate) node: String,
     pub(crate) epoch: i32,
-    /// Whether it still stands for election. If not, it was the last leader and there is none now.
+    /// Whether it is still a candidate. If not, it was the last leader and there is no leader now.
     pub(crate) standing: bool,
     pub(crate) since: String,
     #[serde(skip)]

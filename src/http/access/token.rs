@@ -74,7 +74,7 @@ pub enum TokenError {
         path: PathBuf,
         /// The line number, from 1.
         line: usize,
-        /// What is wrong with the line.
+        /// The problem with the line.
         problem: String,
     },
     /// The file contains no token, so that no request could be authorized.

@@ -62,7 +62,7 @@ pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
 
 /// Submit many jobs.
 ///
-/// All jobs are checked first: if one is invalid, none is submitted. Then each job is accepted or refused on its own,
+/// All jobs are checked first: one invalid job rejects the batch. Then each job is accepted or refused on its own,
 /// and the answer lists the outcomes. Use ids, so that the whole batch can be submitted again if there is no answer.
 #[utoipa::path(
     post, path = "/v1/batch", tag = "jobs", security(("token" = ["submit"])),

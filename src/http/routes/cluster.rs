@@ -97,7 +97,7 @@ pub(super) struct LeaderDocument {
     /// When the epoch was claimed, by the leader's clock.
     #[schema(format = DateTime)]
     since: String,
-    /// Whether the leader still stands for election. If not, there is no leader now.
+    /// Whether the leader is still a candidate. If not, there is no leader now.
     standing: bool,
 }
 
@@ -196,7 +196,7 @@ pub(super) async fn drain_worker(
 
 /// Show the leader.
 ///
-/// Check `standing`: a leader that no longer stands for election has ended and has not been replaced yet.
+/// Check `standing`: if it is false, the leader has ended and has not been replaced yet.
 #[utoipa::path(
     get, path = "/v1/leader", tag = "cluster", security(("token" = ["read"])),
     responses(

@@ -81,7 +81,7 @@ impl Filter {
             && (self.kind.is_none() || self.kind == event.kind)
     }
 
-    /// Appends the event as it is sent, unless it is filtered out.
+    /// Appends the text of the event, unless it is filtered out.
     fn write(&self, text: &mut String, heard: Heard) {
         let (name, data) = match heard {
             Heard::Event(event) if self.lets(&event) => {

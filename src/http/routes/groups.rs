@@ -314,7 +314,7 @@ pub(super) async fn wait_for_group(
 
 /// Submit members of a group.
 ///
-/// All jobs are checked first: if one is invalid, none is submitted. The same number, kind and payload is the same
+/// All jobs are checked first: one invalid job rejects the request. The same number, kind and payload is the same
 /// member, so repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/groups/{id}/members", tag = "groups", security(("token" = ["submit"])),

@@ -44,7 +44,7 @@ pub(super) struct JobPage {
 /// List jobs.
 ///
 /// A page reads at most 5,000 jobs, so with a filter that few jobs match it may be short or empty and still have a next
-/// page: continue until `next` is null. Each job is shown as it is when its page is read.
+/// page: continue until `next` is null. Each job has its state at the time of the read.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", security(("token" = ["read"])),
     params(Which),
