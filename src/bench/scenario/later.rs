@@ -52,7 +52,7 @@ async fn beside(
     rig.fill(BESIDE, |n| job(from + n), progress).await?;
     while rig.runs() < before + BESIDE {
         rig.ran(rig.runs() + 1).await?;
-        progress(Progress { what: "jobs beside".into(), of: BESIDE, done: rig.runs() - before });
+        progress(Progress { what: "other jobs".into(), of: BESIDE, done: rig.runs() - before });
     }
     let mut measured = rig.stop(leader.into(), &clock).await?;
     measured.leader_bytes = rig.leader_bytes()?;
